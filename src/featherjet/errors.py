@@ -1,0 +1,50 @@
+"""Every error a user can meet. Each says what is wrong, where, and what to do, and carries the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FeatherjetError(Exception):
+    """Base class of all errors raised on purpose by featherjet."""
+
+
+class InputError(FeatherjetError, ValueError):
+    """An argument has the wrong shape, dtype or value."""
+
+
+class ModelError(FeatherjetError, ValueError):
+    """A model, or the file it comes from, is not a robot featherjet can treat."""
+
+
+class UnknownName(FeatherjetError, KeyError):
+    """A joint, frame, robot or method that does not exist; `choices` holds those that do."""
+
+    def __init__(self, what: str, name: str, choices: Iterable[str], hint: str = "") -> None:
+        self.what, self.name, self.choices = what, name, tuple(choices)
+        close = get_close_matches(name, self.choices, n=3, cutoff=0.5)
+        listed = close or list(self.choices[:8])
+        lead = "did you mean" if close else "there are"
+        more = "" if close or len(self.choices) <= 8 else f", ... ({len(self.choices)} in all)"
+        said = f"; {lead}: {', '.join(listed)}{more}" if listed else ""
+        super().__init__(f"unknown {what} {name!r}{said}{'. ' + hint if hint else ''}")
+
+    def __str__(self) -> str:  # KeyError would show the repr of the message
+        return str(self.args[0])
+
+
+class SingularMassMatrix(FeatherjetError, ArithmeticError):
+    """Forward dynamics of a robot that has, at this state, a direction of motion without inertia."""
+
+
+class MissingExtra(FeatherjetError, ImportError):
+    """A feature needs a package that is not installed."""
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f"{feature} needs {package}: pip install 'featherjet[{extra}]'")
+
+
+class PhysicsWarning(UserWarning):
+    """The model can be computed with, but no physical robot has such inertias."""
