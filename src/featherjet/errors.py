@@ -18,6 +18,10 @@ class ModelError(FeatherjetError, ValueError):
     """A model, or the file it comes from, is not a robot featherjet can treat."""
 
 
+class MissingFile(ModelError, FileNotFoundError):
+    """A model file that does not exist."""
+
+
 class UnknownName(FeatherjetError, KeyError):
     """A joint, frame, robot or method that does not exist; `choices` holds those that do."""
 
@@ -48,3 +52,7 @@ class MissingExtra(FeatherjetError, ImportError):
 
 class PhysicsWarning(UserWarning):
     """The model can be computed with, but no physical robot has such inertias."""
+
+
+class ModelWarning(UserWarning):
+    """The model can be computed with, but something in its file is dubious or is left out."""

@@ -1,0 +1,31 @@
+"""featherjet: the dynamics of robots and all their analytical derivatives, from Python.
+
+>>> import featherjet as fj
+>>> robot = fj.load("quadruped")
+>>> tau = robot.inverse_dynamics(robot.neutral(), v, a)
+"""
+
+from importlib.metadata import version as _version
+
+from . import errors, models, verify
+from .algorithms.fdsva import ForwardDynamicsDerivatives
+from .algorithms.idsva import InverseDynamicsDerivatives
+from .errors import FeatherjetError
+from .loading import load, robots
+from .model import Model, ModelBuilder
+from .robot import Robot
+
+__version__ = _version("featherjet")
+__all__ = [
+    "FeatherjetError",
+    "ForwardDynamicsDerivatives",
+    "InverseDynamicsDerivatives",
+    "Model",
+    "ModelBuilder",
+    "Robot",
+    "errors",
+    "load",
+    "models",
+    "robots",
+    "verify",
+]

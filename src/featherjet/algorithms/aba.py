@@ -1,0 +1,108 @@
+"""Forward dynamics by the articulated-body algorithm ([RBDA] ch. 7), and products with M^-1 (AZA, [IDSVA] eq. 34).
+
+Degrees of freedom are eliminated one at a time, also those of one joint: to eliminate a dof with column S from
+f = IA (a + S qdd) + p is to take away U U^T / d, with U = IA S and d = S^T U + armature. A joint of many dofs is so
+many rank-one steps, and needs no small matrix to be inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..math.spatial import ArticulatedInertia, Force, Motion, Subspace
+from ..math.vec3 import Scalar, Vec3
+from ..model.tree import Node
+from .motion import REST, Moving, moving, place
+from .rnea import force
+from .scan import Array, Scan
+
+NO_FORCE = Force(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))
+
+
+@dataclass(slots=True, eq=False)
+class Pivot:
+    """One eliminated degree of freedom."""
+
+    S: Motion
+    U: Force
+    d: Scalar
+
+
+class Forward(NamedTuple):
+    """Accelerations, and the pivots d: what is left of each dof's inertia when all outer joints move freely."""
+
+    a: Array
+    pivots: Array
+
+
+def forward_dynamics(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None) -> Forward:
+    """a = M^-1 (tau - C v - g + J^T fext)."""
+    fq, fv, rest = scan.coordinates(q), scan.rates(v), scan.no_rates()
+    bodies = scan.outward(moving(scan.tree.gravity), fq, fv, rest)
+    pivots = scan.inward(articulate, scan.each(inertia, bodies), [b.S for b in bodies])
+    # With all accelerations zero a body's a is its bias, so its force f = I a + v x* I v is the whole bias force,
+    # and what remains to be found is the response to it: no velocity, no gravity.
+    bias = scan.each(force, bodies, fext or [None] * len(bodies))
+    return Forward(respond(scan, pivots, bias, scan.rates(tau)), pivot_values(scan, pivots))
+
+
+def inertia(node: Node, body: Moving) -> ArticulatedInertia:
+    return ArticulatedInertia.of(node.body.placed(body.X))
+
+
+def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[ArticulatedInertia, list[Pivot]]:
+    """Eliminate the joint's degrees of freedom, last first; the rest is what the parent feels."""
+    pivots = []
+    for s, arm in zip(reversed(S), reversed(node.armature), strict=True):
+        U = IA @ s
+        d = s.dot(U) + arm
+        IA = IA.minus_outer(U, (1.0 / d) * U)
+        pivots.append(Pivot(s, U, d))
+    return IA, pivots[::-1]
+
+
+def respond(scan: Scan, pivots: Sequence, bias: Sequence[Force], tau: Sequence) -> Array:
+    """Accelerations of a robot at rest, without gravity, under forces `-bias` on its bodies and tau on its joints."""
+    reduced = scan.inward(reduce, bias, pivots, tau)
+    moved = scan.outward(accelerate, pivots, reduced)
+    return scan.vector([a for _, a in moved])
+
+
+def reduce(node: Node, p: Force, pivots: Sequence[Pivot], tau) -> tuple[Force, list[Scalar]]:
+    """What is left to do for each dof: u = (tau - S^T p) / d; the parent feels p + U u."""
+    left = []
+    for pivot, t in zip(reversed(pivots), reversed(tau), strict=True):
+        u = (t - pivot.S.dot(p)) / pivot.d
+        p = p + u * pivot.U
+        left.append(u)
+    return p, left[::-1]
+
+
+def accelerate(node: Node, parent: tuple[Motion, list] | None, pivots: Sequence[Pivot], left):
+    """qdd = u - U^T a / d, and the body's acceleration grows by S qdd."""
+    a = parent[0] if parent else REST
+    rates = []
+    for pivot, u in zip(pivots, left, strict=True):
+        qdd = u - pivot.U.dot(a) / pivot.d if parent or rates else u
+        a = a + qdd * pivot.S
+        rates.append(qdd)
+    return a, rates
+
+
+def factors(scan: Scan, q: Array) -> list[list[Pivot]]:
+    """The articulated inertias at q alone, for repeated products with M^-1."""
+    X = scan.outward(place, scan.coordinates(q))
+    seeds = scan.each(lambda node, X: ArticulatedInertia.of(node.body.placed(X)), X)
+    return scan.inward(articulate, seeds, scan.each(lambda node, X: node.kind.subspace(X, node.pitch), X))
+
+
+def solve(scan: Scan, pivots: Sequence, b: Array) -> Array:
+    """M^-1 b for b (nv, ..., lanes): the columns run along as further lanes; AZA, [IDSVA] eq. 34."""
+    wide = Scan(scan.tree, b.shape[1:], b.dtype)
+    return respond(wide, pivots, [NO_FORCE] * len(pivots), wide.rates(b))
+
+
+def pivot_values(scan: Scan, pivots: Sequence) -> Array:
+    return scan.vector([[pivot.d for pivot in joint] for joint in pivots])

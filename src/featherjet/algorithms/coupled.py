@@ -1,0 +1,64 @@
+"""Forward dynamics of robots with mimicking joints, whose tree coordinates are v_tree = G v.
+
+The tree's joints are then not free to move one by one, so articulated bodies do not apply. Instead the tree's mass
+matrix, bias and derivatives are reduced with G, and the small mass matrix is factorised without assuming sparsity.
+(M v' + h with constant G: M = G^T M_tree G, h = G^T h_tree, and likewise for every derivative.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import ltl
+from .aba import Forward
+from .crba import mass_matrix
+from .fdsva import ForwardDynamicsDerivatives
+from .idsva import inverse_dynamics_derivatives
+from .minv import Inverse
+from .rnea import inverse_dynamics
+from .scan import Array, Scan
+
+
+def reduce_vector(G: Array, x: Array) -> Array:
+    return np.tensordot(G.T, x, 1)
+
+
+def reduce_matrix(G: Array, M: Array) -> Array:
+    return np.einsum("ia,ij...,jb->ab...", G, M, G, optimize=True)
+
+
+def factor(scan: Scan, G: Array, q: Array) -> ltl.Factor:
+    return ltl.factorise(reduce_matrix(G, mass_matrix(scan, q)), ltl.dense_parents(G.shape[1]))
+
+
+def forward_dynamics(
+    scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None
+) -> Forward:
+    """a from the tree's q and v (nv_tree, ...), and tau (nv, ...) of the independent joints."""
+    M = factor(scan, G, q)
+    bias = reduce_vector(G, inverse_dynamics(scan, q, v, None, fext))
+    return Forward(ltl.solve(M, tau - bias), M.D)
+
+
+def inverse_mass_matrix(scan: Scan, G: Array, q: Array) -> Inverse:
+    M = factor(scan, G, q)
+    return Inverse(inverse(M), M.D)
+
+
+def forward_dynamics_derivatives(
+    scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None
+):
+    """[IDSVA] eq. 5 in the independent coordinates; returns the derivatives and the pivots of M."""
+    a, pivots = forward_dynamics(scan, G, q, v, tau, fext)
+    M = factor(scan, G, q)
+    by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, np.tensordot(G, a, 1), fext)
+    solved = [-ltl.solve(M, reduce_matrix(G, by)) for by in (by_q, by_v)]
+    return ForwardDynamicsDerivatives(solved[0], solved[1], inverse(M)), pivots
+
+
+def inverse(M: ltl.Factor) -> Array:
+    n, lanes = len(M.D), M.D.shape[1:]
+    one = np.eye(n).reshape(n, n, *(1 for _ in lanes))
+    return ltl.solve(M, np.broadcast_to(one, (n, n, *lanes)).astype(M.D.dtype))

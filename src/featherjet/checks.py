@@ -1,0 +1,61 @@
+"""The border: what users hand in is checked here once, and trusted everywhere after."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .errors import InputError
+from .model import configuration
+from .model.model import Array, Model
+
+UNIT_TOLERANCE = 1e-6  # how far a quaternion's (or cosine-sine pair's) norm may be from one
+
+
+def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
+    """x as a float64 array (..., *core) of finite numbers."""
+    try:
+        a = np.asarray(x)
+    except ValueError as e:
+        raise InputError(f"{name}: expected an array of shape (..., {letters}), got ragged nesting") from e
+    if a.dtype.kind not in "fiu":
+        raise InputError(f"{name}: expected real numbers, got dtype {a.dtype}")
+    if a.shape[max(a.ndim - len(core), 0) :] != core:
+        want = ", ".join(map(str, core))
+        raise InputError(f"{name}: expected shape (..., {want}), with {letters}; got {a.shape}")
+    a = a.astype(np.float64, copy=False)
+    if not np.isfinite(a).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
+        raise InputError(f"{name}{list(where)} is {a[where]}: every entry must be finite")
+    return a
+
+
+def unit_parts(model: Model, name: str, q: Array) -> Array:
+    """q with quaternions and cosine-sine pairs of norm one; those that are not nearly so are refused."""
+    out = q
+    for joint, manifold, iq, _ in configuration.parts(model):
+        for part in manifold.units:
+            norm = np.linalg.norm(q[..., iq][..., part], axis=-1)
+            off = np.abs(norm - 1)
+            if (off > UNIT_TOLERANCE).any():
+                where = tuple(int(i) for i in np.argwhere(off > UNIT_TOLERANCE)[0])
+                what = "cosine and sine" if part.stop - part.start == 2 else "quaternion x y z w"
+                at = f" at sample {where}" if where else ""
+                raise InputError(
+                    f"{name}: joint {joint.name!r}: its {what}, entries {iq.start + part.start} to "
+                    f"{iq.start + part.stop - 1}, has norm {norm[where]:.6g}{at}, not 1; normalise it, "
+                    "or start from robot.neutral()"
+                )
+        if manifold.units:
+            out = q.copy() if out is q else out
+            out[..., iq] = manifold.normalised(q[..., iq])
+    return out
+
+
+def common_batch(arrays: dict[str, tuple[Array, int]]) -> tuple[int, ...]:
+    """The broadcast batch shape of named arrays, each with its number of core axes."""
+    shapes = {name: x.shape[: x.ndim - core] for name, (x, core) in arrays.items()}
+    try:
+        return np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise InputError(f"batch shapes do not broadcast: {listed}") from None

@@ -1,0 +1,157 @@
+"""Vectors and matrices of three-space over generic scalars.
+
+A scalar is anything with + - * /: a float, a complex number, a NumPy array (one entry per sample of a batch), or a
+tracer of the compiler. So there is no branching on values here, no abs and no conjugate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Scalar = Any  # float | complex | numpy.ndarray | tracer
+
+
+def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
+    """Sine and cosine of an angle [rad]; a tracer brings its own."""
+    own = getattr(x, "sincos", None)
+    return own() if own else (np.sin(x), np.cos(x))
+
+
+@dataclass(slots=True, eq=False)
+class Vec3:
+    """A vector (x, y, z)."""
+
+    x: Scalar
+    y: Scalar
+    z: Scalar
+
+    def __add__(self, b: Vec3) -> Vec3:
+        return Vec3(self.x + b.x, self.y + b.y, self.z + b.z)
+
+    def __sub__(self, b: Vec3) -> Vec3:
+        return Vec3(self.x - b.x, self.y - b.y, self.z - b.z)
+
+    def __neg__(self) -> Vec3:
+        return Vec3(-self.x, -self.y, -self.z)
+
+    def __rmul__(self, s: Scalar) -> Vec3:
+        return Vec3(s * self.x, s * self.y, s * self.z)
+
+    __array_ufunc__ = None  # NumPy scalars and arrays leave s * vector to __rmul__
+
+    def dot(self, b: Vec3) -> Scalar:
+        return self.x * b.x + self.y * b.y + self.z * b.z
+
+    def cross(self, b: Vec3) -> Vec3:
+        return Vec3(
+            self.y * b.z - self.z * b.y,
+            self.z * b.x - self.x * b.z,
+            self.x * b.y - self.y * b.x,
+        )
+
+
+@dataclass(slots=True, eq=False)
+class Mat3:
+    """A 3x3 matrix by its columns x, y, z. Of a rotation they are the rotated axes."""
+
+    x: Vec3
+    y: Vec3
+    z: Vec3
+
+    def __matmul__(self, v: Vec3) -> Vec3:
+        return v.x * self.x + v.y * self.y + v.z * self.z
+
+    def __add__(self, B: Mat3) -> Mat3:
+        return Mat3(self.x + B.x, self.y + B.y, self.z + B.z)
+
+    def compose(self, B: Mat3) -> Mat3:
+        """The product self B."""
+        return Mat3(self @ B.x, self @ B.y, self @ B.z)
+
+    def transposed_times(self, v: Vec3) -> Vec3:
+        """self^T v."""
+        return Vec3(self.x.dot(v), self.y.dot(v), self.z.dot(v))
+
+    def rotate_z(self, c: Scalar, s: Scalar) -> Mat3:
+        """self Rz(theta), given the cosine and sine of theta."""
+        return Mat3(c * self.x + s * self.y, c * self.y - s * self.x, self.z)
+
+    @staticmethod
+    def identity() -> Mat3:
+        return Mat3(Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
+
+    @staticmethod
+    def from_quaternion(x: Scalar, y: Scalar, z: Scalar, w: Scalar) -> Mat3:
+        """Rotation matrix of a unit Hamilton quaternion; [KINDR] 'Rotation Quaternion - Rotation Matrix'."""
+        xx, yy, zz = 2 * x * x, 2 * y * y, 2 * z * z
+        xy, xz, yz = 2 * x * y, 2 * x * z, 2 * y * z
+        wx, wy, wz = 2 * w * x, 2 * w * y, 2 * w * z
+        return Mat3(
+            Vec3(1 - yy - zz, xy + wz, xz - wy),
+            Vec3(xy - wz, 1 - xx - zz, yz + wx),
+            Vec3(xz + wy, yz - wx, 1 - xx - yy),
+        )
+
+    @staticmethod
+    def from_array(A: np.ndarray) -> Mat3:
+        """A constant matrix of floats."""
+        x, y, z = (Vec3(*column) for column in np.asarray(A, float).T.tolist())
+        return Mat3(x, y, z)
+
+
+@dataclass(slots=True, eq=False)
+class Sym3:
+    """A symmetric 3x3 matrix by its six entries."""
+
+    xx: Scalar
+    xy: Scalar
+    xz: Scalar
+    yy: Scalar
+    yz: Scalar
+    zz: Scalar
+
+    def __matmul__(self, v: Vec3) -> Vec3:
+        return Vec3(
+            self.xx * v.x + self.xy * v.y + self.xz * v.z,
+            self.xy * v.x + self.yy * v.y + self.yz * v.z,
+            self.xz * v.x + self.yz * v.y + self.zz * v.z,
+        )
+
+    def __add__(self, B: Sym3) -> Sym3:
+        return Sym3(
+            self.xx + B.xx, self.xy + B.xy, self.xz + B.xz, self.yy + B.yy, self.yz + B.yz, self.zz + B.zz
+        )
+
+    def minus_outer(self, a: Vec3, b: Vec3) -> Sym3:
+        """self - a b^T, where a b^T is known to be symmetric."""
+        return Sym3(
+            self.xx - a.x * b.x,
+            self.xy - a.x * b.y,
+            self.xz - a.x * b.z,
+            self.yy - a.y * b.y,
+            self.yz - a.y * b.z,
+            self.zz - a.z * b.z,
+        )
+
+    def plus_diagonal(self, d: Scalar) -> Sym3:
+        """self + d 1."""
+        return Sym3(self.xx + d, self.xy, self.xz, self.yy + d, self.yz, self.zz + d)
+
+    def rotated(self, R: Mat3) -> Sym3:
+        """R self R^T, through its rows: row i of the product is R self r_i, r_i being row i of R."""
+        row1 = Vec3(R.x.x, R.y.x, R.z.x)
+        row2 = Vec3(R.x.y, R.y.y, R.z.y)
+        row3 = Vec3(R.x.z, R.y.z, R.z.z)
+        A1, A2 = self @ row1, self @ row2
+        return Sym3(
+            A1.dot(row1), A1.dot(row2), A1.dot(row3), A2.dot(row2), A2.dot(row3), (self @ row3).dot(row3)
+        )
+
+    @staticmethod
+    def from_array(A: np.ndarray) -> Sym3:
+        """A constant matrix of floats."""
+        A = np.asarray(A, float)
+        return Sym3(*(A[i, j].item() for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))))

@@ -1,0 +1,168 @@
+"""Building a Model joint by joint; what every loader and the built-in robots use."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import ModelError, PhysicsWarning
+from .joints import kind as kind_named
+from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, frozen, rigid
+
+
+def transform(R: object = None, p: object = None) -> Array:
+    """A homogeneous transform (4, 4) from a rotation matrix and an origin."""
+    T = np.eye(4)
+    if R is not None:
+        T[:3, :3] = R
+    if p is not None:
+        T[:3, 3] = p
+    return T
+
+
+def per_dof(value: object, n: int, what: str) -> Array:
+    """A scalar for all, or n values."""
+    a = np.asarray(value, float)
+    return frozen(np.full(n, a) if a.ndim == 0 else a, (n,), what)
+
+
+@dataclass
+class _Draft:
+    settings: dict
+    body: Body = field(default_factory=Body)
+
+
+class ModelBuilder:
+    """Collects joints, bodies and frames, in any order that names parents first, and builds the frozen Model.
+
+    `build` puts the joints in depth-first order, children in the order they were added.
+    """
+
+    def __init__(self, name: str, gravity: Sequence[float] = GRAVITY, strict: bool = False) -> None:
+        self.name, self.gravity, self.strict = name, gravity, strict
+        self._drafts: dict[str, _Draft] = {}
+        self._frames: list[tuple[str, str | None, Array, str]] = []
+
+    def add_joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str | None = None,
+        placement: object = None,
+        *,
+        axis: object = (0.0, 0.0, 1.0),
+        pitch: float = 0.0,
+        lower: object = -np.inf,
+        upper: object = np.inf,
+        velocity_limit: object = np.inf,
+        effort_limit: object = np.inf,
+        armature: object = 0.0,
+        damping: object = 0.0,
+        friction: object = 0.0,
+        mimic: Mimic | None = None,
+    ) -> str:
+        """Add a joint below `parent` (a joint's name; None for the world) and a frame of the same name."""
+        if name in self._drafts:
+            raise ModelError(f"joint {name!r} is defined twice")
+        if parent is not None and parent not in self._drafts:
+            raise ModelError(f"joint {name!r}: its parent {parent!r} has not been added")
+        k = kind_named(kind)
+        axis = frozen(axis, (3,), f"joint {name!r}: axis")
+        length = np.linalg.norm(axis)
+        if not np.isfinite(length) or length < 1e-9:
+            raise ModelError(f"joint {name!r}: the axis {axis} has no direction")
+        where = f"joint {name!r}: "
+        self._drafts[name] = _Draft(
+            dict(
+                name=name,
+                kind=k,
+                parent=parent,
+                placement=rigid(placement, where + "placement"),
+                axis=frozen(axis / length, (3,), "axis"),
+                pitch=float(pitch),
+                lower=per_dof(lower, k.nq, where + "lower limits"),
+                upper=per_dof(upper, k.nq, where + "upper limits"),
+                velocity_limit=per_dof(velocity_limit, k.nv, where + "velocity limits"),
+                effort_limit=per_dof(effort_limit, k.nv, where + "effort limits"),
+                armature=per_dof(armature, k.nv, where + "armature"),
+                damping=per_dof(damping, k.nv, where + "damping"),
+                friction=per_dof(friction, k.nv, where + "friction"),
+                mimic=mimic,
+            )
+        )
+        if not np.isfinite(pitch):
+            raise ModelError(f"{where}pitch must be finite, got {pitch}")
+        armature = self._drafts[name].settings["armature"]
+        if not np.isfinite(armature).all() or (armature < 0).any():
+            raise ModelError(f"{where}armature must be finite and not negative, got {armature}")
+        self.add_frame(name, name, kind="joint")
+        return name
+
+    def add_body(
+        self,
+        joint: str | None,
+        mass: float,
+        com: object = (0.0, 0.0, 0.0),
+        inertia: object = None,
+        placement: object = None,
+        name: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        """Weld a body to a joint's moving frame, or to the world (None), where its mass has no effect.
+
+        `com` and `inertia` (about the com) are given in the frame `placement`, itself in the joint's frame. A
+        name also adds a frame of kind "body". Parameters that no physical body has are warned of, or refused if
+        strict; `label` is what messages call the body, such as a place in a file.
+        """
+        label = label or f"body {name or joint!r}"
+        T = rigid(placement, f"{label}: placement")
+        body = Body(mass, np.asarray(com, float), np.zeros((3, 3)) if inertia is None else np.asarray(inertia))
+        for defect in body.defects:
+            message = f"{label}: {defect}"
+            if self.strict:
+                raise ModelError(message)
+            warnings.warn(message, PhysicsWarning, stacklevel=2)
+        if joint is not None:
+            draft = self._draft(joint, "body")
+            draft.body = draft.body + body.placed(T)
+        if name is not None:
+            self.add_frame(name, joint, T, kind="body")
+
+    def add_frame(
+        self, name: str, joint: str | None, placement: object = None, kind: str = "operational"
+    ) -> None:
+        """A named frame on a joint's body, or on the world (None)."""
+        if joint is not None:
+            self._draft(joint, f"frame {name!r}")
+        self._frames.append((name, joint, rigid(placement, f"frame {name!r}"), kind))
+
+    def build(self) -> Model:
+        children: dict[str | None, list[str]] = {}
+        for name, draft in self._drafts.items():
+            children.setdefault(draft.settings["parent"], []).append(name)
+        index: dict[str | None, int] = {None: WORLD}
+        joints = []
+        stack = list(reversed(children.get(None, [])))
+        while stack:
+            name = stack.pop()
+            draft = self._drafts[name]
+            index[name] = len(joints)
+            joints.append(Joint(**draft.settings | {"parent": index[draft.settings["parent"]]}, body=draft.body))
+            stack.extend(reversed(children.get(name, [])))
+        frames, taken = [], set()
+        for name, joint, placement, kind in self._frames:
+            if name in taken:  # URDF allows a link and a joint of one name: the first keeps it
+                if kind == "operational":
+                    raise ModelError(f"frame {name!r} is defined twice")
+                continue
+            taken.add(name)
+            frames.append(Frame(name, index[joint], placement, kind))
+        return Model(self.name, tuple(joints), tuple(frames), np.asarray(self.gravity, float))
+
+    def _draft(self, joint: str, what: str) -> _Draft:
+        if joint not in self._drafts:
+            raise ModelError(f"{what}: there is no joint {joint!r}")
+        return self._drafts[joint]

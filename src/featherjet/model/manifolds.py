@@ -1,0 +1,228 @@
+"""The manifolds joint coordinates live on, each with the same verbs, vectorised over leading axes.
+
+`integrate(q, v)` is q exp(v): v lives in the tangent space at q, seen from the body. Everything that `integrate`
+does is analytic, so that complex tangent vectors differentiate exactly (featherjet.verify).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..math import se3
+from ..math import rotations as so3
+
+Array = np.ndarray
+
+
+class Manifold:
+    """Coordinates of nq numbers over a tangent space of nv."""
+
+    nq: int
+    nv: int
+    units: tuple[slice, ...] = ()  # parts of q that must have norm one
+
+    def neutral(self) -> Array:
+        """The coordinates of no displacement, (nq,)."""
+        raise NotImplementedError
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        """q exp(v)."""
+        raise NotImplementedError
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """The v for which integrate(q0, v) is q1: log(q0^-1 q1), the short way round."""
+        raise NotImplementedError
+
+    def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
+        """Coordinates drawn uniformly between limits, or over the whole group where there are none."""
+        raise NotImplementedError
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        """Jacobian of integrate by q: the adjoint of exp(-v), (..., nv, nv)."""
+        raise NotImplementedError
+
+    def right_jacobian(self, v: Array) -> Array:
+        """Jacobian of integrate by v, (..., nv, nv)."""
+        raise NotImplementedError
+
+    def right_jacobian_inverse(self, v: Array) -> Array:
+        """Jacobian of difference by q1, (..., nv, nv); by q0 it is minus the same at -v."""
+        raise NotImplementedError
+
+    def normalised(self, q: Array) -> Array:
+        """q with its unit parts scaled to norm one, without conjugation."""
+        q = q.copy()
+        for part in self.units:
+            x = q[..., part]
+            q[..., part] = x / np.sqrt((x * x).sum(-1, keepdims=True))
+        return q
+
+
+class Euclidean(Manifold):
+    """R^n."""
+
+    def __init__(self, n: int) -> None:
+        self.nq = self.nv = n
+
+    def neutral(self) -> Array:
+        return np.zeros(self.nq)
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        return q + v
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return q1 - q0
+
+    def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
+        return rng.uniform(*bounded(lower, upper, np.pi), size=(*size, self.nq))
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return np.broadcast_to(np.eye(self.nv), (*v.shape, self.nv))
+
+    right_jacobian = right_jacobian_inverse = adjoint_inverse
+
+
+class SO2(Manifold):
+    """Plane rotations by (cosine, sine)."""
+
+    nq, nv, units = 2, 1, (slice(0, 2),)
+
+    def neutral(self) -> Array:
+        return np.array([1.0, 0.0])
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        c, s = np.cos(v[..., 0]), np.sin(v[..., 0])
+        x, y = q[..., 0], q[..., 1]
+        return self.normalised(np.stack([c * x - s * y, s * x + c * y], -1))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        cos = q0[..., 0] * q1[..., 0] + q0[..., 1] * q1[..., 1]
+        sin = q0[..., 0] * q1[..., 1] - q0[..., 1] * q1[..., 0]
+        return np.arctan2(sin, cos)[..., None]
+
+    def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
+        angle = rng.uniform(-np.pi, np.pi, size)
+        return np.stack([np.cos(angle), np.sin(angle)], -1)
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return np.ones((*v.shape, 1))
+
+    right_jacobian = right_jacobian_inverse = adjoint_inverse
+
+
+class SO3(Manifold):
+    """Rotations by a unit quaternion x y z w."""
+
+    nq, nv, units = 4, 3, (slice(0, 4),)
+
+    def neutral(self) -> Array:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        turned = so3.quaternion_product(so3.wxyz_from_xyzw(q), so3.exp(v))
+        return self.normalised(so3.xyzw_from_wxyz(turned))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        back = so3.quaternion_conjugate(so3.wxyz_from_xyzw(q0))
+        return so3.log(so3.quaternion_product(back, so3.wxyz_from_xyzw(q1)))
+
+    def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
+        return self.normalised(rng.normal(size=(*size, 4)))
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return so3.exp_matrix(-v)
+
+    def right_jacobian(self, v: Array) -> Array:
+        return so3.gamma(-v)
+
+    def right_jacobian_inverse(self, v: Array) -> Array:
+        return so3.gamma_inverse(-v)
+
+
+class SE3(Manifold):
+    """Placements by (x y z, quaternion x y z w), tangent (linear, angular)."""
+
+    nq, nv, units = 7, 6, (slice(3, 7),)
+    rotation = SO3()
+
+    def neutral(self) -> Array:
+        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        R = so3.matrix_from_quaternion(so3.wxyz_from_xyzw(q[..., 3:]))
+        step = R @ (so3.gamma(v[..., 3:]) @ v[..., :3, None])
+        turned = self.rotation.integrate(q[..., 3:], v[..., 3:])
+        return np.concatenate([q[..., :3] + step[..., 0], turned], -1)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        w = self.rotation.difference(q0[..., 3:], q1[..., 3:])
+        R0 = so3.matrix_from_quaternion(so3.wxyz_from_xyzw(q0[..., 3:]))
+        r = np.swapaxes(R0, -1, -2) @ (q1[..., :3] - q0[..., :3])[..., None]
+        return np.concatenate([(so3.gamma_inverse(w) @ r)[..., 0], w], -1)
+
+    def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
+        p = rng.uniform(*bounded(lower[:3], upper[:3], 1.0), size=(*size, 3))
+        return np.concatenate([p, self.rotation.random(rng, size, lower, upper)], -1)
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return se3.adjoint(se3.exp(-v))
+
+    def right_jacobian(self, v: Array) -> Array:
+        return se3.right_jacobian(v)
+
+    def right_jacobian_inverse(self, v: Array) -> Array:
+        return se3.right_jacobian_inverse(v)
+
+
+class SE2(Manifold):
+    """Placements in the plane by (x, y, cosine, sine), tangent (vx, vy, wz): SE(3) confined to the plane."""
+
+    nq, nv, units = 4, 3, (slice(2, 4),)
+    rotation, space = SO2(), SE3()
+    inside = np.array([0, 1, 5])  # which of SE(3)'s six tangent directions stay in the plane
+
+    def neutral(self) -> Array:
+        return np.array([0.0, 0.0, 1.0, 0.0])
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        step = so3.gamma(self._lift(v)[..., 3:])[..., :2, :2] @ v[..., :2, None]
+        shift = self._rotate(q[..., 2], q[..., 3], step[..., 0])
+        return np.concatenate([q[..., :2] + shift, self.rotation.integrate(q[..., 2:], v[..., 2:])], -1)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        w = self.rotation.difference(q0[..., 2:], q1[..., 2:])
+        r = self._rotate(q0[..., 2], -q0[..., 3], q1[..., :2] - q0[..., :2])
+        axis = w * np.array([0.0, 0.0, 1.0])
+        return np.concatenate([(so3.gamma_inverse(axis)[..., :2, :2] @ r[..., None])[..., 0], w], -1)
+
+    def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
+        p = rng.uniform(*bounded(lower[:2], upper[:2], 1.0), size=(*size, 2))
+        return np.concatenate([p, self.rotation.random(rng, size, lower, upper)], -1)
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return self._confine(self.space.adjoint_inverse(self._lift(v)))
+
+    def right_jacobian(self, v: Array) -> Array:
+        return self._confine(self.space.right_jacobian(self._lift(v)))
+
+    def right_jacobian_inverse(self, v: Array) -> Array:
+        return self._confine(self.space.right_jacobian_inverse(self._lift(v)))
+
+    def _lift(self, v: Array) -> Array:
+        lifted = np.zeros((*v.shape[:-1], 6), v.dtype)
+        lifted[..., self.inside] = v
+        return lifted
+
+    def _confine(self, J: Array) -> Array:
+        return J[..., self.inside[:, None], self.inside]
+
+    @staticmethod
+    def _rotate(c: Array, s: Array, x: Array) -> Array:
+        return np.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], -1)
+
+
+def bounded(lower: Array, upper: Array, default: float) -> tuple[Array, Array]:
+    """Limits with the infinite ones replaced, kept in order."""
+    low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * default, -default))
+    high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2 * default, default))
+    return np.minimum(low, high), np.maximum(low, high)

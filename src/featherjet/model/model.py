@@ -1,0 +1,256 @@
+"""The frozen description of a robot: a tree of joints, each carrying one rigid body, and named frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..errors import ModelError, UnknownName
+from .joints import JointKind
+
+Array = np.ndarray
+WORLD = -1
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
+    """A read-only float array of the given shape; refuses anything else."""
+    a = np.array(x, dtype=float)
+    if a.shape != shape:
+        raise ModelError(f"{what}: expected shape {shape}, got {a.shape}")
+    if np.isnan(a).any():
+        raise ModelError(f"{what}: holds NaN")
+    a.flags.writeable = False
+    return a
+
+
+def rigid(T: object, what: str) -> Array:
+    """A read-only homogeneous transform (4, 4) whose rotation is checked."""
+    a = frozen(np.eye(4) if T is None else T, (4, 4), what)
+    R = a[:3, :3]
+    if not np.isfinite(a).all() or np.abs(R.T @ R - np.eye(3)).max() > 1e-8 or np.linalg.det(R) < 0:
+        raise ModelError(f"{what}: not a rigid transform (rotation block not orthonormal)")
+    return a
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """Mass [kg], centre of mass (3,) [m] and inertia about it (3, 3) [kg m^2], in the joint's frame."""
+
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "com", frozen(self.com, (3,), "centre of mass"))
+        object.__setattr__(self, "inertia", frozen(self.inertia, (3, 3), "inertia"))
+        if not (np.isfinite(self.mass) and np.isfinite(self.com).all() and np.isfinite(self.inertia).all()):
+            raise ModelError("mass, centre of mass and inertia must be finite")
+
+    def __add__(self, other: Body) -> Body:
+        """Two bodies welded together, both given in the same frame."""
+        mass = self.mass + other.mass
+        if mass == 0:
+            return Body(0.0, np.zeros(3), self.inertia + other.inertia)
+        com = (self.mass * self.com + other.mass * other.com) / mass
+        parts = [b.inertia + b.mass * parallel_axis(b.com - com) for b in (self, other)]
+        return Body(mass, com, parts[0] + parts[1])
+
+    def placed(self, T: Array) -> Body:
+        """The same body, given in the frame that T is placed in."""
+        R, p = T[:3, :3], T[:3, 3]
+        return Body(self.mass, R @ self.com + p, R @ self.inertia @ R.T)
+
+    @property
+    def defects(self) -> list[str]:
+        """Why no physical body has these parameters; empty if one does."""
+        found = []
+        if self.mass < 0:
+            found.append(f"negative mass {self.mass:g}")
+        moments = np.linalg.eigvalsh((self.inertia + self.inertia.T) / 2)
+        scale = max(np.abs(moments).max(), 1e-300)
+        if np.abs(self.inertia - self.inertia.T).max() > 1e-9 * scale:
+            found.append("inertia not symmetric")
+        if moments[0] < -1e-9 * scale:
+            found.append(f"inertia not positive (principal moments {np.array2string(moments, precision=3)})")
+        elif moments[0] + moments[1] < moments[2] * (1 - 1e-6):
+            found.append(
+                f"principal moments {np.array2string(moments, precision=3)} break the triangle inequality"
+            )
+        if self.mass == 0 and scale > 1e-300:
+            found.append("inertia without mass")
+        return found
+
+
+def parallel_axis(d: Array) -> Array:
+    """Inertia of a unit point mass at d."""
+    return np.dot(d, d) * np.eye(3) - np.outer(d, d)
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """q = multiplier * q[joint] + offset."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One joint and the body it carries.
+
+    `placement` (4, 4) puts the joint's frame, at zero displacement, in its parent's frame. Limits `lower` and `upper`
+    have nq entries, everything per degree of freedom has nv. `parent` is an index into `Model.joints` or WORLD.
+    Damping [N m s/rad] and friction [N m] are data for the user; as in Pinocchio the dynamics leave them out.
+    """
+
+    name: str
+    kind: JointKind
+    parent: int
+    placement: Array
+    axis: Array
+    pitch: float
+    body: Body
+    lower: Array
+    upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+    armature: Array
+    damping: Array
+    friction: Array
+    mimic: Mimic | None = None
+
+    @property
+    def nq(self) -> int:
+        """Coordinates of its own: none for a joint that mimics another."""
+        return 0 if self.mimic else self.kind.nq
+
+    @property
+    def nv(self) -> int:
+        return 0 if self.mimic else self.kind.nv
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A named frame fixed to a joint's body: `placement` (4, 4) in that joint's frame (or the world's)."""
+
+    name: str
+    joint: int
+    placement: Array
+    kind: str = "operational"  # or "joint", "fixed_joint", "body"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot: joints in depth-first order (so that every subtree is a contiguous range), frames, gravity."""
+
+    name: str
+    joints: tuple[Joint, ...]
+    frames: tuple[Frame, ...]
+    gravity: Array = field(default_factory=lambda: np.array(GRAVITY))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
+        if not self.joints:
+            raise ModelError(
+                f"robot {self.name!r} has no moving joint; load it with root='free' to let it move as one body"
+            )
+        path: list[int] = []
+        for i, joint in enumerate(self.joints):
+            while path and path[-1] != joint.parent:
+                path.pop()
+            if joint.parent != (path[-1] if path else WORLD):
+                raise ModelError(f"joint {joint.name!r}: joints are not in depth-first order")
+            path.append(i)
+        for what, names in (("joint", self.joint_names), ("frame", [f.name for f in self.frames])):
+            seen: set[str] = set()
+            for name in names:
+                if name in seen:
+                    raise ModelError(f"{what} {name!r} is defined twice")
+                seen.add(name)
+        for joint in self.joints:
+            if joint.mimic:
+                leader = self.joints[self.joint_index(joint.mimic.joint)]
+                if leader.mimic:
+                    raise ModelError(f"joint {joint.name!r} mimics {leader.name!r}, which itself mimics a joint")
+                if (leader.kind.nq, joint.kind.nq) != (1, 1):
+                    raise ModelError(
+                        f"joint {joint.name!r} ({joint.kind}) cannot mimic {leader.name!r} ({leader.kind}): "
+                        "both must have one coordinate"
+                    )
+
+    @cached_property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(j.name for j in self.joints)
+
+    @property
+    def njoints(self) -> int:
+        return len(self.joints)
+
+    @cached_property
+    def nq(self) -> int:
+        return sum(j.nq for j in self.joints)
+
+    @cached_property
+    def nv(self) -> int:
+        return sum(j.nv for j in self.joints)
+
+    @cached_property
+    def q_starts(self) -> tuple[int, ...]:
+        """Where each joint's coordinates begin in q; a mimicking joint points at its leader's."""
+        return self._starts("nq")
+
+    @cached_property
+    def v_starts(self) -> tuple[int, ...]:
+        return self._starts("nv")
+
+    def _starts(self, size: str) -> tuple[int, ...]:
+        starts, at = {}, 0
+        for joint in self.joints:
+            if not joint.mimic:
+                starts[joint.name] = at
+                at += getattr(joint, size)
+        return tuple(starts[j.mimic.joint if j.mimic else j.name] for j in self.joints)
+
+    @cached_property
+    def subtree_end(self) -> tuple[int, ...]:
+        """Joint i's subtree is joints i to subtree_end[i], the end excluded."""
+        end = list(range(1, self.njoints + 1))
+        for i in reversed(range(self.njoints)):
+            if self.joints[i].parent != WORLD:
+                end[self.joints[i].parent] = max(end[self.joints[i].parent], end[i])
+        return tuple(end)
+
+    @property
+    def mass(self) -> float:
+        """Total moving mass [kg]."""
+        return sum(j.body.mass for j in self.joints)
+
+    @property
+    def has_mimic(self) -> bool:
+        return any(j.mimic for j in self.joints)
+
+    def joint_index(self, name: str) -> int:
+        try:
+            return self.joint_names.index(name)
+        except ValueError:
+            raise UnknownName("joint", name, self.joint_names) from None
+
+    def frame(self, name: str) -> Frame:
+        """The frame of that name (joints, links and fixed joints all have one)."""
+        found = self._frames.get(name)
+        if found is None:
+            raise UnknownName("frame", name, self._frames)
+        return found
+
+    @cached_property
+    def _frames(self) -> Mapping[str, Frame]:
+        return {f.name: f for f in self.frames}
+
+    def with_gravity(self, gravity: object) -> Model:
+        return replace(self, gravity=np.asarray(gravity, float))

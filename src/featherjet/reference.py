@@ -1,0 +1,161 @@
+"""The plain backend: algorithms run as they are written, on NumPy arrays of samples; also on complex ones.
+
+`Reference.run(name, inputs)` takes arrays with batch axes leading, in the model's coordinates, already checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .algorithms import aba, coupled, crba, fdsva, kinematics, minv, rnea
+from .algorithms.coriolis import coriolis_matrix
+from .algorithms.idsva import inverse_dynamics_derivatives
+from .algorithms.scan import Scan
+from .model.model import Model
+from .model.tree import Tree
+
+Array = np.ndarray
+Inputs = Mapping[str, "Array | None"]
+
+# What follows the batch axes of each result: dofs are reduced to the independent ones where joints mimic.
+CORE: dict[str, tuple[str, ...]] = {
+    "inverse_dynamics": ("v",),
+    "bias": ("v",),
+    "gravity": ("v",),
+    "mass_matrix": ("vv",),
+    "mass_diagonal": ("vv",),
+    "coriolis_matrix": ("vv",),
+    "inverse_dynamics_derivatives": ("vv", "vv", "vv"),
+    "forward_kinematics": ("...",),
+    "frame_placement": ("...",),
+    "frame_jacobian": ("6v",),
+    "frame_velocity": ("...",),
+    "centroidal_map": ("6v",),
+    "centroidal_momentum": ("...",),
+    "center_of_mass": ("...",),
+    "kinetic_energy": ("...",),
+    "potential_energy": ("...",),
+}
+
+
+class Reference:
+    """Runs every algorithm on one model."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.tree = model, Tree(model)
+
+    def run(self, name: str, inputs: Inputs, **static: Any) -> tuple[Array, ...]:
+        """The named quantity's arrays, batch axes leading."""
+        given = {k: x for k, x in inputs.items() if x is not None}
+        core = {"fext": 2}
+        lanes = np.broadcast_shapes(*(x.shape[: -core.get(k, 1)] for k, x in given.items()))
+        scan = Scan(self.tree, lanes, np.result_type(*given.values()))
+        with np.errstate(divide="ignore", invalid="ignore"):  # a singular mass matrix is the caller's to report
+            results = getattr(self, "_" + name)(scan, **self._enter(given), **static)
+        return tuple(leading(r, len(lanes)) for r in results)
+
+    def _enter(self, given: Mapping[str, Array]) -> dict[str, Any]:
+        """Coordinates to the front, and those of mimicking joints filled in (tau stays: it is the user's)."""
+        out: dict[str, Any] = {}
+        for name, x in given.items():
+            if name == "fext":
+                x = np.moveaxis(x, (-2, -1), (0, 1))
+                out[name] = [tuple(f) for f in x]
+                continue
+            x = np.moveaxis(x, -1, 0)
+            c = self.tree.coupling
+            if c is not None and name != "tau":
+                lane = (slice(None),) + (None,) * (x.ndim - 1)
+                x = x[c.qi] * c.qs[lane] + c.q0[lane] if name == "q" else x[c.vi] * c.vs[lane]
+            out[name] = x
+        return out
+
+    def _leave(self, name: str, *results: Array) -> tuple[Array, ...]:
+        """Results in the model's coordinates."""
+        if self.tree.coupling is None:
+            return results
+        G = self.tree.coupling.G
+        reduce = {
+            "v": lambda x: coupled.reduce_vector(G, x),
+            "vv": lambda x: coupled.reduce_matrix(G, x),
+            "6v": lambda x: np.einsum("ij...,ja->ia...", x, G),
+            "...": lambda x: x,
+        }
+        return tuple(reduce[c](r) for c, r in zip(CORE[name], results, strict=True))
+
+    def _inverse_dynamics(self, scan: Scan, q, v, a, fext=None):
+        return self._leave("inverse_dynamics", rnea.inverse_dynamics(scan, q, v, a, fext))
+
+    def _bias(self, scan: Scan, q, v, fext=None):
+        return self._leave("bias", rnea.inverse_dynamics(scan, q, v, None, fext))
+
+    def _gravity(self, scan: Scan, q):
+        return self._leave("gravity", rnea.inverse_dynamics(scan, q, None, None))
+
+    def _mass_matrix(self, scan: Scan, q):
+        return self._leave("mass_matrix", crba.mass_matrix(scan, q))
+
+    def _mass_diagonal(self, scan: Scan, q):
+        if self.tree.coupling is None:
+            return (crba.mass_diagonal(scan, q),)
+        (M,) = self._mass_matrix(scan, q)
+        return (np.einsum("ii...->i...", M),)
+
+    def _coriolis_matrix(self, scan: Scan, q, v):
+        return self._leave("coriolis_matrix", coriolis_matrix(scan, q, v))
+
+    def _inverse_dynamics_derivatives(self, scan: Scan, q, v, a, fext=None):
+        return self._leave("inverse_dynamics_derivatives", *inverse_dynamics_derivatives(scan, q, v, a, fext))
+
+    def _forward_dynamics(self, scan: Scan, q, v, tau, fext=None):
+        if self.tree.coupling is not None:
+            return coupled.forward_dynamics(scan, self.tree.coupling.G, q, v, tau, fext)
+        return aba.forward_dynamics(scan, q, v, tau, fext)
+
+    def _inverse_mass_matrix(self, scan: Scan, q):
+        if self.tree.coupling is not None:
+            return coupled.inverse_mass_matrix(scan, self.tree.coupling.G, q)
+        return minv.inverse_mass_matrix(scan, q)
+
+    def _forward_dynamics_derivatives(self, scan: Scan, q, v, tau, fext=None, method="fdsva-dmm"):
+        if self.tree.coupling is not None:
+            d, pivots = coupled.forward_dynamics_derivatives(scan, self.tree.coupling.G, q, v, tau, fext)
+        else:
+            product = {"fdsva-dmm": fdsva.dmm, "fdsva-aza": fdsva.aza}[method]
+            d, pivots = product(scan, q, v, tau, fext)
+        return (*d, pivots)
+
+    def _forward_kinematics(self, scan: Scan, q):
+        return (kinematics.forward_kinematics(scan, q),)
+
+    def _frame_placement(self, scan: Scan, q, joint, placement):
+        return (kinematics.frame_placement(scan, q, joint, placement),)
+
+    def _frame_jacobian(self, scan: Scan, q, joint, placement, frame):
+        return self._leave("frame_jacobian", kinematics.frame_jacobian(scan, q, joint, placement, frame))
+
+    def _frame_velocity(self, scan: Scan, q, v, joint, placement, frame):
+        return (kinematics.frame_velocity(scan, q, v, joint, placement, frame),)
+
+    def _centroidal_map(self, scan: Scan, q):
+        return self._leave("centroidal_map", kinematics.centroidal_map(scan, q))
+
+    def _centroidal_momentum(self, scan: Scan, q, v):
+        return (kinematics.centroidal_momentum(scan, q, v),)
+
+    def _center_of_mass(self, scan: Scan, q):
+        return (kinematics.center_of_mass(scan, q),)
+
+    def _kinetic_energy(self, scan: Scan, q, v):
+        return (np.broadcast_to(kinematics.kinetic_energy(scan, q, v), scan.lanes),)
+
+    def _potential_energy(self, scan: Scan, q):
+        return (np.broadcast_to(kinematics.potential_energy(scan, q), scan.lanes),)
+
+
+def leading(x: Array, lanes: int) -> Array:
+    """Move the trailing lane axes to the front."""
+    return np.moveaxis(x, range(x.ndim - lanes, x.ndim), range(lanes)) if lanes else np.asarray(x)

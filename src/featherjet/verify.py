@@ -1,0 +1,128 @@
+"""Oracles for your robot: derivatives by complex step and by central differences, on the manifold of q.
+
+Complex step evaluates a quantity at integrate(q, i h e_k) and reads the imaginary part: exact to rounding, since all of
+featherjet's algorithms are analytic and nothing is subtracted. Both take any quantity that `Reference` runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from . import checks
+from .errors import InputError, UnknownName
+from .model import configuration
+from .model.model import Array
+from .robot import Robot
+
+STEP = 1e-30
+QUANTITIES = (
+    "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "gravity", "bias",
+    "coriolis_matrix", "forward_kinematics", "kinetic_energy", "potential_energy", "center_of_mass",
+    "centroidal_map", "centroidal_momentum", "inverse_dynamics_derivatives",
+)  # fmt: skip
+
+
+def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Array:
+    """Derivative of a quantity by one of its inputs: (..., *shape of the quantity, n).
+
+    >>> complex_step(robot, "inverse_dynamics", "q", q=q, v=v, a=a)      # (..., nv, nv): dtau_dq
+
+    `by` names an input; a derivative by q has nv columns, in the tangent space of q. Of a quantity with several
+    results, such as inverse_dynamics_derivatives, the first is taken.
+    """
+    given = _checked(robot, quantity, by, inputs)
+    moved = _moved(robot, by, given[by], 1j * STEP)
+    (result, *_) = robot._reference.run(quantity, _beside(given, by, moved))
+    return np.moveaxis(result.imag / STEP, 0, -1)
+
+
+def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6, **inputs: object) -> Array:
+    """The same by central differences: slower to converge, but knows nothing of complex numbers."""
+    if not 0 < step < 1:
+        raise InputError(f"step: expected a number between 0 and 1, got {step!r}")
+    given = _checked(robot, quantity, by, inputs)
+    ends = [
+        robot._reference.run(quantity, _beside(given, by, _moved(robot, by, given[by], h)))[0]
+        for h in (step, -step)
+    ]
+    return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
+
+
+def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, step: float = 1e-6) -> Array:
+    """Central differences of your own function of q, (..., nq) -> (...), on the manifold: (..., nv)."""
+    at = robot._q("q", q)  # type: ignore[arg-type]
+    ends = [np.asarray(f(_moved(robot, "q", at, h))) for h in (step, -step)]
+    return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
+
+
+class Finding(NamedTuple):
+    """The worst error of one derivative, relative to its largest entry in the same sample."""
+
+    quantity: str
+    error: float
+    sample: int
+
+
+def check(robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True) -> list[Finding]:
+    """Every derivative of this robot against complex step, at random states.
+
+    A robot whose mass matrix is singular raises SingularMassMatrix when its forward dynamics are reached.
+    """
+    rng = np.random.default_rng(seed)
+    q = robot.random_configuration(rng, samples)
+    v, a = rng.normal(size=(2, samples, robot.nv))
+    state: dict[str, Array] = {"q": q, "v": v}
+    if fext:
+        state["fext"] = rng.normal(size=(samples, robot.njoints, 6))
+    inverse = robot.inverse_dynamics_derivatives(a=a, **state)
+    found = [
+        _finding(f"dtau_d{by}", got, complex_step(robot, "inverse_dynamics", by, a=a, **state))
+        for by, got in zip("qva", inverse, strict=True)
+    ]
+    tau = robot.inverse_dynamics(a=a, **state)
+    forward = robot.forward_dynamics_derivatives(tau=tau, **state)
+    found += [
+        _finding(f"da_d{by}", got, complex_step(robot, "forward_dynamics", by, tau=tau, **state))
+        for by, got in zip(("q", "v", "tau"), forward, strict=True)
+    ]
+    return found
+
+
+def _finding(name: str, got: Array, true: Array) -> Finding:
+    axes = tuple(range(1, got.ndim))
+    scale = np.maximum(np.abs(true).max(axes), np.finfo(float).tiny)
+    error = np.abs(got - true).max(axes) / scale
+    worst = int(np.argmax(error))
+    return Finding(name, float(error[worst]), worst)
+
+
+def _checked(robot: Robot, quantity: str, by: str, inputs: Mapping[str, object]) -> dict[str, Array]:
+    if quantity not in QUANTITIES:
+        raise UnknownName("quantity", quantity, QUANTITIES)
+    given = {name: x for name, x in inputs.items() if x is not None}
+    if by not in given:
+        raise UnknownName(f"input of {quantity} to differentiate by", by, given)
+    if by == "fext":
+        raise InputError("derivatives by fext are not taken here; differentiate by q, v, a or tau")
+    out = {}
+    for name, x in given.items():
+        if name == "q":
+            out[name] = robot._q(name, x)  # type: ignore[arg-type]
+        elif name == "fext":
+            out[name] = checks.numbers(name, x, (robot.njoints, 6), "njoints, 6")
+        else:
+            out[name] = robot._v(name, x)  # type: ignore[arg-type]
+    return out
+
+
+def _moved(robot: Robot, by: str, x: Array, h: complex) -> Array:
+    """x moved by h along each tangent direction, directions leading: (nv, ..., n)."""
+    directions = h * np.eye(robot.nv).reshape(robot.nv, *(1 for _ in x.shape[:-1]), robot.nv)
+    return configuration.integrate(robot.model, x, directions) if by == "q" else x + directions
+
+
+def _beside(given: Mapping[str, Array], by: str, moved: Array) -> dict[str, Array]:
+    return {**given, by: moved}
