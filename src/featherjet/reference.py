@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .algorithms import aba, coupled, crba, fdsva, kinematics, minv, rnea
+from .algorithms import aba, coupled, crba, direct, fdsva, kinematics, minv, rnea
 from .algorithms.coriolis import coriolis_matrix
 from .algorithms.idsva import inverse_dynamics_derivatives
 from .algorithms.scan import Scan
@@ -39,6 +39,8 @@ CORE: dict[str, tuple[str, ...]] = {
     "kinetic_energy": ("...",),
     "potential_energy": ("...",),
 }
+
+METHODS = {"fdsva-dmm": fdsva.dmm, "fdsva-aza": fdsva.aza, "direct": direct.forward_dynamics_derivatives}
 
 
 class Reference:
@@ -124,7 +126,7 @@ class Reference:
         if self.tree.coupling is not None:
             d, pivots = coupled.forward_dynamics_derivatives(scan, self.tree.coupling.G, q, v, tau, fext)
         else:
-            product = {"fdsva-dmm": fdsva.dmm, "fdsva-aza": fdsva.aza}[method]
+            product = METHODS[method]
             d, pivots = product(scan, q, v, tau, fext)
         return (*d, pivots)
 

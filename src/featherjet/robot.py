@@ -163,8 +163,9 @@ class Robot:
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, method: str = "auto"
     ) -> ForwardDynamicsDerivatives:
-        """da_dq, da_dv, da_dtau, each (..., nv, nv); method "auto", "fdsva-dmm" or "fdsva-aza"."""
-        methods = ("auto", "fdsva-dmm", "fdsva-aza")
+        """da_dq, da_dv, da_dtau, each (..., nv, nv); method "auto", "fdsva-dmm",
+        "fdsva-aza" or "direct"."""
+        methods = ("auto", "fdsva-dmm", "fdsva-aza", "direct")
         if method not in methods:
             raise UnknownName("method", method, methods)
         if method == "auto":

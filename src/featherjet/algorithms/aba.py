@@ -28,6 +28,24 @@ class Pivot:
     S: Motion
     U: Force
     d: Scalar
+    dinv: Scalar
+
+
+@dataclass(slots=True, eq=False)
+class Articulated:
+    """A joint whose degrees of freedom are eliminated, and the inertia its parent then feels."""
+
+    pivots: list[Pivot]
+    IA: ArticulatedInertia
+
+
+@dataclass(slots=True, eq=False)
+class Response:
+    """A body's acceleration, its parent's, and those of its joint."""
+
+    a: Motion
+    a_parent: Motion
+    rates: list[Scalar]
 
 
 class Forward(NamedTuple):
@@ -41,68 +59,75 @@ def forward_dynamics(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence 
     """a = M^-1 (tau - C v - g + J^T fext)."""
     fq, fv, rest = scan.coordinates(q), scan.rates(v), scan.no_rates()
     bodies = scan.outward(moving(scan.tree.gravity), fq, fv, rest)
-    pivots = scan.inward(articulate, scan.each(inertia, bodies), [b.S for b in bodies])
+    joints = scan.inward(articulate, scan.each(inertia, bodies), scan.each(subspace, bodies))
     # With all accelerations zero a body's a is its bias, so its force f = I a + v x* I v is the whole bias force,
     # and what remains to be found is the response to it: no velocity, no gravity.
-    bias = scan.each(force, bodies, fext or [None] * len(bodies))
-    return Forward(respond(scan, pivots, bias, scan.rates(tau)), pivot_values(scan, pivots))
+    bias = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
+    return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), pivot_values(scan, joints))
 
 
 def inertia(node: Node, body: Moving) -> ArticulatedInertia:
     return ArticulatedInertia.of(node.body.placed(body.X))
 
 
-def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[ArticulatedInertia, list[Pivot]]:
+def subspace(node: Node, body: Moving) -> Subspace:
+    return body.S
+
+
+def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[ArticulatedInertia, Articulated]:
     """Eliminate the joint's degrees of freedom, last first; the rest is what the parent feels."""
     pivots = []
     for s, arm in zip(reversed(S), reversed(node.armature), strict=True):
         U = IA @ s
         d = s.dot(U) + arm
-        IA = IA.minus_outer(U, (1.0 / d) * U)
-        pivots.append(Pivot(s, U, d))
-    return IA, pivots[::-1]
+        dinv = 1.0 / d
+        IA = IA.minus_outer(U, dinv * U)
+        pivots.append(Pivot(s, U, d, dinv))
+    return IA, Articulated(pivots[::-1], IA)
 
 
-def respond(scan: Scan, pivots: Sequence, bias: Sequence[Force], tau: Sequence) -> Array:
-    """Accelerations of a robot at rest, without gravity, under forces `-bias` on its bodies and tau on its joints."""
-    reduced = scan.inward(reduce, bias, pivots, tau)
-    moved = scan.outward(accelerate, pivots, reduced)
-    return scan.vector([a for _, a in moved])
+def respond(scan: Scan, joints: Sequence[Articulated], bias: Sequence[Force], tau: Sequence) -> Sequence[Response]:
+    """How a robot at rest, without gravity, answers to forces `-bias` on its bodies and tau on its joints."""
+    return scan.outward(accelerate, joints, scan.inward(reduce, bias, joints, tau))
 
 
-def reduce(node: Node, p: Force, pivots: Sequence[Pivot], tau) -> tuple[Force, list[Scalar]]:
+def reduce(node: Node, p: Force, joint: Articulated, tau) -> tuple[Force, list[Scalar]]:
     """What is left to do for each dof: u = (tau - S^T p) / d; the parent feels p + U u."""
     left = []
-    for pivot, t in zip(reversed(pivots), reversed(tau), strict=True):
-        u = (t - pivot.S.dot(p)) / pivot.d
+    for pivot, t in zip(reversed(joint.pivots), reversed(tau), strict=True):
+        u = pivot.dinv * (t - pivot.S.dot(p))
         p = p + u * pivot.U
         left.append(u)
     return p, left[::-1]
 
 
-def accelerate(node: Node, parent: tuple[Motion, list] | None, pivots: Sequence[Pivot], left):
+def accelerate(node: Node, parent: Response | None, joint: Articulated, left) -> Response:
     """qdd = u - U^T a / d, and the body's acceleration grows by S qdd."""
-    a = parent[0] if parent else REST
+    a = a_parent = parent.a if parent else REST
     rates = []
-    for pivot, u in zip(pivots, left, strict=True):
-        qdd = u - pivot.U.dot(a) / pivot.d if parent or rates else u
+    for pivot, u in zip(joint.pivots, left, strict=True):
+        qdd = u - pivot.dinv * pivot.U.dot(a) if parent or rates else u
         a = a + qdd * pivot.S
         rates.append(qdd)
-    return a, rates
+    return Response(a, a_parent, rates)
 
 
-def factors(scan: Scan, q: Array) -> list[list[Pivot]]:
+def rates(scan: Scan, responses: Sequence[Response]) -> Array:
+    return scan.vector(scan.each(lambda node, r: r.rates, responses))
+
+
+def factors(scan: Scan, q: Array) -> Sequence[Articulated]:
     """The articulated inertias at q alone, for repeated products with M^-1."""
     X = scan.outward(place, scan.coordinates(q))
     seeds = scan.each(lambda node, X: ArticulatedInertia.of(node.body.placed(X)), X)
     return scan.inward(articulate, seeds, scan.each(lambda node, X: node.kind.subspace(X, node.pitch), X))
 
 
-def solve(scan: Scan, pivots: Sequence, b: Array) -> Array:
+def solve(scan: Scan, joints: Sequence[Articulated], b: Array) -> Array:
     """M^-1 b for b (nv, ..., lanes): the columns run along as further lanes; AZA, [IDSVA] eq. 34."""
     wide = Scan(scan.tree, b.shape[1:], b.dtype)
-    return respond(wide, pivots, [NO_FORCE] * len(pivots), wide.rates(b))
+    return rates(wide, respond(wide, joints, wide.constant(NO_FORCE), wide.rates(b)))
 
 
-def pivot_values(scan: Scan, pivots: Sequence) -> Array:
-    return scan.vector([[pivot.d for pivot in joint] for joint in pivots])
+def pivot_values(scan: Scan, joints: Sequence[Articulated]) -> Array:
+    return scan.vector(scan.each(lambda node, joint: [pivot.d for pivot in joint.pivots], joints))

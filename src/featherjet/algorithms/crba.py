@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..math.spatial import Force, Inertia, Motion, Transform
+from ..math.vec3 import Scalar
 from ..model.tree import Node
 from .motion import place
 from .scan import Array, Scan
@@ -12,24 +13,21 @@ from .scan import Array, Scan
 
 @dataclass(slots=True, eq=False)
 class Column:
-    """A degree of freedom's motion S and the momentum IC S it gives to its subtree."""
+    """A degree of freedom's motion S, the momentum IC S it gives to its subtree, and its armature."""
 
     S: Motion
     F: Force
+    armature: Scalar
 
 
 def mass_matrix(scan: Scan, q: Array) -> Array:
     """M(q), with armature on its diagonal."""
-    return with_armature(scan, scan.pairs(within, across, columns(scan, q))[0])
+    return scan.pairs(within, across, columns(scan, q), diagonal)[0]
 
 
 def mass_diagonal(scan: Scan, q: Array) -> Array:
     """Only the diagonal of M(q): the inertia each degree of freedom would move were all others locked."""
-    diagonal = [
-        [c.S.dot(c.F) + arm for c, arm in zip(joint, node.armature, strict=True)]
-        for node, joint in zip(scan.tree.nodes, columns(scan, q), strict=True)
-    ]
-    return scan.vector(diagonal)
+    return scan.vector(scan.each(lambda node, dofs: [d.S.dot(d.F) + d.armature for d in dofs], columns(scan, q)))
 
 
 def columns(scan: Scan, q: Array) -> list[list[Column]]:
@@ -39,7 +37,8 @@ def columns(scan: Scan, q: Array) -> list[list[Column]]:
 
 
 def composite(node: Node, IC: Inertia, X: Transform) -> tuple[Inertia, list[Column]]:
-    return IC, [Column(S, IC @ S) for S in node.kind.subspace(X, node.pitch)]
+    S = node.kind.subspace(X, node.pitch)
+    return IC, [Column(s, IC @ s, arm) for s, arm in zip(S, node.armature, strict=True)]
 
 
 def within(i: Column, k: Column) -> tuple:
@@ -49,9 +48,5 @@ def within(i: Column, k: Column) -> tuple:
 across = within  # M is symmetric
 
 
-def with_armature(scan: Scan, M: Array) -> Array:
-    """Add each joint's armature to the diagonal of M."""
-    for node in scan.tree.nodes:
-        for i, arm in zip(range(node.v.start, node.v.stop), node.armature, strict=True):
-            M[i, i] = M[i, i] + arm
-    return M
+def diagonal(i: Column) -> tuple:
+    return (i.armature,)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..math.spatial import Coriolis, Force, Inertia, Motion
-from ..math.vec3 import Vec3
+from ..math.vec3 import Scalar, Vec3
 from ..model.tree import Node
-from .crba import with_armature
 from .motion import Moving, moving, net_force
 from .scan import Array, Scan
 
@@ -50,6 +49,7 @@ class Dof:
     t2: Force
     t3: Force
     t4: Vec3
+    armature: Scalar
 
 
 def inverse_dynamics_derivatives(
@@ -58,9 +58,10 @@ def inverse_dynamics_derivatives(
     """dtau/dq, dtau/dv and dtau/da = M."""
     fields = scan.coordinates(q), scan.rates(v), scan.rates(a)
     bodies = scan.outward(moving(scan.tree.gravity), *fields)
-    seeds = scan.each(seed, bodies, fext or [None] * len(bodies))
-    dq, dv, da = scan.pairs(within, across, scan.inward(collect, seeds, bodies))
-    return InverseDynamicsDerivatives(dq, dv, with_armature(scan, da))
+    seeds = scan.each(seed, bodies, fext if fext is not None else scan.constant(None))
+    return InverseDynamicsDerivatives(
+        *scan.pairs(within, across, scan.inward(collect, seeds, bodies), diagonal)
+    )
 
 
 def seed(node: Node, body: Moving, fext) -> Composite:
@@ -72,7 +73,7 @@ def seed(node: Node, body: Moving, fext) -> Composite:
 def collect(node: Node, C: Composite, body: Moving) -> tuple[Composite, list[Dof]]:
     """Lines 5-7 and 13-16, for each column of S; C.B is 2 BC."""
     dofs = []
-    for S in body.S:
+    for S, armature in zip(body.S, node.armature, strict=True):
         Psid = body.v_parent.cross(S)
         Psidd = body.a_parent.cross(S) + body.v_parent.cross(Psid)
         SPd = body.v.cross(S) + Psid
@@ -80,7 +81,7 @@ def collect(node: Node, C: Composite, body: Moving) -> tuple[Composite, list[Dof
         t2 = C.B @ S + C.I @ SPd
         t3 = C.B @ Psid + C.I @ Psidd + C.f.cross_bar(S)
         t4 = C.B.transposed_times(S)
-        dofs.append(Dof(S, Psid, Psidd, SPd, t1, t2, t3, t4))
+        dofs.append(Dof(S, Psid, Psidd, SPd, t1, t2, t3, t4, armature))
     return C, dofs
 
 
@@ -96,3 +97,7 @@ def within(i: Dof, k: Dof) -> tuple:
 def across(i: Dof, k: Dof) -> tuple:
     """Entries [i, k], k strictly below i's joint; lines 17-18."""
     return k.t3.dot(i.S), k.t2.dot(i.S), k.t1.dot(i.S)
+
+
+def diagonal(i: Dof) -> tuple:
+    return 0.0, 0.0, i.armature

@@ -44,6 +44,10 @@ class Scan:
         """Zero for every degree of freedom."""
         return [(0.0,) * node.kind.nv for node in self.tree.nodes]
 
+    def constant(self, value: Any) -> list:
+        """The same for every joint."""
+        return [value] * len(self.tree.nodes)
+
     def vector(self, field: Sequence[Sequence]) -> Array:
         """One sequence of scalars for each joint, as a vector over degrees of freedom."""
         return self._stack([x for entries in field for x in entries])
@@ -76,13 +80,17 @@ class Scan:
         return out
 
     def pairs(
-        self, within: Callable[[T, T], tuple], across: Callable[[T, T], tuple], dofs: Sequence[Sequence[T]]
+        self,
+        within: Callable[[T, T], tuple],
+        across: Callable[[T, T], tuple],
+        dofs: Sequence[Sequence[T]],
+        diagonal: Callable[[T], tuple] | None = None,
     ) -> tuple[Array, ...]:
         """Matrices over pairs of degrees of freedom on a common path to the root; all other entries are exact zeros.
 
         `dofs` holds for each joint one record per degree of freedom. With dof i and dof k in i's subtree,
         within(i, k) gives entry [k, i] of each matrix, also for k of i's own joint, and across(i, k) gives entry
-        [i, k] for k strictly below i's joint.
+        [i, k] for k strictly below i's joint. diagonal(i) is added to the entries [i, i].
         """
         records = stacked([r for joint in dofs for r in joint], self._stack)
         matrices: list[Array] = []
@@ -99,7 +107,64 @@ class Scan:
                 if below.start < below.stop:
                     for M, row in zip(matrices, across(dof, picked(records, below)), strict=True):
                         M[i, below] = row
+                for M, extra in zip(matrices, diagonal(dof) if diagonal else (), strict=False):
+                    M[i, i] = M[i, i] + extra
         return tuple(matrices)
+
+    def responses(
+        self,
+        start: Callable[..., tuple],
+        up: Callable[..., tuple],
+        along: Callable[..., tuple],
+        inside: Callable[..., tuple],
+        joints: Sequence[Any],
+        columns: Sequence[Sequence[Any]],
+    ) -> tuple[Array, ...]:
+        """Matrices whose column j is how all bodies answer to something that happens at dof j, of joint J.
+
+        start(node, j, own)                   what J hands to its parent, and an `u` for each of its dofs
+        up(node, handed, own)                 the same for J's ancestors, given what was handed to them
+        along(node, state, own, u)            outward: the body's state and the entries of its dofs, given its parent's
+                                              state (None at a root) and the u's found on the way up
+        inside(node, state, own, u, col, at)  the same for bodies of J's subtree; `at` is True at J itself
+        j is the dof's number within its joint, own the joint's record, col the record of dof j. A body that is not on
+        J's way to the root has u = None.
+        """
+        columns_of = [r for joint in columns for r in joint]
+        matrices: list[Array] = []
+        for J in self.tree.nodes:
+            path = self._path(J)
+            root = path[-1] if path else J
+            for j in range(J.v.stop - J.v.start):
+                c = J.v.start + j
+                handed, own_u = start(J, j, joints[J.index])
+                found = {J.index: own_u}
+                for node in path:
+                    handed, found[node.index] = up(node, handed, joints[node.index])
+                states: dict[int, Any] = {}
+                for i in range(root.index, self.tree.ends[root.index]):
+                    node = self.tree.nodes[i]
+                    parent = None if node.is_root else states[node.parent]
+                    u = found.get(i)
+                    if J.index <= i < self.tree.ends[J.index]:
+                        col = columns_of[c]
+                        states[i], entries = inside(node, parent, joints[i], u, col, i == J.index)
+                    else:
+                        states[i], entries = along(node, parent, joints[i], u)
+                    for k, entry in zip(range(node.v.start, node.v.stop), entries, strict=True):
+                        if not matrices:
+                            matrices = [self._zeros(self.nv, self.nv) for _ in entry]
+                        for M, x in zip(matrices, entry, strict=True):
+                            M[k, c] = x
+        return tuple(matrices)
+
+    def _path(self, node: Node) -> list[Node]:
+        """The node's ancestors, nearest first."""
+        found = []
+        while not node.is_root:
+            node = self.tree.nodes[node.parent]
+            found.append(node)
+        return found
 
     # Arrays with lanes trailing
 

@@ -1,4 +1,4 @@
-"""Robots by path or by name: model files of any format, the built-in robots, and those of `example-robot-data`."""
+"""Robots by path or by name: model files, the built-in robots, and those of `example-robot-data`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 import site
 import sys
 import sysconfig
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 from ..errors import InputError, UnknownName
@@ -23,7 +23,7 @@ BUILT_IN = "built-in"
 WHEEL = "example-robot-data"
 IN_WHEEL = Path("cmeel.prefix", "share", WHEEL, "robots")
 
-# What people call robots whose files have longer names; the left side never is a file's own, unambiguous name.
+# What people call robots whose files have longer names.
 NICKNAMES = {
     "anymal": "anymal_b",
     "g1": "g1_29dof_rev_1_0",
@@ -49,9 +49,9 @@ def load_model(
 ) -> Model:
     """A robot from a URDF or MJCF file, or by a name that `robots()` lists.
 
-    The content of a file, not its suffix, tells the format. `root` is the joint between world and base: "fixed" (none),
-    "free" or "planar". `mimic` couples a URDF's mimic joints. `strict` refuses what otherwise is warned of. `gravity`
-    replaces the file's, (0, 0, -9.81) for a URDF.
+    The content of a file, not its suffix, tells the format. `root` is the joint between world and base:
+    "fixed" (none), "free" or "planar". `mimic` couples a URDF's mimic joints. `strict` refuses what otherwise
+    is warned of. `gravity` replaces the file's, or (0, 0, -9.81) for a URDF.
     """
     path = _as_path(path_or_name)
     if path is None:
@@ -72,7 +72,7 @@ def robots() -> dict[str, str]:
 
 
 def _as_path(given: object) -> Path | None:
-    """The path that is meant, or None if it is a name. A name wins over a file without suffix of the same name."""
+    """The path that is meant, or None if it is a name; a name wins over a file that has no suffix."""
     if not isinstance(given, str | os.PathLike):
         raise InputError(f"expected a path or the name of a robot, got {type(given).__name__}")
     text = os.fspath(given)
@@ -86,11 +86,10 @@ def _as_path(given: object) -> Path | None:
     return None
 
 
-def _built_in() -> dict[str, Callable[[], Model]]:
-    try:
-        return import_module("featherjet.model.builtin").BUILTIN
-    except ModuleNotFoundError:
-        return {}
+def _built_in() -> Mapping[str, Callable[[], Model]]:
+    from .builtin import BUILTIN
+
+    return BUILTIN
 
 
 def _built_in_model(name: str, root: str, gravity: Sequence[float] | None) -> Model:
@@ -128,13 +127,18 @@ def _library() -> dict[str, Path]:
 
 @lru_cache(maxsize=4)
 def _catalogued(folders: tuple[Path, ...]) -> dict[str, Path]:
-    """A robot is called as its file, less "_robot"; files of one name in several folders, as their folder."""
+    """A robot is called as its file, less "_robot"; files of one name as their folders, or in full."""
     files = [file for folder in folders for file in sorted(folder.rglob("*.urdf")) if _has_links(file)]
-    stems = [_plain(file) for file in files]
-    return {
-        stem if stems.count(stem) == 1 else _folder_names(file, folders)[1]: file
-        for stem, file in zip(stems, files, strict=True)
-    }
+    called = [
+        (_plain(file), _folder_names(file, folders)[1], _normal("_".join(file.parts[-4:]))) for file in files
+    ]
+    stems = Counter(stem for stem, _, _ in called)
+    shorts = Counter(short for stem, short, _ in called if stems[stem] > 1)
+    names = [
+        stem if stems[stem] == 1 else short if shorts[short] == 1 and short not in stems else full
+        for stem, short, full in called
+    ]
+    return dict(zip(names, files, strict=True))
 
 
 @lru_cache(maxsize=4)

@@ -55,8 +55,8 @@ __all__ = [
 ]
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+SAME_FRAME, SAME_ROTATION = 1, 3  # mjtSameFrame
 KIND = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
-NO_GRAVITY = 1 << 7  # mjDSBL_GRAVITY
 
 
 def load_mjcf(
@@ -69,7 +69,7 @@ def load_mjcf(
     """The robot in an MJCF file. `strict` refuses what otherwise is warned of.
 
     root="fixed" takes the file as it is. Otherwise everything in it, what is welded to the world included,
-    hangs on one more joint, "root_joint"; with root="free", a file whose only root is a free joint needs none.
+    hangs on one more joint, "root_joint"; a file whose only root is a free joint needs none for root="free".
     """
     source, data = os.fspath(path), read_bytes(path)
     mj = _compiled(source, data, lambda mujoco: mujoco.MjModel.from_xml_path(source))
@@ -116,7 +116,7 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
         raise UnknownName("root", root, ROOTS)
     _mention_ignored(mj, source, strict)
     if gravity is None:
-        gravity = (0.0, 0.0, 0.0) if mj.opt.disableflags & NO_GRAVITY else tuple(mj.opt.gravity)
+        gravity = (0.0, 0.0, 0.0) if _weightless(mj) else tuple(mj.opt.gravity)
     name = bytes(mj.names).split(b"\0", 1)[0].decode(errors="replace")
     builder = ModelBuilder(name or "mujoco", gravity, strict)
     try:
@@ -127,6 +127,14 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
         return model
     except ModelError as error:
         raise error if str(error).startswith(source) else ModelError(f"{source}: {error}") from None
+
+
+def _weightless(mj: Any) -> bool:
+    """Whether the file switches gravity off; which bit says so depends on MuJoCo's version."""
+    import mujoco
+
+    bits: Any = vars(mujoco)["mjtDisableBit"]  # an extension's, which type checkers do not see
+    return bool(mj.opt.disableflags & int(bits.mjDSBL_GRAVITY))
 
 
 def _root_kind(mj: Any, root: str) -> str | None:
@@ -160,10 +168,9 @@ def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -
             T = np.eye(4) if mj.jnt_type[j] == FREE else transform(p=-mj.jnt_pos[j])
         carrier.append(joint)
         placement.append(T)
-        R = rotation(mj.body_iquat[body])
+        com, inertia = _centre_and_inertia(mj, body)
         label = f"{source}: body {names.bodies[body]!r}"
-        inertia = (R * mj.body_inertia[body]) @ R.T
-        builder.add_body(joint, mj.body_mass[body], mj.body_ipos[body], inertia, T, label=label)
+        builder.add_body(joint, mj.body_mass[body], com, inertia, T, label=label)
         builder.add_frame(names.bodies[body], joint, T, "body")
     for site in range(mj.nsite):
         body = mj.site_bodyid[site]
@@ -212,6 +219,14 @@ class _Names:
         return unique
 
 
+def _centre_and_inertia(mj: Any, body: int) -> tuple[Array, Array]:
+    """In the body's frame; MuJoCo takes inertial frames that nearly are the body's for it, and so must we."""
+    same = mj.body_sameframe[body]
+    com = np.zeros(3) if same == SAME_FRAME else mj.body_ipos[body]
+    R = np.eye(3) if same in (SAME_FRAME, SAME_ROTATION) else rotation(mj.body_iquat[body])
+    return com, (R * mj.body_inertia[body]) @ R.T
+
+
 def _settings(mj: Any, j: int) -> dict:
     """Kind, axis, limits, armature, damping and friction of a joint, as keywords of `add_joint`."""
     kind = KIND[int(mj.jnt_type[j])]
@@ -251,7 +266,7 @@ def _mention_ignored(mj: Any, source: str, strict: bool) -> None:
         "plugins": mj.nplugin,
         "gravity compensation": np.any(mj.body_gravcomp),
         "fluid forces": mj.opt.density or mj.opt.viscosity,
-        "Coriolis-free armature of free joints (ours acts in the body's frame)": FREE in mj.jnt_type[free],
+        "armature of free joints in the world's axes (it acts in the body's)": FREE in mj.jnt_type[free],
     }
     ignored = [what for what, there in present.items() if there]
     if not ignored:

@@ -55,6 +55,8 @@ class Body:
         """Two bodies welded together, both given in the same frame."""
         mass = self.mass + other.mass
         if mass == 0:
+            if np.any(self.mass * self.com + other.mass * other.com):
+                raise ModelError("two bodies are welded whose masses cancel and whose moments do not")
             return Body(0.0, np.zeros(3), self.inertia + other.inertia)
         com = (self.mass * self.com + other.mass * other.com) / mass
         parts = [b.inertia + b.mass * parallel_axis(b.com - com) for b in (self, other)]

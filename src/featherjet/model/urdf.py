@@ -247,7 +247,7 @@ def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
     if limit is not None:
         settings |= dict(effort_limit=limit.number("effort"), velocity_limit=limit.number("velocity"))
         if min(settings["effort_limit"], settings["velocity_limit"]) < 0:
-            _doubt(element, "an effort or velocity limit is negative", strict)
+            raise limit.error("an effort or velocity limit is negative")
     if joint.type == "continuous":
         settings |= dict(kind="revolute") if one_coordinate else dict(lower=-UNIT, upper=UNIT)
     elif limit is None:

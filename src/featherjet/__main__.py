@@ -1,0 +1,7 @@
+"""`python -m featherjet` is the command `featherjet`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

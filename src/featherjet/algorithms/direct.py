@@ -1,0 +1,207 @@
+"""Derivatives of forward dynamics directly by articulated bodies: neither M^-1 nor dtau/dq is formed.
+
+Column j of dtau/dq is a set of forces linear in two motions x and y: on every body k of the subtree of j's joint J
+    w_k = 2B_k x + I_k y,      x = Psid_j, y = Psidd_j                      ([IDSVA] eq. 30)
+and, felt by J's ancestors only, g = fC_J xbar* S_j. For dtau/dv: x = S_j, y = Sd_j + Psid_j, g = 0 (eq. 32).
+-M^-1 times the column is the response of the robot at rest to these forces. Eliminating degrees of freedom from the
+leaves inward, the forces of a whole subtree reduce to PA x + IA y, where IA is the articulated inertia and PA an
+articulated Coriolis matrix, which obeys the same recursion from the seeds 2B:
+    U = IA S, d = S^T U + armature, R = S^T PA:    IA <- IA - U U^T / d,   PA <- PA - U R^T / d
+So a column needs no inward pass over its subtree. It starts at J with what J hands on, PA x + IA y + g; goes up to the
+root as in the articulated-body algorithm; and comes back outward: r = u - U^T a / d with the u found on the way, and
+in J's subtree, with a shifted by y, r = -(R x + U^T a) / d. The r are the column of da/dq (or da/dv); a unit torque at
+j instead of the forces gives the column of M^-1. docs/direct.md has the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..math.spatial import ArticulatedInertia, Coriolis, Force, Motion
+from ..math.vec3 import Mat3, Scalar, Vec3
+from ..model.tree import Node
+from .aba import NO_FORCE, Articulated, Response, articulate, inertia, pivot_values, respond, subspace
+from .fdsva import ForwardDynamicsDerivatives
+from .motion import REST, Moving, moving, net_force
+from .rnea import force
+from .scan import Array, Scan
+
+
+@dataclass(slots=True, eq=False)
+class ArticulatedCoriolis:
+    """The angular half of a 6x6 [[A, 0], [B, 0]] from motions to forces; the other half vanishes."""
+
+    A: Mat3
+    B: Mat3
+
+    def __add__(self, other: ArticulatedCoriolis) -> ArticulatedCoriolis:
+        return ArticulatedCoriolis(self.A + other.A, self.B + other.B)
+
+    def __matmul__(self, x: Vec3) -> Force:
+        return Force(self.A @ x, self.B @ x)
+
+    def transposed_times(self, m: Motion) -> Vec3:
+        return self.A.transposed_times(m.ang) + self.B.transposed_times(m.lin)
+
+    def minus_outer(self, f: Force, x: Vec3) -> ArticulatedCoriolis:
+        """self - f x^T."""
+        A = Mat3(self.A.x - x.x * f.ang, self.A.y - x.y * f.ang, self.A.z - x.z * f.ang)
+        B = Mat3(self.B.x - x.x * f.lin, self.B.y - x.y * f.lin, self.B.z - x.z * f.lin)
+        return ArticulatedCoriolis(A, B)
+
+    @staticmethod
+    def of(B: Coriolis) -> ArticulatedCoriolis:
+        p = -2.0 * B.p
+        zero = 0.0 * p.x
+        px = Mat3(Vec3(zero, p.z, -p.y), Vec3(-p.z, zero, p.x), Vec3(p.y, -p.x, zero))
+        return ArticulatedCoriolis(B.U, px)
+
+
+@dataclass(slots=True, eq=False)
+class Subtree:
+    """Of a subtree: its Coriolis matrix when its joints are free, and its whole force fC."""
+
+    PA: ArticulatedCoriolis
+    f: Force
+
+    def __add__(self, other: Subtree) -> Subtree:
+        return Subtree(self.PA + other.PA, self.f + other.f)
+
+
+@dataclass(slots=True, eq=False)
+class Eliminated:
+    """A degree of freedom's pivot, and its R."""
+
+    S: Motion
+    U: Force
+    dinv: Scalar
+    R: Vec3
+
+
+@dataclass(slots=True, eq=False)
+class Joint:
+    """All that columns need of a joint: its dofs, and what its parent feels of its subtree."""
+
+    dofs: list[Eliminated]
+    columns: list[Column]
+    IA: ArticulatedInertia
+    PA: ArticulatedCoriolis
+    f: Force
+
+
+@dataclass(slots=True, eq=False)
+class Column:
+    """What happens at one degree of freedom: x (its angular half) and y, for the derivatives by q and by v."""
+
+    S: Motion
+    xq: Vec3
+    yq: Motion
+    yv: Motion
+
+    @property
+    def xv(self) -> Vec3:
+        return self.S.ang
+
+
+def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """da/dq, da/dv and da/dtau = M^-1; returns them and the pivots d of M."""
+    fext = fext if fext is not None else scan.constant(None)
+    bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.no_rates())
+    bias = scan.each(force, bodies, fext)
+    free = scan.inward(articulate, scan.each(inertia, bodies), scan.each(subspace, bodies))
+    bodies = scan.each(accelerated, bodies, respond(scan, free, bias, scan.rates(tau)))
+    joints = scan.inward(eliminate, scan.each(seed, bodies, fext), free, scan.each(columns, bodies))
+    by = scan.responses(start, up, along, inside, joints, scan.each(lambda node, j: j.columns, joints))
+    return ForwardDynamicsDerivatives(*by), pivot_values(scan, free)
+
+
+def accelerated(node: Node, body: Moving, r: Response) -> Moving:
+    """The body with its joints' accelerations added to those it has from velocity and gravity."""
+    return Moving(body.X, body.S, body.v, body.a + r.a, body.v_parent, body.a_parent + r.a_parent)
+
+
+def seed(node: Node, body: Moving, fext) -> Subtree:
+    I = node.body.placed(body.X)
+    B = Coriolis.of(I, body.v, I @ body.v)
+    return Subtree(ArticulatedCoriolis.of(B), net_force(node, body, I, fext))
+
+
+def columns(node: Node, body: Moving) -> list[Column]:
+    """[IDSVA] eqs. 31 and 32."""
+    out = []
+    for S in body.S:
+        Psid = body.v_parent.cross(S)
+        Psidd = body.a_parent.cross(S) + body.v_parent.cross(Psid)
+        out.append(Column(S, Psid.ang, Psidd, body.v.cross(S) + Psid))
+    return out
+
+
+def eliminate(node: Node, sub: Subtree, free: Articulated, cols: list[Column]) -> tuple[Subtree, Joint]:
+    """R and PA along the pivots of IA, last dof first."""
+    PA, dofs = sub.PA, []
+    for pivot in reversed(free.pivots):
+        R = PA.transposed_times(pivot.S)
+        PA = PA.minus_outer(pivot.dinv * pivot.U, R)
+        dofs.append(Eliminated(pivot.S, pivot.U, pivot.dinv, R))
+    return Subtree(PA, sub.f), Joint(dofs[::-1], cols, free.IA, PA, sub.f)
+
+
+def start(node: Node, j: int, joint: Joint) -> tuple:
+    """What the joint hands to its parent: for columns by q, by v, and for a unit torque at its dof j."""
+    c = joint.columns[j]
+    pq = joint.PA @ c.xq + joint.IA @ c.yq + joint.f.cross_bar(c.S)
+    pv = joint.PA @ c.xv + joint.IA @ c.yv
+    pt, left = NO_FORCE, []
+    for k in reversed(range(len(joint.dofs))):
+        dof = joint.dofs[k]
+        u = 0.0 if k > j else dof.dinv if k == j else -dof.dinv * dof.S.dot(pt)
+        pt = u * dof.U if k == j else pt + u * dof.U if k < j else pt
+        left.append((0.0, 0.0, u))
+    return (pq, pv, pt), left[::-1]
+
+
+def up(node: Node, handed: tuple, joint: Joint) -> tuple:
+    """Through an ancestor: u = -S^T p / d for each dof, and p + U u goes on."""
+    left = []
+    for dof in reversed(joint.dofs):
+        us = tuple(-dof.dinv * dof.S.dot(p) for p in handed)
+        handed = tuple(p + u * dof.U for p, u in zip(handed, us, strict=True))
+        left.append(us)
+    return handed, left[::-1]
+
+
+def along(node: Node, parent: tuple | None, joint: Joint, left) -> tuple:
+    """Outward where nothing happens but what the parent does: r = u - U^T a / d."""
+    state = parent or (REST, REST, REST)
+    rates = []
+    for k, dof in enumerate(joint.dofs):
+        still = parent is None and not k
+        rs = tuple(
+            response(dof, a, left[k][i] if left else None, still) for i, a in enumerate(state)
+        )
+        state = tuple(a + r * dof.S for a, r in zip(state, rs, strict=True))
+        rates.append(rs)
+    return state, rates
+
+
+def response(dof: Eliminated, a: Motion, u: Scalar | None, still: bool) -> Scalar:
+    if still:
+        return 0.0 if u is None else u
+    r = -dof.dinv * dof.U.dot(a)
+    return r if u is None else u + r
+
+
+def inside(node: Node, parent: tuple | None, joint: Joint, left, c: Column, at: bool) -> tuple:
+    """In the subtree: a is shifted by y from the joint on, and r = -(R x + U^T a) / d."""
+    aq, av, at_ = parent or (REST, REST, REST)
+    if at:
+        aq, av = aq + c.yq, av + c.yv
+    rates = []
+    for k, dof in enumerate(joint.dofs):
+        rq = -dof.dinv * (dof.R.dot(c.xq) + dof.U.dot(aq))
+        rv = -dof.dinv * (dof.R.dot(c.xv) + dof.U.dot(av))
+        rt = response(dof, at_, left[k][2] if left else None, parent is None and not k)
+        aq, av, at_ = aq + rq * dof.S, av + rv * dof.S, at_ + rt * dof.S
+        rates.append((rq, rv, rt))
+    return (aq, av, at_), rates

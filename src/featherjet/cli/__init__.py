@@ -1,0 +1,104 @@
+"""The command `featherjet`: one module per subcommand, each with `add(commands)` and `run(args) -> exit code`.
+
+Exit codes: 0 fine; 1 a check failed; 2 an error, told in one line; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from .. import __version__
+from ..errors import FeatherjetError
+from . import check, demo, derive, info, robots, sample
+from .output import fail, told_warnings
+from .parsing import Parser
+
+COMMANDS = (info, robots, check, sample, derive, demo)
+DESCRIPTION = "The dynamics of robots and all their analytical derivatives."
+EXAMPLES = """\
+examples:
+  featherjet robots                                    which robots there are by name
+  featherjet info panda                                joints, limits, masses, and what looks wrong
+  featherjet check my_robot.urdf --root free           verify every derivative of your robot
+  featherjet sample quadruped --out states.npz         random states to try the next one with
+  featherjet derive quadruped --states states.npz --out derivatives.npz
+  featherjet demo                                      all of it on the built-in quadruped, with pictures
+
+Each command has its own --help. An error is one line; FEATHERJET_DEBUG=1 or --debug shows where it arose."""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = Parser(prog="featherjet", description=DESCRIPTION, epilog=EXAMPLES)
+    top.add_argument("--version", action="version", version=f"featherjet {__version__}")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True, parser_class=Parser)
+    for command in COMMANDS:
+        command.add(commands)
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; errors become one line on stderr."""
+    try:
+        args = parser().parse_args(arguments)
+    except SystemExit as stop:  # argparse has said what is wrong, or shown its help
+        return int(stop.code or 0)
+    debug = args.debug or os.environ.get("FEATHERJET_DEBUG", "") not in ("", "0")
+    try:
+        with terminable(), told_warnings():
+            code = args.run(args)
+            sys.stdout.flush()
+            return code
+    except KeyboardInterrupt:
+        fail("interrupted", label="")
+        return 130
+    except BrokenPipeError:
+        return silenced()
+    except SystemExit as stop:  # rich leaves this way when the reader of a pipe has gone
+        silenced()
+        return int(stop.code or 0)
+    except (FeatherjetError, OSError, MemoryError) as error:
+        if debug:
+            traceback.print_exc()
+        fail(describe(error))
+        return 2
+
+
+def describe(error: BaseException) -> str:
+    """What went wrong, as a user says it."""
+    if isinstance(error, FeatherjetError):
+        return str(error)
+    if isinstance(error, OSError):
+        what = error.strerror or str(error)
+        return f"{error.filename}: {what}" if error.filename else what
+    return "out of memory; try fewer states at a time"
+
+
+def silenced() -> int:
+    """Nobody reads what we print any more: leave without a complaint from Python's own last flush."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let a request to terminate unwind like Ctrl-C, so that nothing half-done is left behind."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, interrupt)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,117 @@
+"""`featherjet derive`: a file of states in, all dynamics and derivatives out."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import checks
+from ..errors import InputError, ModelWarning, SingularMassMatrix
+from ..robot import Robot
+from .npzfile import Array, NpzWriter, read_npz
+from .output import line, progress
+from .parsing import add_out, add_robot, command, load_robot
+
+ENTRIES = 400_000  # of one derivative matrix to compute at a time: the bar moves, and memory stays small
+EXAMPLES = """\
+The states file, for a robot with nq coordinates, nv degrees of freedom and njoints joints (featherjet info ROBOT):
+  q     (N, nq)                         v     (N, nv)
+  a     (N, nv)  for inverse dynamics   tau   (N, nv)  for forward dynamics; one of them, or both
+  fext  (N, njoints, 6)  optional: force and moment on each joint's body, in that joint's frame
+
+  >>> np.savez("states.npz", q=q, v=v, a=a)             from Python, or:
+  $ featherjet sample ROBOT --out states.npz            random states
+
+The output:
+  always     mass_matrix, coriolis_matrix, gravity, bias, kinetic_energy, potential_energy, and of a robot with mass
+             center_of_mass, centroidal_map, centroidal_momentum
+  with a     tau, dtau_dq, dtau_dv, dtau_da             with tau   a, da_dq, da_dv, da_dtau
+
+examples:
+  featherjet derive quadruped --states states.npz --out derivatives.npz
+  featherjet derive my_robot.urdf --root free --states states.npz --out derivatives.npz --overwrite
+
+The output appears whole, when all is done, or not at all. Ctrl-C leaves nothing behind."""
+
+OF_Q = ("mass_matrix", "gravity", "potential_energy")
+OF_QV = ("coriolis_matrix", "bias", "kinetic_energy")
+OF_MASS_Q, OF_MASS_QV = ("center_of_mass", "centroidal_map"), ("centroidal_momentum",)
+
+
+def add(commands: Any) -> None:
+    sub = command(commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES)
+    add_robot(sub)
+    sub.add_argument("--states", required=True, metavar="FILE", help="the .npz file of states, see below")
+    add_out(sub, "the .npz file to write")
+
+
+def run(args: argparse.Namespace) -> int:
+    source, target = Path(args.states), Path(args.out)
+    if source.exists() and target.exists() and source.samefile(target):
+        raise InputError(f"{target}: is the states file itself; give --out another name")
+    with NpzWriter(target, args.overwrite) as out:
+        robot = load_robot(args)
+        states = read_states(robot, source)
+        total = len(states["q"])
+        size = max(1, min(1024, ENTRIES // robot.nv**2))
+        with progress() as bar:
+            task = bar.add_task(robot.name, total=total)
+            for start in range(0, total, size):
+                part = {name: x[start : start + size] for name, x in states.items()}
+                try:
+                    out.append(everything(robot, part))
+                except SingularMassMatrix as error:
+                    hint = "leave tau out of the states to get inverse dynamics alone"
+                    raise SingularMassMatrix(f"counting from state {start}: {error} Or {hint}.") from None
+                bar.advance(task, len(part["q"]))
+    line(f"{args.out}: {total} states of {robot.name}")
+    return 0
+
+
+def read_states(robot: Robot, path: Path) -> dict[str, Array]:
+    """The arrays of a states file, checked as a whole before anything is computed."""
+    given = read_npz(path)
+    cores = {"q": (robot.nq,), "v": (robot.nv,), "a": (robot.nv,), "tau": (robot.nv,), "fext": (robot.njoints, 6)}
+    letters = {"q": "nq", "fext": "njoints, 6"}
+    if missing := [name for name in ("q", "v") if name not in given]:
+        raise InputError(f"{path}: has no array {missing[0]!r}; there are: {', '.join(given) or 'none'}")
+    if "a" not in given and "tau" not in given:
+        raise InputError(f"{path}: needs a (for inverse dynamics), tau (for forward dynamics), or both")
+    if unused := [name for name in given if name not in cores]:
+        message = f"{path}: not used: {', '.join(unused)}; what is used is called {', '.join(cores)}"
+        warnings.warn(message, ModelWarning, stacklevel=2)
+    states = {name: given[name] for name in cores if name in given}
+    total = len(states["q"]) if states["q"].ndim else 0
+    for name, x in states.items():
+        if x.shape != (total, *cores[name]):
+            want, got = (", ".join(map(str, shape)) for shape in ((total, *cores[name]), x.shape))
+            raise InputError(
+                f"{path}: {name}: expected shape ({want}), that is (N, {letters.get(name, 'nv')}) for {robot.name}; "
+                f"got ({got})"
+            )
+        states[name] = checks.numbers(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
+    if total == 0:
+        raise InputError(f"{path}: holds no states")
+    states["q"] = checks.unit_parts(robot.model, f"{path}: q", states["q"])
+    return states
+
+
+def everything(robot: Robot, state: dict[str, Array]) -> dict[str, Array]:
+    """All that can be computed at these states, by the names of Robot's methods and results."""
+    q, v, fext = state["q"], state["v"], state.get("fext")
+    massive = robot.mass != 0
+    of_q = OF_Q + OF_MASS_Q * massive
+    of_qv = OF_QV + OF_MASS_QV * massive
+    out: dict[str, Array] = {name: getattr(robot, name)(q) for name in of_q}
+    out |= {name: getattr(robot, name)(q, v) for name in of_qv}
+    if "a" in state:
+        out["tau"] = robot.inverse_dynamics(q, v, state["a"], fext)
+        out |= robot.inverse_dynamics_derivatives(q, v, state["a"], fext)._asdict()
+    if "tau" in state:
+        out["a"] = robot.forward_dynamics(q, v, state["tau"], fext)
+        out |= robot.forward_dynamics_derivatives(q, v, state["tau"], fext)._asdict()
+    return {name: np.asarray(x) for name, x in out.items()}

@@ -1,0 +1,76 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+from ..loading import load
+from ..robot import Robot
+
+ROOTS = ("fixed", "free", "planar")
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse that keeps the line breaks of our examples."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+
+def command(commands: Any, name: str, run: Any, brief: str, epilog: str) -> argparse.ArgumentParser:
+    """A subcommand; `brief` is its line in the overview and the head of its own help."""
+    sub = commands.add_parser(name, help=brief, description=brief[0].upper() + brief[1:] + ".", epilog=epilog)
+    sub.add_argument("--debug", action="store_true", help="show where an error arose")
+    sub.set_defaults(run=run)
+    return sub
+
+
+def add_robot(sub: argparse.ArgumentParser) -> None:
+    """ROBOT and how to load it."""
+    sub.add_argument("robot", metavar="ROBOT", help="a URDF or MJCF file, or a name (see: featherjet robots)")
+    sub.add_argument(
+        "--root", choices=ROOTS, default="fixed", help="how the first link hangs on the world (default: fixed)"
+    )
+    sub.add_argument("--mimic", action="store_true", help="couple URDF's mimicking joints to their leaders")
+    sub.add_argument("--strict", action="store_true", help="refuse what no physical robot has, instead of warning")
+
+
+def add_seed(sub: argparse.ArgumentParser) -> None:
+    sub.add_argument("--seed", type=whole, default=0, metavar="N", help="of the random states (default: 0)")
+
+
+def add_out(sub: argparse.ArgumentParser, what: str) -> None:
+    """--out and --overwrite."""
+    sub.add_argument("--out", required=True, metavar="FILE", help=what)
+    sub.add_argument("--overwrite", action="store_true", help="replace the file if it exists")
+
+
+def load_robot(args: argparse.Namespace) -> Robot:
+    return load(args.robot, args.root, mimic=args.mimic, strict=args.strict)
+
+
+def whole(text: str) -> int:
+    """A whole number, zero included."""
+    return _number(text, int, lambda x: x >= 0, "a whole number")
+
+
+def count(text: str) -> int:
+    """A positive whole number."""
+    return _number(text, int, lambda x: x > 0, "a positive whole number")
+
+
+def positive(text: str) -> float:
+    """A positive finite number."""
+    return _number(text, float, lambda x: x > 0 and math.isfinite(x), "a positive number")
+
+
+def _number(text: str, kind: Any, holds: Any, what: str) -> Any:
+    try:
+        value = kind(text)
+    except ValueError:
+        value = None
+    if value is None or not holds(value):
+        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+    return value

@@ -1,0 +1,37 @@
+"""`featherjet robots`: the names that stand for robots."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ..loading import robots
+from .output import console, line, table
+from .parsing import command
+
+EXAMPLES = """\
+examples:
+  featherjet robots                list all
+  featherjet robots talos          only those with talos in their name
+
+Names work wherever a command, or featherjet.load in Python, takes a robot.
+More of them: pip install 'featherjet[robots]'"""
+
+
+def add(commands: Any) -> None:
+    sub = command(commands, "robots", run, "list the robots that have a name", EXAMPLES)
+    sub.add_argument("part", nargs="?", default="", metavar="PART", help="show only names that hold this")
+
+
+def run(args: argparse.Namespace) -> int:
+    known = {name: origin for name, origin in robots().items() if args.part.lower() in name.lower()}
+    if not known:
+        line(f"no robot has {args.part!r} in its name", stderr=True)
+        return 1
+    listing = table("robot", "from")
+    for name, origin in known.items():
+        parts = Path(origin).parts
+        listing.add_row(name, origin if len(parts) < 4 else str(Path(*parts[-3:])))
+    console().print(listing)
+    return 0

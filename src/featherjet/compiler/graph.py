@@ -1,0 +1,249 @@
+"""The graph of scalar operations: what tracing an algorithm yields.
+
+Expressions are hash-consed in a `Graph`: equal operations on equal operands are one node, so common subexpressions are
+shared by construction. Constants fold, and zeros, ones and signs simplify as an expression is made. The set of
+operations is closed: `OPS`; `interpret` defines what each of them means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# operation -> number of operands. "const" carries a float, "load" a reference to memory.
+OPS = {"const": 0, "load": 0, "neg": 1, "sin": 1, "cos": 1, "sqrt": 1, "add": 2, "sub": 2, "mul": 2, "div": 2}
+
+
+class Op(NamedTuple):
+    """One operation; operands are indices of earlier ones, `data` a constant's value or a load's reference."""
+
+    name: str
+    args: tuple[int, ...] = ()
+    data: Hashable = None
+
+
+class Graph:
+    """Operations in an order in which each comes after its operands."""
+
+    def __init__(self) -> None:
+        self.ops: list[Op] = []
+        self._index: dict[Op, int] = {}
+
+    def add(self, op: Op) -> Expr:
+        index = self._index.get(op)
+        if index is None:
+            index = self._index[op] = len(self.ops)
+            self.ops.append(op)
+        return Expr(self, index)
+
+    def const(self, value: float) -> Expr:
+        value = float(value)
+        return self.add(Op("const", data=(value, math.copysign(1.0, value))))  # 0.0 and -0.0 are two constants
+
+    def load(self, reference: Hashable) -> Expr:
+        return self.add(Op("load", data=reference))
+
+    def lift(self, x: Any) -> Expr:
+        """An expression of this graph from a number, or itself."""
+        if isinstance(x, Expr):
+            if x.graph is not self:
+                raise ValueError("an expression of another graph")
+            return x
+        if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.floating, np.integer)):
+            raise TypeError(f"cannot trace a {type(x).__name__}: scalars are real numbers and expressions")
+        return self.const(float(x))
+
+    def reachable(self, roots: Iterable[int]) -> list[int]:
+        """The operations that the roots need, in order: dead code stays out."""
+        seen: set[int] = set()
+        stack = list(roots)
+        while stack:
+            i = stack.pop()
+            if i not in seen:
+                seen.add(i)
+                stack.extend(self.ops[i].args)
+        return sorted(seen)
+
+    def verify(self) -> None:
+        """Raise ValueError unless every operation is known, well-formed, unique and after its operands."""
+        if len(set(self.ops)) != len(self.ops):
+            raise ValueError("an operation stands twice")
+        for i, op in enumerate(self.ops):
+            if op.name not in OPS:
+                raise ValueError(f"%{i}: unknown operation {op.name!r}")
+            if len(op.args) != OPS[op.name]:
+                raise ValueError(f"%{i}: {op.name} takes {OPS[op.name]} operands, has {len(op.args)}")
+            if any(not 0 <= a < i for a in op.args):
+                raise ValueError(f"%{i}: {op.name} uses an operand that does not come before it")
+            if (op.data is not None) != (op.name in ("const", "load")):
+                raise ValueError(f"%{i}: {op.name} must {'not ' if op.data else ''}carry data")
+
+    def text(self, roots: Iterable[int] | None = None) -> str:
+        """One operation a line: `%3 = mul %1 %2`."""
+        order = range(len(self.ops)) if roots is None else self.reachable(roots)
+        return "\n".join(f"%{i} = {self._line(self.ops[i])}" for i in order)
+
+    @staticmethod
+    def _line(op: Op) -> str:
+        if op.name == "const":
+            return f"const {op.data[0]!r}"  # type: ignore[index]
+        if op.name == "load":
+            return f"load {op.data}"
+        return " ".join([op.name, *(f"%{a}" for a in op.args)])
+
+    def count(self, roots: Iterable[int]) -> dict[str, int]:
+        """How often each operation occurs in what the roots need."""
+        counts: dict[str, int] = {}
+        for i in self.reachable(roots):
+            counts[self.ops[i].name] = counts.get(self.ops[i].name, 0) + 1
+        return counts
+
+    def interpret(self, roots: Iterable[int], memory: Callable[[Any], Any] | Mapping[Any, Any]) -> list[Any]:
+        """Evaluate plainly, on numbers or arrays: this defines the operations."""
+        roots = list(roots)
+        fetch = memory if callable(memory) else memory.__getitem__
+        meaning: dict[str, Callable[..., Any]] = {
+            "neg": lambda a: -a,
+            "sin": np.sin,
+            "cos": np.cos,
+            "sqrt": np.sqrt,
+            "add": lambda a, b: a + b,
+            "sub": lambda a, b: a - b,
+            "mul": lambda a, b: a * b,
+            "div": lambda a, b: a / b,
+        }
+        values: dict[int, Any] = {}
+        for i in self.reachable(roots):
+            op = self.ops[i]
+            if op.name == "const":
+                values[i] = op.data[0]  # type: ignore[index]
+            elif op.name == "load":
+                values[i] = fetch(op.data)
+            else:
+                values[i] = meaning[op.name](*(values[a] for a in op.args))
+        return [values[r] for r in roots]
+
+
+class Expr:
+    """A scalar that records what is done to it.
+
+    It has no value: comparing it, testing its truth or converting it to float is refused.
+    """
+
+    __slots__ = ("graph", "index")
+    __array_ufunc__ = None  # a NumPy scalar on the left hands the operation over
+
+    def __init__(self, graph: Graph, index: int) -> None:
+        self.graph, self.index = graph, index
+
+    @property
+    def op(self) -> Op:
+        return self.graph.ops[self.index]
+
+    @property
+    def value(self) -> float | None:
+        """The number it is known to be, or None."""
+        op = self.op
+        return op.data[0] if op.name == "const" else None  # type: ignore[index]
+
+    def __repr__(self) -> str:
+        return f"<%{self.index} {Graph._line(self.op)}>"
+
+    def _negated(self) -> Expr | None:
+        op = self.op
+        return Expr(self.graph, op.args[0]) if op.name == "neg" else None
+
+    def __neg__(self) -> Expr:
+        if self.value is not None:
+            return self.graph.const(-self.value)
+        return self._negated() or self.graph.add(Op("neg", (self.index,)))
+
+    def __add__(self, other: Any) -> Expr:
+        a, b = self, self.graph.lift(other)
+        if a.value is not None and b.value is not None:
+            return a.graph.const(a.value + b.value)
+        if a.value == 0:
+            return b
+        if b.value == 0:
+            return a
+        if (minus := b._negated()) is not None:
+            return a - minus
+        if (minus := a._negated()) is not None:
+            return b - minus
+        return a.graph.add(Op("add", tuple(sorted((a.index, b.index)))))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Expr:
+        a, b = self, self.graph.lift(other)
+        if a.value is not None and b.value is not None:
+            return a.graph.const(a.value - b.value)
+        if b.value == 0:
+            return a
+        if a.value == 0:
+            return -b
+        if a.index == b.index:
+            return a.graph.const(0.0)
+        if (minus := b._negated()) is not None:
+            return a + minus
+        if (minus := a._negated()) is not None:
+            return -(minus + b)
+        return a.graph.add(Op("sub", (a.index, b.index)))
+
+    def __rsub__(self, other: Any) -> Expr:
+        return self.graph.lift(other) - self
+
+    def __mul__(self, other: Any) -> Expr:
+        a, b = self, self.graph.lift(other)
+        if a.value is not None and b.value is not None:
+            return a.graph.const(a.value * b.value)
+        for x, y in ((a, b), (b, a)):
+            if x.value == 0:
+                return x.graph.const(0.0)
+            if x.value == 1:
+                return y
+            if x.value == -1:
+                return -y
+            if (minus := x._negated()) is not None:
+                return -(minus * y)
+        return a.graph.add(Op("mul", tuple(sorted((a.index, b.index)))))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Expr:
+        a, b = self, self.graph.lift(other)
+        if b.value == 1:
+            return a
+        if a.value is not None and b.value:
+            return a.graph.const(a.value / b.value)
+        if a.value == 0:
+            return a.graph.const(0.0)
+        if (minus := a._negated()) is not None:
+            return -(minus / b)
+        return a.graph.add(Op("div", (a.index, b.index)))
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return self.graph.lift(other) / self
+
+    def sincos(self) -> tuple[Expr, Expr]:
+        if self.value is not None:
+            return self.graph.const(math.sin(self.value)), self.graph.const(math.cos(self.value))
+        return self.graph.add(Op("sin", (self.index,))), self.graph.add(Op("cos", (self.index,)))
+
+    def sqrt(self) -> Expr:
+        if self.value is not None:
+            return self.graph.const(math.sqrt(self.value))
+        return self.graph.add(Op("sqrt", (self.index,)))
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError(
+            "an expression has no value while it is traced: algorithms must not branch on values, "
+            "compare or convert scalars"
+        )
+
+    __bool__ = __float__ = __int__ = __complex__ = __index__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = __abs__ = _refuse  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,22 @@
+"""What all tests share: hypothesis draws the same examples on every run, so that a failure can be repeated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "featherjet",
+    deadline=None,
+    derandomize=True,
+    max_examples=40,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("featherjet")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20210101)

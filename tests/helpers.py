@@ -1,0 +1,189 @@
+"""Random robots and states, comparison relative to the largest entry, and our models as Pinocchio's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pinocchio as pin
+from hypothesis import strategies as st
+
+import featherjet as fj
+from featherjet.model.builder import transform
+from featherjet.model.joints import KINDS
+from featherjet.model.model import WORLD, Joint
+
+MULTI_DOF = ("spherical", "translation", "planar", "free")
+GROUP_FLOOR = 1e-6
+
+
+def error(actual: object, expected: object, floor: float = 0.0) -> float:
+    """The largest difference, relative to the largest expected entry (or to `floor`, if that is larger)."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.shape == expected.shape, f"shape {actual.shape}, expected {expected.shape}"
+    assert np.isfinite(actual).all(), "not finite"
+    assert np.isfinite(expected).all(), "the oracle is not finite"
+    if not expected.size:
+        return 0.0
+    scale = max(float(np.abs(expected).max()), floor)
+    difference = float(np.abs(actual - expected).max())
+    return difference / scale if difference else 0.0
+
+
+def agree(actual: object, expected: object, tolerance: float, what: str = "", floor: float = 0.0) -> None:
+    """Both are equal up to `tolerance` of the largest expected entry.
+
+    `floor` is the size below which entries are rounding errors of a true zero: a lone slider has dtau_dv = 0, and
+    1e-17 in its place is no error. Callers take it far below what the quantity is made of.
+    """
+    worst = error(actual, expected, floor)
+    assert worst <= tolerance, f"{what}: off by {worst:.2e} of the largest entry, allowed {tolerance:.0e}"
+
+
+def each_agrees(
+    actual: object, expected: object, tolerance: float, what: str = "", floor: object = 0.0
+) -> None:
+    """`agree` for every sample of a batch by itself."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    floors = np.broadcast_to(floor, len(expected))
+    for k, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        agree(a, e, tolerance, f"{what}, sample {k}", float(floors[k]))
+
+
+# States
+
+
+class State(NamedTuple):
+    """A batch of states: q (n, nq), v, a (n, nv), fext (n, njoints, 6)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    fext: np.ndarray
+
+
+def random_state(robot: fj.Robot, size: int = 3, seed: int = 0) -> State:
+    rng = np.random.default_rng(seed)
+    q = robot.random_configuration(rng, size)
+    v, a = rng.normal(size=(2, size, robot.nv))
+    return State(q, v, a, rng.normal(size=(size, robot.njoints, 6)))
+
+
+# Random robots
+
+
+def tenths(low: int, high: int) -> st.SearchStrategy[float]:
+    """Short decimals: they shrink to something readable."""
+    return st.integers(low, high).map(lambda k: k / 10)
+
+
+def vectors(low: int, high: int) -> st.SearchStrategy[np.ndarray]:
+    return st.tuples(*[tenths(low, high)] * 3).map(np.array)
+
+
+rotations = vectors(-31, 31).map(pin.exp3)
+axes = st.one_of(
+    st.sampled_from([(0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 0, -1), (-1, 0, 0), (0, -1, 0)]),
+    st.tuples(*[st.integers(-3, 3)] * 3).filter(any),
+)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[float, np.ndarray, np.ndarray]:
+    """Mass, centre and inertia of a body that could exist: second moments are positive."""
+    mass = draw(tenths(1, 30))
+    R = draw(rotations)
+    second = mass * R @ np.diag([draw(st.integers(1, 20)) / 1000 for _ in range(3)]) @ R.T
+    return mass, draw(vectors(-3, 3)), np.trace(second) * np.eye(3) - second
+
+
+@st.composite
+def models(
+    draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), most: int = 10, armature: bool = True
+) -> fj.Model:
+    """A whole tree: joint kinds, parents (several roots too), axes, placements, inertias, armatures, gravity."""
+    b = fj.ModelBuilder("drawn", draw(st.sampled_from([(0.0, 0.0, -9.81), (1.0, -2.0, 3.0)])))
+    for i in range(draw(st.integers(1, most))):
+        back = draw(st.integers(0, 3)) if i else 1
+        root = i - 1 - back < 0 or draw(st.integers(0, 9)) == 9
+        kind = draw(st.sampled_from(kinds))
+        b.add_joint(
+            f"j{i}",
+            kind,
+            None if root else f"j{i - 1 - back}",
+            transform(draw(rotations), draw(vectors(-5, 5))),
+            axis=draw(axes),
+            pitch=draw(tenths(-3, 3)) if kind == "helical" else 0.0,
+            armature=[draw(st.integers(0, 5)) / 50 for _ in range(KINDS[kind].nv)] if armature else 0.0,
+        )
+        b.add_body(f"j{i}", *draw(bodies()), name=f"body{i}")
+        if draw(st.booleans()):
+            b.add_frame(f"tool{i}", f"j{i}", transform(draw(rotations), draw(vectors(-3, 3))))
+    return b.build()
+
+
+def with_state(m: st.SearchStrategy[fj.Model], size: int = 3) -> st.SearchStrategy[tuple[fj.Robot, State]]:
+    """A robot and a batch of its states."""
+
+    def pair(model: fj.Model, seed: int) -> tuple[fj.Robot, State]:
+        robot = fj.Robot(model)
+        return robot, random_state(robot, size, seed)
+
+    return st.builds(pair, m, st.integers(0, 1000))
+
+
+def every_kind(seed: int = 0, n: int = 12) -> fj.Robot:
+    """One fixed robot that has every kind of joint."""
+    return fj.Robot(fj.models.random_tree(n, seed=seed))
+
+
+# Pinocchio
+
+
+def to_pinocchio(model: fj.Model) -> pin.Model:
+    """The same robot as a Pinocchio model, joint by joint; our joint i is its joint i + 1, after the universe."""
+    m = pin.Model()
+    m.name = model.name
+    m.gravity = pin.Motion(np.array(model.gravity), np.zeros(3))
+    for joint in model.joints:
+        at = m.addJoint(joint.parent + 1, joint_model(joint), pin.SE3(np.array(joint.placement)), joint.name)
+        body = joint.body
+        m.appendBodyToJoint(
+            at, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), pin.SE3.Identity()
+        )
+    for f in model.frames:
+        placement = pin.SE3(np.array(f.placement))
+        m.addFrame(
+            pin.Frame(f.name, 0 if f.joint == WORLD else f.joint + 1, 0, placement, pin.FrameType.OP_FRAME)
+        )
+    m.armature = np.concatenate([joint.armature for joint in model.joints])
+    return m
+
+
+def joint_model(joint: Joint) -> pin.JointModel:
+    axis = np.array(joint.axis)
+    makers: dict[str, Callable[[], object]] = {
+        "revolute": lambda: pin.JointModelRevoluteUnaligned(axis),
+        "continuous": lambda: continuous(axis),
+        "prismatic": lambda: pin.JointModelPrismaticUnaligned(axis),
+        "helical": lambda: pin.JointModelHelicalUnaligned(axis, joint.pitch),
+        "spherical": pin.JointModelSpherical,
+        "translation": pin.JointModelTranslation,
+        "planar": pin.JointModelPlanar,
+        "free": pin.JointModelFreeFlyer,
+    }
+    return makers[joint.kind.name]()
+
+
+def continuous(axis: np.ndarray) -> pin.JointModel:
+    """In Python the class for oblique axes cannot be given its axis, but Pinocchio's URDF reader can."""
+    xyz = " ".join(repr(float(x)) for x in axis)
+    urdf = f"""<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">
+        <parent link="a"/><child link="b"/><axis xyz="{xyz}"/></joint></robot>"""
+    return pin.buildModelFromXML(urdf).joints[1]
+
+
+def forces(fext: np.ndarray) -> pin.StdVec_Force:
+    """Our fext (njoints, 6) as Pinocchio's list, which begins with the universe."""
+    return pin.StdVec_Force([pin.Force.Zero(), *(pin.Force(np.array(f)) for f in fext)])
