@@ -1,4 +1,4 @@
-"""What all tests share: hypothesis draws the same examples on every run, so that a failure can be repeated."""
+"""What all tests share: hypothesis draws the same examples on every run, so that failures repeat."""
 
 from __future__ import annotations
 

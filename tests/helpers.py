@@ -15,7 +15,6 @@ from featherjet.model.joints import KINDS
 from featherjet.model.model import WORLD, Joint
 
 MULTI_DOF = ("spherical", "translation", "planar", "free")
-GROUP_FLOOR = 1e-6
 
 
 def error(actual: object, expected: object, floor: float = 0.0) -> float:
@@ -34,8 +33,8 @@ def error(actual: object, expected: object, floor: float = 0.0) -> float:
 def agree(actual: object, expected: object, tolerance: float, what: str = "", floor: float = 0.0) -> None:
     """Both are equal up to `tolerance` of the largest expected entry.
 
-    `floor` is the size below which entries are rounding errors of a true zero: a lone slider has dtau_dv = 0, and
-    1e-17 in its place is no error. Callers take it far below what the quantity is made of.
+    `floor` is the size below which entries are rounding errors of a true zero: a lone slider has dtau_dv = 0,
+    and 1e-17 in its place is no error. Callers take it far below what the quantity is made of.
     """
     worst = error(actual, expected, floor)
     assert worst <= tolerance, f"{what}: off by {worst:.2e} of the largest entry, allowed {tolerance:.0e}"
@@ -102,7 +101,7 @@ def bodies(draw: st.DrawFn) -> tuple[float, np.ndarray, np.ndarray]:
 def models(
     draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), most: int = 10, armature: bool = True
 ) -> fj.Model:
-    """A whole tree: joint kinds, parents (several roots too), axes, placements, inertias, armatures, gravity."""
+    """A whole tree: kinds, parents (several roots too), axes, placements, inertias, armatures, gravity."""
     b = fj.ModelBuilder("drawn", draw(st.sampled_from([(0.0, 0.0, -9.81), (1.0, -2.0, 3.0)])))
     for i in range(draw(st.integers(1, most))):
         back = draw(st.integers(0, 3)) if i else 1
@@ -142,7 +141,7 @@ def every_kind(seed: int = 0, n: int = 12) -> fj.Robot:
 
 
 def to_pinocchio(model: fj.Model) -> pin.Model:
-    """The same robot as a Pinocchio model, joint by joint; our joint i is its joint i + 1, after the universe."""
+    """The same robot for Pinocchio, joint by joint; our joint i is its joint i + 1, after the universe."""
     m = pin.Model()
     m.name = model.name
     m.gravity = pin.Motion(np.array(model.gravity), np.zeros(3))

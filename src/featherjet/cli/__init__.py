@@ -1,4 +1,4 @@
-"""The command `featherjet`: one module per subcommand, each with `add(commands)` and `run(args) -> exit code`.
+"""The command `featherjet`: one module per subcommand, with `add(commands)` and `run(args) -> exit code`.
 
 Exit codes: 0 fine; 1 a check failed; 2 an error, told in one line; 130 interrupted.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..verify import Finding, check, complex_step
 from .output import console, fail, line, progress, table
 from .parsing import add_robot, add_seed, command, count, load_robot, positive
 
+Array = np.ndarray
 INVERSE, FORWARD = 1e-11, 1e-9  # forward dynamics carry the condition number of the mass matrix
 LANES = 20_000  # bodies x directions x states to compute at a time, so that large robots fit the memory
 EXAMPLES = """\
@@ -23,15 +24,17 @@ examples:
   featherjet check my_robot.urdf --root free --samples 100
   featherjet check my_robot.urdf --tolerance 1e-8 && echo "good enough"
 
-Each derivative is compared, at random states with random external forces, with the complex-step derivative of the
-dynamics themselves, which is exact to rounding. Errors are relative to the largest entry of the matrix. Exit code:
-0 all within tolerance, 1 some are not or cannot be had, 2 the robot could not be loaded."""
+Each derivative is compared, at random states with random external forces, with the complex-step derivative
+of the dynamics themselves, which is exact to rounding. Errors are relative to the largest entry of the
+matrix. Exit code: 0 all within tolerance, 1 some are not or cannot be had, 2 the robot cannot be loaded."""
 
 
 def add(commands: Any) -> None:
     sub = command(commands, "check", run, "verify a robot's derivatives by complex step", EXAMPLES)
     add_robot(sub)
-    sub.add_argument("--samples", type=count, default=10, metavar="N", help="random states to try (default: 10)")
+    sub.add_argument(
+        "--samples", type=count, default=10, metavar="N", help="random states to try (default: 10)"
+    )
     add_seed(sub)
     sub.add_argument(
         "--tolerance", type=positive, metavar="X",
@@ -46,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         found = worst(watched(robot, args.samples, args.seed))
     except SingularMassMatrix as error:
         singular = error
-        found = [inverse_only(robot, args.samples, args.seed, by) for by in "qva"]
+        found = worst(inverse_only(robot, args.samples, args.seed))
     good = report(found, args.tolerance)
     if singular:
         line()
@@ -59,45 +62,62 @@ def run(args: argparse.Namespace) -> int:
 
 
 def watched(robot: Robot, samples: int, seed: int) -> Iterator[list[Finding]]:
-    """Findings of one batch of states after the other, under a progress bar; samples count through."""
+    """Findings of one batch of random states after the other, under a progress bar; samples count through."""
+    for part in batches(robot, samples):
+        found = check(robot, part.stop - part.start, seed + part.start)
+        yield [f._replace(sample=part.start + f.sample) for f in found]
+
+
+def inverse_only(robot: Robot, samples: int, seed: int) -> Iterator[list[Finding]]:
+    """The same for a robot that has no forward dynamics."""
+    for part in batches(robot, samples):
+        rng, n = np.random.default_rng(seed + part.start), part.stop - part.start
+        state = dict(q=robot.random_configuration(rng, n), fext=rng.normal(size=(n, robot.njoints, 6)))
+        state |= dict(zip("va", rng.normal(size=(2, n, robot.nv)), strict=True))
+        got = robot.inverse_dynamics_derivatives(**state)
+        yield [compare(robot, name, x, state, part.start) for name, x in got._asdict().items()]
+
+
+def batches(robot: Robot, samples: int) -> Iterator[slice]:
+    """Stretches of the samples that are computed together, under a progress bar."""
     size = max(1, min(64, LANES // (robot.nv * robot.njoints)))
     with progress() as bar:
         task = bar.add_task("complex step", total=samples)
         for start in range(0, samples, size):
-            n = min(size, samples - start)
-            yield [f._replace(sample=start + f.sample) for f in check(robot, n, seed + start)]
-            bar.advance(task, n)
+            stop = min(start + size, samples)
+            yield slice(start, stop)
+            bar.advance(task, stop - start)
 
 
-def worst(batches: Iterable[list[Finding]]) -> list[Finding]:
+def compare(robot: Robot, name: str, got: Array, state: Mapping[str, Array], first: int = 0) -> Finding:
+    """The worst error of a derivative such as dtau_dq (n, nv, nv) at n states, which count from `first`."""
+    of, by = name[1:].split("_d")
+    quantity = {"tau": "inverse_dynamics", "a": "forward_dynamics"}[of]
+    true = complex_step(robot, quantity, by, **state)
+    scale = np.abs(true).max((-2, -1))
+    error = np.abs(got - true).max((-2, -1)) / np.where(scale > 0, scale, 1.0)
+    return Finding(name, float(error.max()), first + int(error.argmax()))
+
+
+def worst(found: Iterable[list[Finding]]) -> list[Finding]:
     """For each quantity the finding of the largest error; a NaN is the worst of all."""
-    return [max(same, key=badness) for same in zip(*batches, strict=True)]
+    return [max(same, key=badness) for same in zip(*found, strict=True)]
 
 
 def badness(finding: Finding) -> float:
     return np.inf if np.isnan(finding.error) else finding.error
 
 
-def inverse_only(robot: Robot, samples: int, seed: int, by: str) -> Finding:
-    """The derivative of inverse dynamics by q, v or a, for a robot that has no forward dynamics."""
-    found = Finding(f"dtau_d{by}", 0.0, 0)
-    for sample in range(samples):
-        rng = np.random.default_rng(seed + sample)
-        state = dict(q=robot.random_configuration(rng), fext=rng.normal(size=(robot.njoints, 6)))
-        state |= dict(zip("va", rng.normal(size=(2, robot.nv)), strict=True))
-        got = robot.inverse_dynamics_derivatives(**state)["qva".index(by)]
-        true = complex_step(robot, "inverse_dynamics", by, **state)
-        error = np.abs(got - true).max() / (np.abs(true).max() or 1.0)
-        found = max(found, Finding(found.quantity, float(error), sample), key=badness)
-    return found
+def tolerance(quantity: str) -> float:
+    return INVERSE if quantity.startswith("dtau") else FORWARD
 
 
-def report(found: list[Finding], tolerance: float | None) -> bool:
+def report(found: list[Finding], wanted: float | None) -> bool:
     """Print the table; whether all are within tolerance."""
     listing = table("derivative", ("worst error", "right"), ("tolerance", "right"), ("at state", "right"), "")
     passed = []
     for f in found:
-        allowed = tolerance or (INVERSE if f.quantity.startswith("dtau") else FORWARD)
+        allowed = wanted or tolerance(f.quantity)
         passed.append(f.error <= allowed)
         verdict = Text("pass", style="green") if passed[-1] else Text("FAIL", style="bold red")
         listing.add_row(f.quantity, f"{f.error:.1e}", f"{allowed:.0e}", str(f.sample), verdict)

@@ -18,7 +18,7 @@ from .parsing import add_out, add_robot, command, load_robot
 
 ENTRIES = 400_000  # of one derivative matrix to compute at a time: the bar moves, and memory stays small
 EXAMPLES = """\
-The states file, for a robot with nq coordinates, nv degrees of freedom and njoints joints (featherjet info ROBOT):
+The states file holds N states of the robot; `featherjet info ROBOT` tells nq, nv and the number of joints:
   q     (N, nq)                         v     (N, nv)
   a     (N, nv)  for inverse dynamics   tau   (N, nv)  for forward dynamics; one of them, or both
   fext  (N, njoints, 6)  optional: force and moment on each joint's body, in that joint's frame
@@ -27,9 +27,10 @@ The states file, for a robot with nq coordinates, nv degrees of freedom and njoi
   $ featherjet sample ROBOT --out states.npz            random states
 
 The output:
-  always     mass_matrix, coriolis_matrix, gravity, bias, kinetic_energy, potential_energy, and of a robot with mass
-             center_of_mass, centroidal_map, centroidal_momentum
-  with a     tau, dtau_dq, dtau_dv, dtau_da             with tau   a, da_dq, da_dv, da_dtau
+  always     mass_matrix, coriolis_matrix, gravity, bias, kinetic_energy, potential_energy,
+             center_of_mass, centroidal_map, centroidal_momentum (these three of a robot with mass)
+  with a     tau, dtau_dq, dtau_dv, dtau_da
+  with tau   a, da_dq, da_dv, da_dtau
 
 examples:
   featherjet derive quadruped --states states.npz --out derivatives.npz
@@ -43,7 +44,9 @@ OF_MASS_Q, OF_MASS_QV = ("center_of_mass", "centroidal_map"), ("centroidal_momen
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES)
+    sub = command(
+        commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES
+    )
     add_robot(sub)
     sub.add_argument("--states", required=True, metavar="FILE", help="the .npz file of states, see below")
     add_out(sub, "the .npz file to write")
@@ -75,7 +78,13 @@ def run(args: argparse.Namespace) -> int:
 def read_states(robot: Robot, path: Path) -> dict[str, Array]:
     """The arrays of a states file, checked as a whole before anything is computed."""
     given = read_npz(path)
-    cores = {"q": (robot.nq,), "v": (robot.nv,), "a": (robot.nv,), "tau": (robot.nv,), "fext": (robot.njoints, 6)}
+    cores = {
+        "q": (robot.nq,),
+        "v": (robot.nv,),
+        "a": (robot.nv,),
+        "tau": (robot.nv,),
+        "fext": (robot.njoints, 6),
+    }
     letters = {"q": "nq", "fext": "njoints, 6"}
     if missing := [name for name in ("q", "v") if name not in given]:
         raise InputError(f"{path}: has no array {missing[0]!r}; there are: {', '.join(given) or 'none'}")
@@ -90,8 +99,8 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
         if x.shape != (total, *cores[name]):
             want, got = (", ".join(map(str, shape)) for shape in ((total, *cores[name]), x.shape))
             raise InputError(
-                f"{path}: {name}: expected shape ({want}), that is (N, {letters.get(name, 'nv')}) for {robot.name}; "
-                f"got ({got})"
+                f"{path}: {name}: expected shape ({want}), that is (N, {letters.get(name, 'nv')}) "
+                f"of {robot.name}; got ({got})"
             )
         states[name] = checks.numbers(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
     if total == 0:

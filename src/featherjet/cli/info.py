@@ -25,7 +25,9 @@ entries in a configuration and in a velocity; mass is that of the body the joint
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "info", run, "show a robot's joints, masses and limits, and what looks wrong", EXAMPLES)
+    sub = command(
+        commands, "info", run, "show a robot's joints, masses and limits, and what looks wrong", EXAMPLES
+    )
     add_robot(sub)
     sub.add_argument("--frames", action="store_true", help="also list the named frames")
 
@@ -47,10 +49,12 @@ def run(args: argparse.Namespace) -> int:
 def show(robot: Robot) -> None:
     """Totals, then the tree of joints."""
     model, gravity = robot.model, " ".join(f"{g:g}" for g in robot.model.gravity)
-    line((robot.name, "bold"), f": {robot.njoints} joints, nq {robot.nq}, nv {robot.nv}, {robot.mass:.4g} kg, ",
-         f"{len(model.frames)} frames, gravity {gravity} m/s^2")  # fmt: skip
+    totals = f": {robot.njoints} joints, nq {robot.nq}, nv {robot.nv}, {robot.mass:.4g} kg, "
+    line((robot.name, "bold"), totals, f"{len(model.frames)} frames, gravity {gravity} m/s^2")
     line()
-    listing = table("joint", "kind", "axis", ("limits", "right"), ("q", "right"), ("v", "right"), ("mass [kg]", "right"))
+    listing = table(
+        "joint", "kind", "axis", ("limits", "right"), ("q", "right"), ("v", "right"), ("mass [kg]", "right")
+    )
     for row in outline(model):
         mass = Text(f"{row.mass:.4g}", style="" if row.mass > 0 else "yellow")
         name = Text.assemble((row.marks, "dim"), row.name)
@@ -62,5 +66,7 @@ def show_frames(robot: Robot) -> None:
     line()
     listing = table("frame", "kind", "on joint")
     for frame in robot.model.frames:
-        listing.add_row(frame.name, frame.kind, robot.joint_names[frame.joint] if frame.joint >= 0 else "(world)")
+        listing.add_row(
+            frame.name, frame.kind, robot.joint_names[frame.joint] if frame.joint >= 0 else "(world)"
+        )
     console().print(listing)

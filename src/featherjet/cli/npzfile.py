@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 import numpy as np
@@ -37,7 +36,9 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise
     except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         if "pickle" in str(error):
-            raise InputError(f"{path}: no .npz file of plain arrays; pickled objects are never read") from None
+            raise InputError(
+                f"{path}: no .npz file of plain arrays; pickled objects are never read"
+            ) from None
         raise InputError(f"{path}: broken, or not an .npz file ({error})") from None
     if odd := [name for name, x in arrays.items() if not isinstance(x, np.ndarray)]:
         raise InputError(f"{path}: {odd[0]!r} in it is not an array")
@@ -47,8 +48,8 @@ def read_npz(path: Path) -> dict[str, Array]:
 class NpzWriter:
     """Collects arrays along their first axis, in pieces, and leaves one .npz file, or nothing on any error.
 
-    Pieces go to a folder beside the target at once, so that memory does not bound the size of the result. At the end
-    they become one file, which is moved into place in a single step.
+    Pieces go at once to a folder beside the target, so that memory does not bound the size of the result. At
+    the end they become one file, which is moved into place in a single step.
     """
 
     def __init__(self, path: Path, overwrite: bool = False) -> None:
@@ -72,11 +73,11 @@ class NpzWriter:
                 raw.write(x.data)
                 shape[0] += len(x)
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             with self._told():
-                for raw, _, _ in self._pieces.values():
-                    raw.close()
+                for piece in self._pieces.values():
+                    piece[0].close()
                 if kind is None:
                     self._finish()
         finally:

@@ -16,13 +16,13 @@ from rich.text import Text
 
 from ..errors import ModelWarning, PhysicsWarning
 
-PIPE_WIDTH = 110
+PIPE_WIDTH = 1000  # nothing is cut for want of room
 SHOWN_WARNINGS = 12
 OURS = (PhysicsWarning, ModelWarning)
 
 
 def console(stderr: bool = False) -> Console:
-    """A console on stdout or stderr as they are now. Text is never taken for markup: robots' names may be anything."""
+    """A console on stdout or stderr as they are now, without markup: a robot's name may be anything."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
@@ -39,11 +39,11 @@ def fail(message: str, label: str = "error: ") -> None:
 
 
 def table(*columns: str | tuple[str, str], **settings: Any) -> Table:
-    """A plain table; a column is its heading, or heading and alignment."""
+    """A plain table; a column is a heading, or heading and alignment. Without room the first column folds."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), **settings)
-    for column in columns:
+    for k, column in enumerate(columns):
         heading, justify = column if isinstance(column, tuple) else (column, "left")
-        made.add_column(heading, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+        made.add_column(heading, justify=justify, no_wrap=k > 0, overflow="fold")  # type: ignore[arg-type]
     return made
 
 

@@ -31,10 +31,15 @@ def add_robot(sub: argparse.ArgumentParser) -> None:
     """ROBOT and how to load it."""
     sub.add_argument("robot", metavar="ROBOT", help="a URDF or MJCF file, or a name (see: featherjet robots)")
     sub.add_argument(
-        "--root", choices=ROOTS, default="fixed", help="how the first link hangs on the world (default: fixed)"
+        "--root",
+        choices=ROOTS,
+        default="fixed",
+        help="how the first link hangs on the world (default: fixed)",
     )
     sub.add_argument("--mimic", action="store_true", help="couple URDF's mimicking joints to their leaders")
-    sub.add_argument("--strict", action="store_true", help="refuse what no physical robot has, instead of warning")
+    sub.add_argument(
+        "--strict", action="store_true", help="refuse what no physical robot has, instead of warning"
+    )
 
 
 def add_seed(sub: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of derivative matrices: the size of every entry, and the pattern that the tree's branches leave."""
+"""Pictures of derivative matrices: the size of each entry, and the pattern that the tree's branches leave."""
 
 from __future__ import annotations
 
@@ -58,17 +58,16 @@ def save_pictures(model: Model, derivatives: Mapping[str, Array], folder: Path) 
 
 
 def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
-    """Panels (n, nv, nv) side by side: root mean square over the states, logarithmic; exact zeros left white."""
+    """Panels of (n, nv, nv): root mean square over the states, logarithmic; exact zeros left white."""
     require_matplotlib()
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap, LogNorm
     from matplotlib.figure import Figure
 
-    colours = ListedColormap(colormaps["YlGnBu"](np.linspace(0.12, 1.0, 256)))
-    colours.set_under(ROUNDING_GREY)
-    colours.set_bad("white")
+    shades = ListedColormap(colormaps["YlGnBu"](np.linspace(0.12, 1.0, 256)))
+    colours = shades.with_extremes(under=ROUNDING_GREY, bad="white")
     figure = Figure(figsize=(4.2 * len(matrices) + 0.7, 5.1), layout="constrained")
-    figure.get_layout_engine().set(wspace=0.03, h_pad=0.16)  # type: ignore[union-attr]
+    figure.get_layout_engine().set(wspace=0.03, h_pad=0.12)  # type: ignore[union-attr]
     axes = figure.subplots(1, len(matrices), squeeze=False)[0]
     for ax, (title, x) in zip(axes, matrices.items(), strict=True):
         size = np.sqrt((np.abs(x) ** 2).mean(0))
@@ -84,7 +83,9 @@ def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
         bar.outline.set_visible(False)
         bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=2)
         bar.ax.minorticks_off()
-    caption = f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
+    caption = (
+        f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
+    )
     figure.supxlabel(caption.format(len(next(iter(matrices.values())))), fontsize=10, color=INK)
     return figure
 
@@ -106,7 +107,10 @@ def label(ax: Any, model: Model, left: bool) -> None:
     for side in ax.spines.values():
         side.set_color(FAINT)
     roomy = [limb for limb in parts if limb.stop - limb.start > n / 28]
-    middles, names = [(limb.start + limb.stop - 1) / 2 for limb in roomy], [clipped(limb.name) for limb in roomy]
+    middles, names = (
+        [(limb.start + limb.stop - 1) / 2 for limb in roomy],
+        [clipped(limb.name) for limb in roomy],
+    )
     crowded = any(
         len(name) > 44 * (limb.stop - limb.start) / n for name, limb in zip(names, roomy, strict=True)
     )
@@ -123,7 +127,7 @@ def label(ax: Any, model: Model, left: bool) -> None:
 
 
 def clipped(name: str) -> str:
-    return name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 8]}…{name[-7:]}"
 
 
 def limbs(model: Model) -> list[Limb]:
@@ -152,7 +156,9 @@ def limbs(model: Model) -> list[Limb]:
 
 def common(names: list[str]) -> str:
     """The shared beginning of some names, or else the first of them."""
-    shared = os.path.commonprefix(names).rstrip("_-. ")
+    least, most = min(names), max(names)
+    same = next((i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
+    shared = least[:same].rstrip("_-. ")
     return shared if len(shared) > 1 else names[0]
 
 

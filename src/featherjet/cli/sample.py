@@ -18,8 +18,8 @@ examples:
   featherjet sample panda --size 100000 --fext --out states.npz
   featherjet sample my_robot.urdf --root free --no-tau --out states.npz
 
-Configurations within the joint limits; velocities, accelerations and forces from the normal distribution; tau is the
-torque that makes these accelerations. --no-tau is for robots that have no forward dynamics, with massless links."""
+Configurations within the joint limits; velocities, accelerations and forces normally distributed; tau is the
+torque that makes these accelerations. --no-tau is for robots without forward dynamics (massless links)."""
 
 
 def add(commands: Any) -> None:
@@ -29,7 +29,9 @@ def add(commands: Any) -> None:
     sub.add_argument("--size", type=count, default=1000, metavar="N", help="number of states (default: 1000)")
     add_seed(sub)
     sub.add_argument("--fext", action="store_true", help="also random external forces fext (N, njoints, 6)")
-    sub.add_argument("--no-tau", action="store_true", help="leave tau out, so that only inverse dynamics is derived")
+    sub.add_argument(
+        "--no-tau", action="store_true", help="leave tau out, so that only inverse dynamics is derived"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

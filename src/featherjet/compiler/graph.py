@@ -127,6 +127,19 @@ class Graph:
         return [values[r] for r in roots]
 
 
+def _on_scalars(operation: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Any], Any]:
+    """Lift the other operand to an expression; what is no scalar (a vector, say) gets its own turn."""
+
+    def lifted(self: Expr, other: Any) -> Any:
+        if isinstance(other, Expr) or (
+            isinstance(other, (int, float, np.floating, np.integer)) and not isinstance(other, bool)
+        ):
+            return operation(self, self.graph.lift(other))
+        return NotImplemented
+
+    return lifted
+
+
 class Expr:
     """A scalar that records what is done to it.
 
@@ -159,10 +172,12 @@ class Expr:
     def __neg__(self) -> Expr:
         if self.value is not None:
             return self.graph.const(-self.value)
-        return self._negated() or self.graph.add(Op("neg", (self.index,)))
+        minus = self._negated()
+        return self.graph.add(Op("neg", (self.index,))) if minus is None else minus
 
-    def __add__(self, other: Any) -> Expr:
-        a, b = self, self.graph.lift(other)
+    @_on_scalars
+    def __add__(self, b: Expr) -> Expr:
+        a = self
         if a.value is not None and b.value is not None:
             return a.graph.const(a.value + b.value)
         if a.value == 0:
@@ -177,8 +192,9 @@ class Expr:
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Expr:
-        a, b = self, self.graph.lift(other)
+    @_on_scalars
+    def __sub__(self, b: Expr) -> Expr:
+        a = self
         if a.value is not None and b.value is not None:
             return a.graph.const(a.value - b.value)
         if b.value == 0:
@@ -193,11 +209,13 @@ class Expr:
             return -(minus + b)
         return a.graph.add(Op("sub", (a.index, b.index)))
 
-    def __rsub__(self, other: Any) -> Expr:
-        return self.graph.lift(other) - self
+    @_on_scalars
+    def __rsub__(self, a: Expr) -> Expr:
+        return a - self
 
-    def __mul__(self, other: Any) -> Expr:
-        a, b = self, self.graph.lift(other)
+    @_on_scalars
+    def __mul__(self, b: Expr) -> Expr:
+        a = self
         if a.value is not None and b.value is not None:
             return a.graph.const(a.value * b.value)
         for x, y in ((a, b), (b, a)):
@@ -213,8 +231,9 @@ class Expr:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Expr:
-        a, b = self, self.graph.lift(other)
+    @_on_scalars
+    def __truediv__(self, b: Expr) -> Expr:
+        a = self
         if b.value == 1:
             return a
         if a.value is not None and b.value:
@@ -225,8 +244,9 @@ class Expr:
             return -(minus / b)
         return a.graph.add(Op("div", (a.index, b.index)))
 
-    def __rtruediv__(self, other: Any) -> Expr:
-        return self.graph.lift(other) / self
+    @_on_scalars
+    def __rtruediv__(self, a: Expr) -> Expr:
+        return a / self
 
     def sincos(self) -> tuple[Expr, Expr]:
         if self.value is not None:

@@ -1,0 +1,161 @@
+"""A rolled program: loops over bodies, over pairs of dofs and over columns, whose bodies are straight-line graphs.
+
+Memory is addressed by `Ref`: a space, the role of the index in the loop, and which number there. The program does not
+know its robot; how many joints there are, of which variant, and who is whose parent is read from tables when it runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from .graph import Expr, Graph
+
+
+class Variant(NamedTuple):
+    """Joints that share one piece of code: a kind, and whether they hang on the world."""
+
+    kind: str
+    is_root: bool
+    nq: int
+    nv: int
+
+
+class Key(NamedTuple):
+    """A number kept for each joint ("J") or each dof ("D"): which field's, and where in it."""
+
+    space: Literal["J", "D"]
+    field: int
+    path: tuple
+
+
+class Ref(NamedTuple):
+    """Where a load or store goes.
+
+    space "J", "D": what `Key` says, of the joint or dof that plays `role`, plus `k` dofs.
+    space "q", "v", ...: an input, entry k of the joint's; "table", "dofs": constants; "param": of the whole robot.
+    """
+
+    space: str
+    role: str
+    k: int
+    key: Key | None = None
+
+
+@dataclass
+class Store:
+    """memory[ref] = value, or += value."""
+
+    ref: Ref
+    value: Expr
+    add: bool = False
+
+
+@dataclass
+class Walk:
+    """A loop over all bodies, outward or inward, with one body of code for each variant."""
+
+    direction: Literal["outward", "inward"]
+    stores: dict[Variant, list[Store]]
+
+
+@dataclass
+class Pairs:
+    """All entries of some matrices: row r, column c, as `within` (c above r), `across` (c below r), or diagonal."""
+
+    matrices: list[int]
+    within: list[Expr]  # roles "row" and "col"
+    across: list[Expr]
+    diagonal: list[Expr]  # role "row" only
+
+
+@dataclass
+class Responses:
+    """For each column: a start at its joint, a way up to the root, and a way out over the whole tree.
+
+    Stores to the field `entry` are the entries of the matrices, in the column's rows of the joint at hand.
+    """
+
+    matrices: list[int]
+    entry: int
+    start: dict[tuple[Variant, int], list[Store]] = field(default_factory=dict)
+    up: dict[Variant, list[Store]] = field(default_factory=dict)
+    along_path: dict[Variant, list[Store]] = field(default_factory=dict)
+    along: dict[Variant, list[Store]] = field(default_factory=dict)
+    inside_at: dict[Variant, list[Store]] = field(default_factory=dict)
+    inside: dict[Variant, list[Store]] = field(default_factory=dict)
+
+    @property
+    def bodies(self) -> list[list[Store]]:
+        groups = (self.start, self.up, self.along_path, self.along, self.inside_at, self.inside)
+        return [stores for group in groups for stores in group.values()]
+
+
+@dataclass
+class Program:
+    """Loops in order, and what comes out of them."""
+
+    graph: Graph
+    variants: tuple[Variant, ...]
+    loops: list[Walk | Pairs | Responses] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[Output] = field(default_factory=list)
+    watched: Key | None = None  # pivots, compared with a table of least values as they are found
+
+    def wanted(self) -> set[Key]:
+        """The numbers that somebody loads on the way to an output: only these are stored."""
+        makers: dict[Key, list[Expr]] = {}
+        queue: list[Expr] = []
+        for loop in self.loops:
+            if isinstance(loop, Walk):
+                for stores in loop.stores.values():
+                    for store in stores:
+                        makers.setdefault(_key(store.ref), []).append(store.value)
+            elif isinstance(loop, Pairs):
+                queue += [*loop.within, *loop.across, *loop.diagonal]
+            else:
+                for stores in loop.bodies:
+                    for store in stores:
+                        if store.ref.space == "H" or _key(store.ref).field == loop.entry:
+                            queue.append(store.value)
+                        else:
+                            makers.setdefault(_key(store.ref), []).append(store.value)
+        found: set[Key] = set()
+
+        def want(key: Key) -> None:
+            if key not in found:
+                found.add(key)
+                queue.extend(makers.get(key, ()))
+
+        for output in self.outputs:
+            for key in output.keys:
+                want(key)
+        if self.watched:
+            want(self.watched)
+        seen: set[int] = set()
+        while queue:
+            stack = [queue.pop().index]
+            while stack:
+                i = stack.pop()
+                if i in seen:
+                    continue
+                seen.add(i)
+                op = self.graph.ops[i]
+                stack.extend(op.args)
+                if op.name == "load" and op.data.space in ("J", "D"):  # type: ignore[union-attr]
+                    want(op.data.key)  # type: ignore[union-attr,arg-type]
+        return found
+
+
+@dataclass
+class Output:
+    """A result: a matrix over dofs, or numbers kept for each dof or each joint."""
+
+    kind: Literal["matrix", "dofs", "joints"]
+    matrix: int = -1
+    keys: tuple[Key, ...] = ()
+
+
+def _key(ref: Ref) -> Key:
+    assert ref.key is not None
+    return ref.key

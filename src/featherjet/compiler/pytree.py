@@ -1,0 +1,43 @@
+"""Values made of dataclasses, tuples and lists, taken apart into scalars and put together again.
+
+A list holds one entry for each degree of freedom of a joint; everything else has a fixed shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+Path = tuple[Any, ...]  # attribute names, tuple positions as strings, and list positions as integers
+
+
+def mapped(value: Any, leaf: Callable[[Path, Any], Any], path: Path = ()) -> Any:
+    """The same structure with every scalar replaced by leaf(path, scalar); None stays."""
+    if value is None:
+        return None
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = (mapped(getattr(value, f.name), leaf, (*path, f.name)) for f in fields(value))
+        return type(value)(*parts)
+    if isinstance(value, tuple):
+        return tuple(mapped(x, leaf, (*path, str(k))) for k, x in enumerate(value))
+    if isinstance(value, list):
+        return [mapped(x, leaf, (*path, k)) for k, x in enumerate(value)]
+    return leaf(path, value)
+
+
+def leaves(value: Any) -> list[tuple[Path, Any]]:
+    """Every scalar with its path."""
+    found: list[tuple[Path, Any]] = []
+    mapped(value, lambda path, x: found.append((path, x)))
+    return found
+
+
+def split(path: Path) -> tuple[Path, int | None]:
+    """A path without its list position, and that position."""
+    at = [k for k, part in enumerate(path) if isinstance(part, int)]
+    if not at:
+        return path, None
+    if len(at) > 1:
+        raise TypeError(f"a list within a list, at {path}: one entry a degree of freedom is all that is stored")
+    return path[: at[0]] + path[at[0] + 1 :], path[at[0]]

@@ -1,0 +1,91 @@
+"""What the documents say is true: their code runs, their links lead somewhere, their tables are right."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+import featherjet as fj
+from featherjet.cli import main, parser
+from featherjet.model.joints import KINDS
+
+ROOT = Path(__file__).parent.parent
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+
+
+def blocks() -> list:
+    """Every python block of every page."""
+    found = []
+    for page in PAGES:
+        for k, code in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)):
+            found.append(pytest.param(code, id=f"{page.relative_to(ROOT)}-{k}"))
+    return found
+
+
+def rows(page: str, first: str) -> list[list[str]]:
+    """The cells of the Markdown table that begins with this heading."""
+    text = (ROOT / page).read_text()
+    lines = text[text.index(f"| {first} |") :].splitlines()
+    table = lines[2 : next(i for i, line in enumerate([*lines, ""]) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+def test_there_is_something_to_run():
+    assert len(blocks()) >= 2
+    assert len(EXAMPLES) >= 4
+
+
+@pytest.mark.parametrize("code", blocks())
+def test_code_in_the_pages_runs(code):
+    if "pinocchio" in code:
+        pytest.importorskip("pinocchio")
+    exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(example, capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", [str(example)])
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+def test_links_and_paths_exist(page):
+    text = page.read_text()
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert link.startswith("https://") or (page.parent / link).exists(), link
+    for path in re.findall(r"`((?:src|docs|tests|examples)/[^`\s]*)`", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_the_picture_is_small():
+    assert (ROOT / "docs/quadruped.png").stat().st_size < 200_000
+
+
+def test_the_readme_shows_what_the_demo_prints(capsys, tmp_path):
+    assert main(["demo", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    shown = re.search(r"^```text\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert shown
+    for line in shown[1].splitlines():
+        assert re.sub(r"\S+$", "", line) in printed, line  # all but the last column, which is rounding
+
+
+def test_the_commands_of_the_readme_can_be_given():
+    commands = [cells[0].strip("`").split()[1:] for cells in rows("README.md", "command")]
+    assert {words[0] for words in commands} == {"robots", "info", "check", "sample", "derive", "demo"}
+    for words in commands:
+        parser().parse_args(words)
+
+
+def test_the_table_of_joints_is_that_of_the_code():
+    table = {cells[0]: (int(cells[1]), int(cells[2])) for cells in rows("docs/conventions.md", "kind")}
+    assert table == {name: (kind.nq, kind.nv) for name, kind in KINDS.items()}
+
+
+def test_the_changelog_knows_this_version():
+    assert fj.__version__ in (ROOT / "CHANGELOG.md").read_text()
