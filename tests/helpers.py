@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import featherjet as fj
 from featherjet.model.builder import transform
 from featherjet.model.joints import KINDS
-from featherjet.model.model import WORLD, Joint
+from featherjet.model.model import Joint
 
 MULTI_DOF = ("spherical", "translation", "planar", "free")
 
@@ -152,10 +152,8 @@ def to_pinocchio(model: fj.Model) -> pin.Model:
             at, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), pin.SE3.Identity()
         )
     for f in model.frames:
-        placement = pin.SE3(np.array(f.placement))
-        m.addFrame(
-            pin.Frame(f.name, 0 if f.joint == WORLD else f.joint + 1, 0, placement, pin.FrameType.OP_FRAME)
-        )
+        kind = pin.FrameType.JOINT if f.kind == "joint" else pin.FrameType.OP_FRAME
+        m.addFrame(pin.Frame(f.name, f.joint + 1, 0, pin.SE3(np.array(f.placement)), kind))
     m.armature = np.concatenate([joint.armature for joint in model.joints])
     return m
 

@@ -1,6 +1,12 @@
-"""The configuration space: integrate, difference, interpolate, neutral, random and Jacobians, against Pinocchio."""
+"""The configuration space, against Pinocchio and complex step.
+
+Of small rotations Pinocchio 4.1 itself is off by up to 1e-9 (its log6 at 1e-8 rad, its Jexp6 at 1e-3 rad): it
+judges the larger ones, complex step and round trips judge the small.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pinocchio as pin
@@ -15,17 +21,20 @@ from featherjet.model.joints import KINDS
 from helpers import agree, every_kind, models, random_state, to_pinocchio
 
 H = 1e-30
+LARGE = [0.0, 0.1, 1.0, 3.0]
 SIZES = [0.0, 1e-12, 1e-8, 1e-5, 1e-3, 0.1, 1.0, 3.0]
 TIGHT = 1e-12
 
 
 @st.composite
-def pairs(draw: st.DrawFn) -> tuple[fj.Robot, pin.Model, np.ndarray, np.ndarray]:
+def pairs(
+    draw: st.DrawFn, sizes: Sequence[float] = SIZES
+) -> tuple[fj.Robot, pin.Model, np.ndarray, np.ndarray]:
     """A robot, a configuration, and a tangent vector of some size, from none at all to nearly half a turn."""
     robot = fj.Robot(draw(models(most=5)))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     v = rng.normal(size=robot.nv)
-    v *= draw(st.sampled_from(SIZES)) / np.abs(v).max() / np.sqrt(3)
+    v *= draw(st.sampled_from(sizes)) / np.abs(v).max() / np.sqrt(3)
     return robot, to_pinocchio(robot.model), robot.random_configuration(rng), v
 
 
@@ -40,13 +49,13 @@ def same_configuration(robot: fj.Robot, q: np.ndarray, other: np.ndarray, tolera
     agree(q, other, tolerance, floor=1.0)
 
 
-@given(pairs())
+@given(pairs(LARGE))
 def test_integrate_equals_pinocchios(case) -> None:
     robot, m, q, v = case
     same_configuration(robot, robot.integrate(q, v), pin.integrate(m, q, v))
 
 
-@given(pairs())
+@given(pairs(LARGE))
 def test_difference_equals_pinocchios(case) -> None:
     robot, m, q, v = case
     end = robot.integrate(q, v)
@@ -63,7 +72,7 @@ def test_difference_undoes_integrate(case) -> None:
     same_configuration(robot, robot.integrate(q, robot.difference(q, other)), other)
 
 
-@given(pairs())
+@given(pairs(LARGE))
 def test_jacobians_of_integrate_equal_pinocchios(case) -> None:
     robot, m, q, v = case
     n = robot.nv
@@ -73,7 +82,7 @@ def test_jacobians_of_integrate_equal_pinocchios(case) -> None:
     agree(by_v, theirs[1], TIGHT, "by v", floor=1.0)
 
 
-@given(pairs())
+@given(pairs(LARGE))
 def test_jacobians_of_difference_equal_pinocchios(case) -> None:
     robot, m, q, v = case
     n = robot.nv
@@ -109,7 +118,7 @@ def test_jacobians_of_difference_invert_those_of_integrate(case) -> None:
     agree(by_start + by_end @ by_q, 0 * one, 1e-11, floor=1.0)
 
 
-@given(pairs(), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
+@given(pairs(LARGE), st.sampled_from([0.0, 0.25, 0.5, 1.0]))
 def test_interpolate_equals_pinocchios(case, t: float) -> None:
     robot, m, q, v = case
     end = robot.integrate(q, v)
@@ -193,7 +202,7 @@ def test_random_configurations_are_within_limits(rng: np.random.Generator) -> No
 
 
 def test_random_rotations_are_uniform() -> None:
-    """Mean of the rotation matrices is zero, and (trace R)^2 averages to one: the first two moments of the group."""
+    """R averages to zero and (trace R)^2 to one, as the first two moments of the group."""
     b = fj.ModelBuilder("x")
     b.add_joint("j", "spherical")
     robot = fj.Robot(b.build())

@@ -1,109 +1,326 @@
-"""LLVM for `Responses`: columns of matrices, each a start, a way up and a way out over the tree."""
+"""LLVM for `Pairs` and `Responses`: matrices of one sample, in which each lane is a column.
+
+What the walks kept for each dof has been arranged, for each sample, as rows over dofs: P[number][dof]. So the record of
+one dof is spread over the lanes, the records of a group of columns are plain vectors, and a row's entries are stored
+as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from .emit import I64, PTR, Emitter
-from .program import Responses, Store, Variant
+from .graph import Expr
+from .lanes import I8, I64, PTR, VOID, Lanes, external
+from .program import Key, Pairs, Program, Ref, Responses, Store, Variant
+
+MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
+STEP = 4  # integers for each step of a response: body, and masks
 
 
-def emit_responses(e: Emitter, number: int, loop: Responses) -> ir.Function:
-    """(data, J, D, H, buffer, first, last): columns first to last, into a buffer [matrix][row][column]."""
-    f = e.function(f"responses{number}", [PTR, PTR, PTR, PTR, PTR, I64, I64])
-    data, _, _, H, buffer, first, last = f.args
-    b = ir.IRBuilder(f.append_basic_block("entry"))
-    n = e.slot(b, data, "nv")
-    tables = {name: e.slot(b, data, name) for name in ("parent", "variant", "v_start", "joint_end", "root", "joint_of")}
-    D = f.args[2]
-    width = b.sub(last, first)
-    plane = b.mul(n, width)
-    variants = e.program.variants
+class Columns(Lanes):
+    """P holds `len(kept)` rows of `stride` doubles; `stride` is nv rounded up to whole groups."""
 
-    with e.loop(b, first, last) as c:
-        J = e.at(b, tables["joint_of"], c)
-        local = b.sub(c, e.at(b, tables["v_start"], J))
-        column = b.sub(c, first)
-        root, end_J = e.at(b, tables["root"], J), e.at(b, tables["joint_end"], J)
-        end = e.at(b, tables["joint_end"], root)
-        source = e.vector_at(b, D, b.mul(c, I64(e.ND)))
+    def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
+        super().__init__(module, program.graph, lanes, 8)
+        self.program = program
+        self.kept = program.kept()
+        self.offset: dict[Key, int] = {key: k for k, key in enumerate(self.kept)}
+        self.M = ir.VectorType(ir.IntType(1), lanes)
 
-        def cell(m: int, row: ir.Value, column=column) -> ir.Value:
-            at = b.add(b.add(b.mul(plane, I64(m)), b.mul(row, width)), column)
-            return e.vector_at(b, buffer, at)
+    def mask(self, b: ir.IRBuilder, byte: ir.Value) -> ir.Value:
+        """The lanes whose bits are set."""
+        bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
+        return b.bitcast(bits, self.M)
 
-        def clear(lo: ir.Value, hi: ir.Value, cell=cell) -> None:
-            with e.loop(b, lo, hi) as row:
-                for m in range(len(loop.matrices)):
-                    e.store(b, e.const(0.0), cell(m, row))
+    def put(self, b: ir.IRBuilder, x: ir.Value, pointer: ir.Value, lanes: ir.Value) -> None:
+        """Store the lanes that are columns of the matrix."""
+        name = f"llvm.masked.store.v{self.L}f64.p0"
+        f = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
+        b.call(f, [x, pointer, ir.IntType(32)(8), lanes])
 
-        def step(
-            i: ir.Value, v: Variant, stores: list[Store], path: bool, cell=cell, source=source
-        ) -> Callable[[], None]:
-            def body() -> None:
-                parent = None if v.is_root else e.at(b, tables["parent"], i)
-                env = e.body_env(b, f.args[:3], i, parent)
-                env["D", "col"], env["H"] = source, H
-                late: list[Callable[[], None]] = []  # H is read and written in one step: write when all is read
-                sinks = []
-                for s in stores:
-                    if s.ref.key is not None and s.ref.key.field == loop.entry and s.ref.space == "D":
-                        m, row = int(s.ref.key.path[0]), b.add(env["first"], I64(s.ref.k))
-                        sinks.append((s.value, lambda x, m=m, row=row: e.store(b, x, cell(m, row))))
-                    elif s.ref.space == "H":
-                        put = e.sink(b, env, s)
-                        sinks.append((s.value, lambda x, put=put: late.append(lambda: put(x))))
-                    elif s.ref.key in e.offset:
-                        sinks.append((s.value, e.sink(b, env, s)))
-                e.straight(b, sinks, lambda ref: e.pointer(b, env, ref))
-                for write in late:
-                    write()
+    def kept_row(self, b: ir.IRBuilder, P: ir.Value, stride: ir.Value, key: Key, dof: ir.Value) -> ir.Value:
+        return self.number(b, P, b.add(b.mul(stride, I64(self.offset[key])), dof))
 
-            return body
+    def pairs(self, number: int, loop: Pairs) -> ir.Function:
+        """(data, P, stride, pointers to the matrices, row strides in bytes): all entries."""
+        n_out = len(loop.matrices)
+        f = self.function(f"pairs{number}", [PTR, PTR, I64, PTR, PTR])
+        data, P, stride, outs, row_strides = f.args
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        nv, groups = self.slot(b, data, "nv"), self.slot(b, data, "groups")
+        masks = self.slot(b, data, "pair_masks")
+        bases = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
+        by_row = [self.integer(b, row_strides, I64(m)) for m in range(n_out)]
+        with self.loop(b, I64(0), nv) as r:
+            rows = [b.gep(base, [b.mul(r, by)], source_etype=I8) for base, by in zip(bases, by_row, strict=True)]
+            with self.loop(b, I64(0), groups) as g:
+                first = b.mul(g, I64(self.L))
+                at = b.gep(masks, [b.mul(b.add(b.mul(r, groups), g), I64(MASKS))], source_etype=I8)
+                within, across, middle, there = (
+                    b.load(b.gep(at, [I64(k)], source_etype=I8), typ=I8, align=1) for k in range(MASKS)
+                )
+                lanes = self.mask(b, there)
 
-        def run(i: ir.Value, bodies: dict[Variant, list[Store]], step=step) -> None:
-            code = e.at(b, tables["variant"], i)
-            e.switch(b, code, [(variants.index(v), step(i, v, stores, True)) for v, stores in bodies.items()])
+                def where(ref: Ref, r=r, first=first) -> tuple[ir.Value, bool]:
+                    assert ref.key is not None
+                    dof = r if ref.role == "row" else first
+                    return self.kept_row(b, P, stride, ref.key, dof), ref.role == "row"
 
-        clear(I64(0), e.at(b, tables["v_start"], root))
-        clear(e.at(b, tables["v_start"], end), n)
-        code = b.add(b.mul(e.at(b, tables["variant"], J), I64(8)), local)
-        e.switch(
-            b,
-            code,
-            [(8 * variants.index(v) + j, step(J, v, stores, True)) for (v, j), stores in loop.start.items()],
+                def values(of: Sequence[Expr], where=where) -> list[ir.Value]:
+                    found: dict[int, ir.Value] = {}
+                    sinks = [(x, lambda y, m=m: found.__setitem__(m, y)) for m, x in enumerate(of)]
+                    self.straight(b, sinks, where)
+                    return [found[m] for m in range(n_out)]
+
+                def emit(xs: Sequence[ir.Value], rows=rows, first=first, lanes=lanes) -> None:
+                    for x, row in zip(xs, rows, strict=True):
+                        self.put(b, x, self.number(b, row, first), lanes)
+
+                zero = [self.const(0.0)] * n_out
+                empty = b.icmp_unsigned("==", b.or_(within, across), I8(0))
+                with b.if_else(empty) as (yes, no):
+                    with yes:
+                        emit(zero)
+                    with no:
+                        all_within = b.icmp_unsigned("==", within, there)
+                        all_across = b.icmp_unsigned("==", across, there)
+                        with b.if_else(b.and_(all_within, b.icmp_unsigned("==", middle, I8(0)))) as (yes2, no2):
+                            with yes2:
+                                emit(values(loop.within))
+                            with no2, b.if_else(all_across) as (yes3, no3):
+                                with yes3:
+                                    emit(values(loop.across))
+                                with no3:
+                                    below, above = values(loop.within), values(loop.across)
+                                    centre = values(loop.diagonal)
+                                    chosen = []
+                                    for w, a, c in zip(below, above, centre, strict=True):
+                                        x = b.select(self.mask(b, across), a, self.const(0.0))
+                                        x = b.select(self.mask(b, within), w, x)
+                                        chosen.append(b.select(self.mask(b, middle), c, x))
+                                    emit(chosen)
+        b.ret_void()
+        return f
+
+    def responses(self, number: int, loop: Responses) -> ir.Function:
+        """(data, P, stride, pointers, row strides, scratch): the same for matrices made column by column."""
+        return _Response(self, loop).emit(number)
+
+
+class _Response:
+    """The parts of one responses loop."""
+
+    def __init__(self, e: Columns, loop: Responses) -> None:
+        self.e, self.loop = e, loop
+        some = next(iter(loop.along.values()))
+        self.state = {s.ref.key: k for k, s in enumerate(s for s in some if s.ref.space == "A")}
+        self.left = {Key("J", 0, path): k for k, path in enumerate(loop.own)}
+        self.handed = {Key("J", 0, path): k for k, path in enumerate(loop.handed)}
+
+    def sizes(self) -> tuple[int, int, int]:
+        """Vectors of scratch for each joint, for each dof, and for the handed."""
+        return len(self.state), len(self.left), len(self.handed)
+
+    def emit(self, number: int) -> ir.Function:
+        e, loop = self.e, self.loop
+        n_out = len(loop.matrices)
+        f = e.function(f"responses{number}", [PTR, PTR, I64, PTR, PTR, PTR])
+        data, P, stride, outs, row_strides, scratch = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        joints, nv, groups = (e.slot(b, data, s) for s in ("joints", "nv", "groups"))
+        self.v_start, self.parent = e.slot(b, data, "v_start"), e.slot(b, data, "parent")
+        self.variant = e.slot(b, data, "variant")
+        self.P, self.stride = P, stride
+        self.A = scratch
+        self.U = e.vector(b, self.A, b.mul(joints, I64(len(self.state))))
+        self.H = e.vector(b, self.U, b.mul(nv, I64(len(self.left))))
+        self.outs = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
+        self.by_row = [e.integer(b, row_strides, I64(m)) for m in range(n_out)]
+        starts, steps = e.slot(b, data, "start"), e.slot(b, data, "bodies")
+        with e.loop(b, I64(0), groups) as g:
+            self.first = b.mul(g, I64(e.L))
+            # Each group has four lists of steps: joints whose dofs are columns, ancestors, bodies outward, rows of zeros.
+            bounds = [e.integer(b, starts, b.add(b.mul(g, I64(4)), I64(k))) for k in range(5)]
+
+            def each(k: int, body: Callable[[ir.Value, list[ir.Value]], None], bounds=bounds) -> None:
+                with e.loop(b, bounds[k], bounds[k + 1]) as s:
+                    at = b.gep(steps, [b.mul(s, I64(STEP))], source_etype=I64)
+                    i, *masks = (e.integer(b, at, I64(j)) for j in range(STEP))
+                    body(i, masks)
+
+            self.there = e.mask(b, e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1)))))
+            self.begin()
+            each(0, self.at_own)
+            each(1, self.at_ancestor)
+            each(2, self.at_body)
+            each(3, self.at_stranger)
+        b.ret_void()
+        return f
+
+    # Where things are
+
+    def where(self, i: ir.Value, first: ir.Value, parent: ir.Value | None) -> Callable[[Ref], tuple[ir.Value, bool]]:
+        e, b = self.e, self.b
+
+        def find(ref: Ref) -> tuple[ir.Value, bool]:
+            assert ref.key is not None
+            if ref.space == "D":
+                if ref.role == "col":
+                    return e.kept_row(b, self.P, self.stride, ref.key, self.first), False
+                return e.kept_row(b, self.P, self.stride, ref.key, b.add(first, I64(ref.k))), True
+            if ref.space == "H":
+                return e.vector(b, self.H, I64(self.handed[ref.key])), False
+            if ref.space == "L":
+                return self.left_at(b.add(first, I64(ref.k)), ref.key), False
+            joint = parent if ref.role == "parent" else i
+            assert joint is not None
+            return self.state_at(joint, ref.key), False
+
+        return find
+
+    def left_at(self, dof: ir.Value, key: Key) -> ir.Value:
+        b = self.b
+        return self.e.vector(b, self.U, b.add(b.mul(dof, I64(len(self.left))), I64(self.left[key])))
+
+    def state_at(self, joint: ir.Value, key: Key) -> ir.Value:
+        b = self.b
+        return self.e.vector(b, self.A, b.add(b.mul(joint, I64(len(self.state))), I64(self.state[key])))
+
+    def compute(self, stores: Sequence[Store], where: Callable) -> dict[Ref, ir.Value]:
+        found: dict[Ref, ir.Value] = {}
+        self.e.straight(
+            self.b, [(s.value, lambda x, r=s.ref: found.__setitem__(r, x)) for s in stores], where
         )
-        way_up(e, b, tables["parent"], J, lambda i, run=run: run(i, loop.up))
-        with e.loop(b, root, J) as i:
-            on_path = b.icmp_signed(">", e.at(b, tables["joint_end"], i), J)
-            with b.if_else(on_path) as (yes, no):
-                with yes:
-                    run(i, loop.along_path)
-                with no:
-                    run(i, loop.along)
-        run(J, loop.inside_at)
-        with e.loop(b, b.add(J, I64(1)), end_J) as i:
-            run(i, loop.inside)
-        with e.loop(b, end_J, end) as i:
-            run(i, loop.along)
-    b.ret_void()
-    return f
+        return found
 
+    def by_variant(self, i: ir.Value, body: Callable[[Variant], None]) -> None:
+        e = self.e
+        cases = [(k, lambda v=v: body(v)) for k, v in enumerate(e.program.variants)]
+        e.switch(self.b, e.integer(self.b, self.variant, i), cases)
 
-def way_up(
-    e: Emitter, b: ir.IRBuilder, parents: ir.Value, start: ir.Value, body: Callable[[ir.Value], None]
-) -> None:
-    """for (i = parent[start]; i >= 0; i = parent[i])."""
-    first = e.at(b, parents, start)
-    before, head, end = b.block, b.append_basic_block("up"), b.append_basic_block("top")
-    b.cbranch(b.icmp_signed(">=", first, I64(0)), head, end)
-    b.position_at_end(head)
-    i = b.phi(I64)
-    i.add_incoming(first, before)
-    body(i)
-    following = e.at(b, parents, i)
-    i.add_incoming(following, b.block)
-    b.cbranch(b.icmp_signed(">=", following, I64(0)), head, end)
-    b.position_at_end(end)
+    # Steps
+
+    def begin(self) -> None:
+        """Each lane starts with what its own joint hands up."""
+        e, b = self.e, self.b
+        where = self.where(I64(0), I64(0), None)
+        for path, value in self.loop.handed.items():
+            target = e.vector(b, self.H, I64(self.handed[Key("J", 0, path)]))
+            e.straight(b, [(value, lambda x, t=target: e.store(b, x, t))], where)
+
+    def at_own(self, i: ir.Value, masks: list[ir.Value]) -> None:
+        """A joint whose dofs are columns of the group, or an ancestor: what is left at its dofs to begin with."""
+        e, b = self.e, self.b
+        first = e.integer(b, self.v_start, i)
+        mine = e.mask(b, masks[0])
+        where = self.where(i, first, None)
+
+        def body(v: Variant) -> None:
+            for path, values in self.loop.own.items():
+                for k in range(v.nv):
+
+                    def keep(x: ir.Value, k=k, path=path) -> None:
+                        x = b.select(mine, x, e.const(0.0))
+                        e.store(b, x, self.left_at(b.add(first, I64(k)), Key("J", 0, path)))
+
+                    e.straight(b, [(values[k], keep)], where)
+
+        self.by_variant(i, body)
+
+    def at_ancestor(self, i: ir.Value, masks: list[ir.Value]) -> None:
+        """The way up: lanes for which joint i is an ancestor."""
+        e, b = self.e, self.b
+        first = e.integer(b, self.v_start, i)
+        active = e.mask(b, masks[0])
+        where = self.where(i, first, None)
+
+        def body(v: Variant) -> None:
+            for ref, x in self.compute(self.loop.up[v], where).items():
+                pointer, _ = where(ref)
+                e.store(b, b.select(active, x, e.load(b, pointer)), pointer)
+
+        self.by_variant(i, body)
+
+    def at_body(self, i: ir.Value, masks: list[ir.Value]) -> None:
+        """The way out: lanes whose column's joint is i (at), is above i (inside), or neither (along)."""
+        e, b = self.e, self.b
+        first = e.integer(b, self.v_start, i)
+        inside, at, touched = masks
+
+        def body(v: Variant) -> None:
+            parent = None if v.is_root else e.integer(b, self.parent, i)
+            where = self.where(i, first, parent)
+
+            def untouched(ref: Ref) -> tuple[ir.Value, bool]:
+                return where(ref)
+
+            def finish(values: dict[Ref, ir.Value]) -> None:
+                for ref, x in values.items():
+                    if ref.space == "E":
+                        assert ref.key is not None
+                        m = int(ref.key.path[0])
+                        row = b.mul(b.add(first, I64(ref.k)), self.by_row[m])
+                        line = b.gep(self.outs[m], [row], source_etype=I8)
+                        e.put(b, x, e.number(b, line, self.first), self.there)
+                    else:
+                        e.store(b, x, where(ref)[0])
+
+            none, everywhere = I64(0), I64((1 << e.L) - 1)
+            with b.if_else(b.icmp_unsigned("==", b.or_(inside, at), none)) as (yes, no):
+                with yes, b.if_else(b.icmp_unsigned("==", touched, none)) as (still, moved):
+                    with still:
+                        finish(self.compute(self.without_left(self.loop.along[v]), untouched))
+                    with moved:
+                        finish(self.compute(self.loop.along[v], where))
+                with no, b.if_else(b.icmp_unsigned("==", inside, everywhere)) as (yes2, no2):
+                    with yes2:
+                        finish(self.compute(self.loop.inside[v], where))
+                    with no2:
+                        outer = self.compute(self.loop.along[v], where)
+                        inner = self.compute(self.loop.inside[v], where)
+                        here = self.compute(self.loop.inside_at[v], where)
+                        chosen = {}
+                        for ref, x in outer.items():
+                            x = b.select(e.mask(b, inside), inner[ref], x)
+                            chosen[ref] = b.select(e.mask(b, at), here[ref], x)
+                        finish(chosen)
+
+        self.by_variant(i, body)
+
+    def without_left(self, stores: Sequence[Store]) -> list[Store]:
+        """The same with nothing left at the dofs: loads of "L" are zero."""
+        graph = self.e.graph
+        made: dict[int, Expr] = {}
+
+        def again(i: int) -> Expr:
+            if i not in made:
+                op = graph.ops[i]
+                if op.name == "load":
+                    zero = op.data.space == "L"  # type: ignore[union-attr]
+                    made[i] = graph.const(0.0) if zero else Expr(graph, i)
+                elif op.name == "const":
+                    made[i] = Expr(graph, i)
+                else:
+                    args = [again(a) for a in op.args]
+                    made[i] = {
+                        "neg": lambda x: -x,
+                        "add": lambda x, y: x + y,
+                        "sub": lambda x, y: x - y,
+                        "mul": lambda x, y: x * y,
+                        "div": lambda x, y: x / y,
+                    }[op.name](*args)
+            return made[i]
+
+        return [Store(s.ref, again(s.value.index)) for s in stores]
+
+    def at_stranger(self, i: ir.Value, masks: list[ir.Value]) -> None:
+        """A body of a tree that has none of the group's columns."""
+        e, b = self.e, self.b
+        first = e.integer(b, self.v_start, i)
+        after = e.integer(b, self.v_start, b.add(i, I64(1)))
+        with e.loop(b, first, after) as k:
+            for m, out in enumerate(self.outs):
+                line = b.gep(out, [b.mul(k, self.by_row[m])], source_etype=I8)
+                e.put(b, e.const(0.0), e.number(b, line, self.first), self.there)

@@ -1,287 +1,308 @@
 """LLVM for the loop over samples: inputs into lanes, checks, the program's loops, results into the user's arrays.
 
+What NumPy calls is `entry`, the inner loop of a gufunc: (char **args, intp *dims, intp *steps, void *data).
 Lanes beyond the last sample repeat it; they write the same numbers to the same place, so no lane needs a mask.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
-from .columns import emit_responses
-from .emit import (
-    BUFFER, DOUBLE, I32, I64, NONFINITE, NOT_UNIT, PTR, SINGULAR, VOID, Emitter, Operand,
-)  # fmt: skip
+from .columns import Columns, _Response
+from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, external
 from .program import Pairs, Program, Responses, Walk
+from .walks import Walks
 
-I8 = ir.IntType(8)
+NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
 
 
-def emit_kernel(program: Program, operands: Sequence[Operand], lanes: Sequence[int]) -> ir.Module:
-    """A module with `entry`; lanes are tried from the widest, single samples take the narrowest."""
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the gufunc: an input's name or an output's, and its core dimensions."""
+
+    name: str
+    core: tuple[str, ...]
+
+
+def emit_kernel(program: Program, operands: Sequence[Operand], lanes: int) -> ir.Module:
+    """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one."""
     module = ir.Module("kernel")
-    loops = {L: emit_samples(Emitter(module, program, L, operands)) for L in sorted(set(lanes))}
+    columns = Columns(module, program, lanes)
+    matrices = {
+        k: columns.pairs(k, loop) if isinstance(loop, Pairs) else columns.responses(k, loop)
+        for k, loop in enumerate(program.loops)
+        if not isinstance(loop, Walk)
+    }
+    loops = [Samples(Walks(module, program, L), columns, matrices, operands).emit() for L in (1, lanes)]
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
-    samples = b.load(f.args[1], typ=I64, align=8)
-    for L in sorted(loops, reverse=True)[:-1]:
-        with b.if_then(b.icmp_signed(">=", samples, I64(max(2, L // 2)))):
-            b.call(loops[L], f.args)
-            b.ret_void()
-    b.call(loops[min(loops)], f.args)
+    few = b.icmp_signed("<", b.load(f.args[1], typ=I64, align=8), I64(max(2, lanes // 2)))
+    with b.if_else(few) as (yes, no):
+        with yes:
+            b.call(loops[0], f.args)
+        with no:
+            b.call(loops[1], f.args)
     b.ret_void()
     return module
 
 
-def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:
-    return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, list(args)), name)  # type: ignore
+class Samples:
+    """The loop over samples for one number of lanes."""
 
+    def __init__(
+        self, walks: Walks, columns: Columns, matrices: dict[int, ir.Function], operands: Sequence[Operand]
+    ) -> None:
+        self.w, self.c, self.matrices, self.operands = walks, columns, matrices, operands
+        self.program = walks.program
 
-def emit_samples(e: Emitter) -> ir.Function:
-    program, L = e.program, e.L
-    calls = []
-    for number, loop in enumerate(program.loops):
-        if isinstance(loop, Walk):
-            calls.append((loop, e.walk(number, loop)))
-        elif isinstance(loop, Pairs):
-            calls.append((loop, e.pairs(number, loop)))
-        else:
-            calls.append((loop, emit_responses(e, number, loop)))
-    flush = emit_flush(e)
-    f = e.function("samples", [PTR] * 4)
-    args, dims, steps, data = f.args
-    b = ir.IRBuilder(f.append_basic_block("entry"))
-    samples = b.load(dims, typ=I64, align=8)
-    joints, nq, nv = (e.slot(b, data, s) for s in ("joints", "nq", "nv"))
-    sizes = {"q": nq, "fext": b.mul(joints, I64(6))}
+    def emit(self) -> ir.Function:
+        w, program, L = self.w, self.program, self.w.L
+        calls = [w.emit(k, loop) for k, loop in enumerate(program.loops) if isinstance(loop, Walk)]
+        arrange = self.arrange() if self.matrices else None
+        f = w.function("samples", [PTR] * 4)
+        args, dims, steps, data = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        self.data = data
+        samples = b.load(dims, typ=I64, align=8)
+        self.joints, self.nq, self.nv = (w.slot(b, data, s) for s in ("joints", "nq", "nv"))
+        self.strides = self.core_strides(steps)
+        memory = self.scratch()
+        self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
+        with w.loop(b, I64(0), samples, L) as s:
+            self.point(args, steps, s, samples)
+            self.read_inputs()
+            for g in calls:
+                b.call(g, [data, self.J, self.D, *self.inputs])
+            if program.watched:
+                self.watch()
+            self.write_vectors()
+            if arrange:
+                b.call(arrange, [data, self.D, self.P, self.stride, self.area])
+                left = b.sub(samples, s)
+                with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
+                    self.write_matrices(lane)
+        b.call(external(w.module, "free", VOID, PTR), [memory])
+        b.ret_void()
+        return f
 
-    # Scratch: one allocation, cut into J, D, inputs, H and the matrix buffer, all of vectors.
-    matrices = max((len(p.matrices) for p in program.loops if not isinstance(p, Walk)), default=0)
-    least = I64(max(1, BUFFER // (e.bytes * max(matrices, 1))))
-    rows = b.udiv(least, nv)
-    rows = b.select(b.icmp_signed("<", rows, I64(1)), I64(1), rows)
-    rows = b.select(b.icmp_signed("<", nv, rows), nv, rows)
-    group = b.select(b.icmp_signed("<", nv, I64(L)), nv, I64(L))
-    wide = b.select(b.icmp_signed("<", rows, group), group, rows)
-    counts = [
-        b.mul(joints, I64(e.NJ)),
-        b.mul(nv, I64(e.ND)),
-        *(sizes.get(name, nv) for name in program.inputs),
-        I64(max(len(e.held), 1)),
-        b.mul(b.mul(wide, nv), I64(max(matrices, 1))),
-    ]
-    total = I64(0)
-    for count in counts:
-        total = b.add(total, count)
-    memory = b.call(external(e.module, "malloc", PTR, I64), [b.add(b.mul(total, I64(e.bytes)), I64(64))])
-    address = b.and_(b.add(b.ptrtoint(memory, I64), I64(63)), I64(-64))
-    pieces, at = [], b.inttoptr(address, PTR)
-    for count in counts:
-        pieces.append(at)
-        at = e.vector_at(b, at, count)
-    J, D, inputs, H, buffer = pieces[0], pieces[1], pieces[2:-2], pieces[-2], pieces[-1]
+    # Memory
 
-    strides = core_strides(e, b, steps)
-    lane_pointers = b.alloca(PTR, I32(L * len(e.operands)))
-    doubt = e.cell(b)
-    with e.loop(b, I64(0), samples, L) as s:
+    def core_strides(self, steps: ir.Value) -> list[list[ir.Value]]:
+        """Byte strides of each operand's core dimensions: NumPy lists them after the outer ones."""
+        found, at = [], len(self.operands)
+        for operand in self.operands:
+            found.append([self.w.integer(self.b, steps, I64(at + k)) for k in range(len(operand.core))])
+            at += len(operand.core)
+        return found
+
+    def scratch(self) -> ir.Value:
+        """One allocation, cut into J, D, the inputs, P, the columns' own, and matrices that cannot go out as rows."""
+        b, w = self.b, self.w
+        groups = w.slot(b, self.data, "groups")
+        self.stride = b.mul(groups, I64(self.c.L))
+        self.area = b.mul(self.stride, I64(len(self.c.kept)))
+        own = I64(0)
+        for loop in self.program.loops:
+            if isinstance(loop, Responses):
+                state, left, handed = _Response(self.c, loop).sizes()
+                size = b.add(b.mul(self.joints, I64(state)), b.add(b.mul(self.nv, I64(left)), I64(handed)))
+                own = b.mul(size, I64(self.c.L))
+        self.sizes = {"q": self.nq, "fext": b.mul(self.joints, I64(6))}
+        inputs = [b.mul(self.sizes.get(x, self.nv), I64(w.L)) for x in self.program.inputs]
+        spare = I64(0)
+        self.matrix_operands = [o for o, out in self.results() if out.kind == "matrix"]
+        square = b.mul(self.nv, self.nv)
+        for o in self.matrix_operands:
+            spare = b.select(self.dense(o), spare, b.mul(square, I64(len(self.matrix_operands))))
+        J, D = b.mul(self.joints, I64(w.NJ * w.L)), b.mul(self.nv, I64(w.ND * w.L))
+        counts = [J, D, *inputs, b.mul(self.area, I64(w.L)), own, spare]
+        counts = [b.and_(b.add(count, I64(7)), I64(-8)) for count in counts]  # of doubles, in whole cache lines
+        total = I64(8)
+        for count in counts:
+            total = b.add(total, count)
+        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(8))])
+        at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(63)), I64(-64)), PTR)
+        pieces = []
+        for count in counts:
+            pieces.append(at)
+            at = w.number(b, at, count)
+        self.J, self.D, *self.inputs, self.P, self.own, self.spare = pieces
+        return memory
+
+    def results(self):
+        """(operand's number, Output) of each result."""
+        numbers = [o for o, x in enumerate(self.operands) if x.name.startswith("out")]
+        return zip(numbers, self.program.outputs, strict=True)
+
+    def dense(self, o: int) -> ir.Value:
+        return self.b.icmp_signed("==", self.strides[o][1], I64(8))
+
+    def point(self, args: ir.Value, steps: ir.Value, s: ir.Value, samples: ir.Value) -> None:
+        """Where each lane's sample begins, in each operand."""
+        b, w = self.b, self.w
         last = b.sub(samples, I64(1))
-        for o in range(len(e.operands)):
+        for o in range(len(self.operands)):
             base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
-            step = e.at(b, steps, I64(o))
-            for l in range(L):
+            step = w.integer(b, steps, I64(o))
+            for l in range(w.L):
                 sample = b.add(s, I64(l))
                 sample = b.select(b.icmp_signed("<", sample, last), sample, last)
                 pointer = b.gep(base, [b.mul(sample, step)], source_etype=I8)
-                b.store(pointer, b.gep(lane_pointers, [I64(o * L + l)], source_etype=PTR), align=8)
+                b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR), align=8)
 
-        def lane(o: int) -> ir.Value:
-            return b.gep(lane_pointers, [I64(o * L)], source_etype=PTR)
+    def each_lane(self, o: int, shift: ir.Value) -> list[ir.Value]:
+        b, L = self.b, self.w.L
+        starts = [b.gep(self.lane_pointers, [I64(o * L + l)], source_etype=PTR) for l in range(L)]
+        return [b.gep(b.load(p, typ=PTR, align=8), [shift], source_etype=I8) for p in starts]
 
-        e.store(b, e.const(0.0), doubt)
-        for o, operand in enumerate(e.operands):
-            if operand.name in program.inputs:
-                target = inputs[program.inputs.index(operand.name)]
-                gather(e, b, lane(o), strides[o], operand, target, sizes.get(operand.name, nv), joints, doubt)
-        raise_flag(e, b, data, b.fcmp_unordered("!=", e.load(b, doubt), e.const(0.0)), NONFINITE)
-        if "q" in program.inputs:
-            check_units(e, b, data, inputs[program.inputs.index("q")])
-        for loop, g in calls:
-            if isinstance(loop, Walk):
-                b.call(g, [data, J, D, *inputs])
-        if program.watched:
-            watch(e, b, data, D, nv)
-        results = [o for o, operand in enumerate(e.operands) if operand.name not in program.inputs]
-        by_matrix = {
-            out.matrix: o for o, out in zip(results, program.outputs, strict=True) if out.kind == "matrix"
-        }
-        for loop, g in calls:
-            if isinstance(loop, Pairs):
-                with e.loop_by(b, I64(0), nv, rows) as r:
-                    end = b.add(r, rows)
-                    end = b.select(b.icmp_signed("<", end, nv), end, nv)
-                    count = b.sub(end, r)
-                    plane = b.mul(count, nv)
-                    b.call(g, [data, D, buffer, r, end, plane])
-                    for k, m in enumerate(loop.matrices):
-                        if m in by_matrix:
-                            o = by_matrix[m]
-                            source = e.vector_at(b, buffer, b.mul(plane, I64(k)))
-                            b.call(flush, [source, count, nv, lane(o), r, I64(0), *strides[o]])
-            elif isinstance(loop, Responses):
-                with e.loop_by(b, I64(0), nv, group) as c0:
-                    beyond = b.icmp_signed(">", b.add(c0, group), nv)
-                    c = b.select(beyond, b.sub(nv, group), c0)
-                    b.call(g, [data, J, D, H, buffer, c, b.add(c, group)])
-                    for k, m in enumerate(loop.matrices):
-                        if m in by_matrix:
-                            o = by_matrix[m]
-                            source = e.vector_at(b, buffer, b.mul(b.mul(nv, group), I64(k)))
-                            b.call(flush, [source, nv, group, lane(o), I64(0), c, *strides[o]])
-        for o, out in zip(results, program.outputs, strict=True):
-            if out.kind != "matrix":
-                base, stride, count = (D, e.ND, nv) if out.kind == "dofs" else (J, e.NJ, joints)
-                with e.loop(b, I64(0), count) as i:
-                    row = b.mul(i, I64(stride))
-                    for k, key in enumerate(out.keys):
-                        x = e.load(b, e.vector_at(b, base, b.add(row, I64(e.offset[key]))))
-                        shift = b.mul(i, strides[o][0])
-                        if len(strides[o]) > 1:
-                            shift = b.add(shift, b.mul(I64(k), strides[o][1]))
-                        scatter(e, b, x, lane(o), shift)
-    b.call(external(e.module, "free", VOID, PTR), [memory])
-    b.ret_void()
-    return f
+    # Inputs
 
+    def read_inputs(self) -> None:
+        """All inputs into lanes; x * 0 is summed, which is zero unless a number is not finite."""
+        b, w = self.b, self.w
+        doubt = w.cell(b)
+        w.store(b, w.const(0.0), doubt)
+        for o, operand in enumerate(self.operands):
+            if operand.name not in self.program.inputs:
+                continue
+            target = self.inputs[self.program.inputs.index(operand.name)]
 
-def core_strides(e: Emitter, b: ir.IRBuilder, steps: ir.Value) -> list[list[ir.Value]]:
-    """Byte strides of each operand's core dimensions: NumPy lists them after the outer ones."""
-    found, at = [], len(e.operands)
-    for operand in e.operands:
-        found.append([e.at(b, steps, I64(at + k)) for k in range(len(operand.core))])
-        at += len(operand.core)
-    return found
+            def one(index: ir.Value, shift: ir.Value, o=o, target=target) -> None:
+                x: ir.Value = ir.Constant(w.V, ir.Undefined)
+                for l, pointer in enumerate(self.each_lane(o, shift)):
+                    number = b.load(pointer, typ=DOUBLE, align=8)
+                    x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
+                w.store(b, x, w.vector(b, target, index))
+                w.store(b, b.fadd(w.load(b, doubt), b.fmul(x, w.const(0.0))), doubt)
 
+            strides = self.strides[o]
+            if len(operand.core) == 1:
+                with w.loop(b, I64(0), self.sizes.get(operand.name, self.nv)) as k:
+                    one(k, b.mul(k, strides[0]))
+            else:
+                with w.loop(b, I64(0), self.joints) as i, w.loop(b, I64(0), I64(6)) as k:
+                    one(b.add(b.mul(i, I64(6)), k), b.add(b.mul(i, strides[0]), b.mul(k, strides[1])))
+        self.flag(b.fcmp_unordered("!=", w.load(b, doubt), w.const(0.0)), NONFINITE)
+        if "q" in self.program.inputs:
+            self.check_units(self.inputs[self.program.inputs.index("q")])
 
-def each_lane(e: Emitter, b: ir.IRBuilder, pointers: ir.Value, shift: ir.Value) -> list[ir.Value]:
-    return [
-        b.gep(b.load(b.gep(pointers, [I64(l)], source_etype=PTR), typ=PTR, align=8), [shift], source_etype=I8)
-        for l in range(e.L)
-    ]
+    def check_units(self, q: ir.Value) -> None:
+        """Quaternions and cosine-sine pairs: flag what is far from norm one, scale the rest to it."""
+        b, w = self.b, self.w
+        units = w.slot(b, self.data, "units")
+        square = w.cell(b)
+        with w.loop(b, I64(0), w.slot(b, self.data, "n_units")) as u:
+            start = w.integer(b, units, b.mul(u, I64(2)))
+            end = b.add(start, w.integer(b, units, b.add(b.mul(u, I64(2)), I64(1))))
+            w.store(b, w.const(0.0), square)
+            with w.loop(b, start, end) as k:
+                x = w.load(b, w.vector(b, q, k))
+                w.store(b, b.fadd(w.load(b, square), b.fmul(x, x)), square)
+            s = w.load(b, square)
+            high = b.fcmp_unordered(">", s, w.const(1 + UNIT_TOLERANCE))
+            self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - UNIT_TOLERANCE))), NOT_UNIT)
+            scale = b.fdiv(w.const(1.0), w.sqrt(b, s))
+            with w.loop(b, start, end) as k:
+                pointer = w.vector(b, q, k)
+                w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
 
+    def flag(self, bad: ir.Value, flag: int) -> None:
+        b, w = self.b, self.w
+        with b.if_then(w.any_lane(b, bad), likely=False):
+            flags = w.slot(b, self.data, "flags")
+            b.store(b.or_(b.load(flags, typ=I64, align=8), I64(flag)), flags, align=8)
 
-def scatter(e: Emitter, b: ir.IRBuilder, x: ir.Value, pointers: ir.Value, shift: ir.Value) -> None:
-    for l, pointer in enumerate(each_lane(e, b, pointers, shift)):
-        b.store(b.extract_element(x, I32(l)) if e.L > 1 else x, pointer, align=8)
+    def watch(self) -> None:
+        """Flag pivots that are not clearly positive."""
+        b, w = self.b, self.w
+        least = w.slot(b, self.data, "least")
+        assert self.program.watched is not None
+        offset = I64(w.offset[self.program.watched])
+        with w.loop(b, I64(0), self.nv) as k:
+            d = w.load(b, w.vector(b, self.D, b.add(b.mul(k, I64(w.ND)), offset)))
+            bound = w.spread(b, b.load(w.number(b, least, k), typ=DOUBLE, align=8))
+            self.flag(b.fcmp_unordered("<=", d, bound), SINGULAR)
 
+    # Results
 
-def gather(
-    e: Emitter,
-    b: ir.IRBuilder,
-    pointers: ir.Value,
-    strides: list[ir.Value],
-    operand: Operand,
-    target: ir.Value,
-    size: ir.Value,
-    joints: ir.Value,
-    doubt: ir.Value,
-) -> None:
-    """An input's numbers into lanes; x * 0 is summed, which is zero unless a number is not finite."""
+    def write_vectors(self) -> None:
+        b, w = self.b, self.w
+        for o, out in self.results():
+            if out.kind == "matrix":
+                continue
+            base, size, count = (self.D, w.ND, self.nv) if out.kind == "dofs" else (self.J, w.NJ, self.joints)
+            with w.loop(b, I64(0), count) as i:
+                row = b.mul(i, I64(size))
+                for k, key in enumerate(out.keys):
+                    x = w.load(b, w.vector(b, base, b.add(row, I64(w.offset[key]))))
+                    shift = b.mul(i, self.strides[o][0])
+                    if len(self.strides[o]) > 1:
+                        shift = b.add(shift, b.mul(I64(k), self.strides[o][1]))
+                    for l, pointer in enumerate(self.each_lane(o, shift)):
+                        b.store(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer, align=8)
 
-    def one(index: ir.Value, shift: ir.Value) -> None:
-        x: ir.Value = ir.Constant(e.V, ir.Undefined)
-        for l, pointer in enumerate(each_lane(e, b, pointers, shift)):
-            number = b.load(pointer, typ=DOUBLE, align=8)
-            x = b.insert_element(x, number, I32(l)) if e.L > 1 else number
-        e.store(b, x, e.vector_at(b, target, index))
-        e.store(b, b.fadd(e.load(b, doubt), b.fmul(x, e.const(0.0))), doubt)
-
-    if len(operand.core) == 1:
-        with e.loop(b, I64(0), size) as k:
-            one(k, b.mul(k, strides[0]))
-    else:
-        with e.loop(b, I64(0), joints) as i, e.loop(b, I64(0), I64(6)) as k:
-            one(b.add(b.mul(i, I64(6)), k), b.add(b.mul(i, strides[0]), b.mul(k, strides[1])))
-
-
-def raise_flag(e: Emitter, b: ir.IRBuilder, data: ir.Value, bad: ir.Value, flag: int) -> None:
-    if e.L > 1:
-        bad = b.icmp_unsigned("!=", b.bitcast(bad, ir.IntType(e.L)), ir.Constant(ir.IntType(e.L), 0))
-    with b.if_then(bad, likely=False):
-        flags = e.slot(b, data, "flags")
-        b.store(b.or_(b.load(flags, typ=I64, align=8), I64(flag)), flags, align=8)
-
-
-def check_units(e: Emitter, b: ir.IRBuilder, data: ir.Value, q: ir.Value) -> None:
-    """Quaternions and cosine-sine pairs: flag what is far from norm one, scale the rest to it."""
-    units = e.slot(b, data, "units")
-    with e.loop(b, I64(0), e.slot(b, data, "n_units")) as u:
-        start = e.at(b, units, b.mul(u, I64(2)))
-        end = b.add(start, e.at(b, units, b.add(b.mul(u, I64(2)), I64(1))))
-        square = e.cell(b)
-        e.store(b, e.const(0.0), square)
-        with e.loop(b, start, end) as k:
-            x = e.load(b, e.vector_at(b, q, k))
-            e.store(b, b.fadd(e.load(b, square), b.fmul(x, x)), square)
-        s = e.load(b, square)
-        off = b.or_(
-            b.fcmp_unordered(">", s, e.const(1 + UNIT_TOLERANCE)),
-            b.fcmp_unordered("<", s, e.const(1 - UNIT_TOLERANCE)),
-        )
-        raise_flag(e, b, data, off, NOT_UNIT)
-        scale = b.fdiv(e.const(1.0), e.sqrt(b, s))
-        with e.loop(b, start, end) as k:
-            pointer = e.vector_at(b, q, k)
-            e.store(b, b.fmul(e.load(b, pointer), scale), pointer)
-
-
-def watch(e: Emitter, b: ir.IRBuilder, data: ir.Value, D: ir.Value, nv: ir.Value) -> None:
-    """Flag pivots that are not clearly positive."""
-    least = e.slot(b, data, "least")
-    key = e.program.watched
-    assert key is not None
-    with e.loop(b, I64(0), nv) as k:
-        d = e.load(b, e.vector_at(b, D, b.add(b.mul(k, I64(e.ND)), I64(e.offset[key]))))
-        bound = e.spread(b, b.load(b.gep(least, [k], source_etype=DOUBLE), typ=DOUBLE, align=8))
-        raise_flag(e, b, data, b.fcmp_unordered("<=", d, bound), SINGULAR)
-
-
-def emit_flush(e: Emitter) -> ir.Function:
-    """(buffer, rows, width, lane pointers, row0, col0, row stride, column stride): a block of a matrix to its place."""
-    f = e.function("flush", [PTR, I64, I64, PTR, I64, I64, I64, I64])
-    buffer, rows, width, pointers, row0, col0, by_row, by_col = f.args
-    L = e.L
-    b = ir.IRBuilder(f.append_basic_block("entry"))
-    dense = b.icmp_signed("==", by_col, I64(8))
-    count = b.mul(rows, width)
-    flat = b.and_(dense, b.icmp_signed("==", by_row, b.mul(width, I64(8))))
-    flat = b.and_(flat, b.icmp_signed(">=", count, I64(L)))
-    shift0 = b.add(b.mul(row0, by_row), b.mul(col0, by_col))
-
-    def block(source: ir.Value, shift: ir.Value) -> None:
-        """L entries of L samples, turned."""
-        x = transposed(b, [e.load(b, e.vector_at(b, source, I64(j))) for j in range(L)])
-        for l, pointer in enumerate(each_lane(e, b, pointers, shift)):
-            b.store(x[l], pointer, align=8)
-
-    with b.if_then(flat):
-        with e.loop_by(b, I64(0), count, I64(L)) as k:
-            end = b.sub(count, I64(L))
-            at = b.select(b.icmp_signed("<", k, end), k, end)
-            block(e.vector_at(b, buffer, at), b.add(shift0, b.mul(at, I64(8))))
+    def arrange(self) -> ir.Function:
+        """(data, D, P, stride, area): what was kept for each dof, from lanes of samples to rows over dofs."""
+        w, C = self.w, self.c.L
+        f = w.function("arrange", [PTR, PTR, PTR, I64, I64])
+        data, D, P, stride, area = f.args
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        last = b.sub(w.slot(b, data, "nv"), I64(1))
+        with w.loop(b, I64(0), stride, C) as d:
+            records = []
+            for j in range(C):
+                dof = b.add(d, I64(j))
+                dof = b.select(b.icmp_signed("<", dof, last), dof, last)
+                records.append(w.vector(b, D, b.mul(dof, I64(w.ND))))
+            with w.loop(b, I64(0), I64(len(self.c.kept))) as k:
+                x = [w.load(b, w.vector(b, record, k)) for record in records]
+                target = w.number(b, P, b.add(b.mul(k, stride), d))
+                if w.L == 1:
+                    for j in range(C):
+                        b.store(x[j], w.number(b, target, I64(j)), align=8)
+                else:
+                    for l, y in enumerate(transposed(b, x)):
+                        b.store(y, w.number(b, target, b.mul(area, I64(l))), align=8)
         b.ret_void()
-    with b.if_then(b.and_(dense, b.icmp_signed("==", width, I64(L)))):
-        with e.loop(b, I64(0), rows) as r:
-            block(e.vector_at(b, buffer, b.mul(r, I64(L))), b.add(shift0, b.mul(r, by_row)))
-        b.ret_void()
-    with e.loop(b, I64(0), rows) as r, e.loop(b, I64(0), width) as c:
-        x = e.load(b, e.vector_at(b, buffer, b.add(b.mul(r, width), c)))
-        scatter(e, b, x, pointers, b.add(shift0, b.add(b.mul(r, by_row), b.mul(c, by_col))))
-    b.ret_void()
-    return f
+        return f
+
+    def write_matrices(self, lane: ir.Value) -> None:
+        """All matrices of one sample; those whose columns do not lie side by side go through spare memory."""
+        b, w = self.b, self.w
+        P = w.number(b, self.P, b.mul(self.area, lane))
+        square = b.mul(self.nv, self.nv)
+        by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
+        with b.goto_entry_block():
+            outs, rows = b.alloca(PTR, I32(max(len(by_matrix), 1))), b.alloca(I64, I32(max(len(by_matrix), 1)))
+        for k, f in self.matrices.items():
+            loop = self.program.loops[k]
+            assert not isinstance(loop, Walk)
+            for m, number in enumerate(loop.matrices):
+                o = by_matrix[number]
+                there = b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR)
+                direct = b.load(there, typ=PTR, align=8)
+                spare = w.number(b, self.spare, b.mul(square, I64(m)))
+                dense = self.dense(o)
+                b.store(b.select(dense, direct, spare), b.gep(outs, [I64(m)], source_etype=PTR), align=8)
+                by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
+                b.store(by_row, b.gep(rows, [I64(m)], source_etype=I64), align=8)
+            arguments = [self.data, P, self.stride, outs, rows]
+            b.call(f, [*arguments, self.own] if isinstance(loop, Responses) else arguments)
+            for m, number in enumerate(loop.matrices):
+                o = by_matrix[number]
+                with b.if_then(b.not_(self.dense(o)), likely=False):
+                    there = b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR)
+                    target = b.load(there, typ=PTR, align=8)
+                    spare = w.number(b, self.spare, b.mul(square, I64(m)))
+                    with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
+                        x = b.load(w.number(b, spare, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
+                        shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
+                        b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
 
 
 def transposed(b: ir.IRBuilder, x: list[ir.Value]) -> list[ir.Value]:

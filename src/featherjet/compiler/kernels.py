@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..algorithms import aba, coriolis, crba, direct, idsva, rnea
-from .emit import Operand
-from .entry import emit_kernel
+from .entry import Operand, emit_kernel
 from .program import Key, Output, Program, Variant
 from .pytree import split
 from .rolled import Field, RolledScan, Vector
@@ -85,5 +84,5 @@ def _key(vector: Vector) -> Key:
     return Key("D", field.number, split((0,))[0])
 
 
-def module(name: str, variants: Sequence[Variant], fext: bool, lanes: Sequence[int]):
+def module(name: str, variants: Sequence[Variant], fext: bool, lanes: int):
     return emit_kernel(trace(name, variants, fext), operands(name, fext), lanes)

@@ -68,27 +68,34 @@ class Pairs:
     across: list[Expr]
     diagonal: list[Expr]  # role "row" only
 
+    @property
+    def values(self) -> list[Expr]:
+        """Everything it computes."""
+        return [*self.within, *self.across, *self.diagonal]
+
 
 @dataclass
 class Responses:
-    """For each column: a start at its joint, a way up to the root, and a way out over the whole tree.
+    """Columns of matrices: each begins at its joint, goes up to the root, and comes back out over the whole tree.
 
-    Stores to the field `entry` are the entries of the matrices, in the column's rows of the joint at hand.
+    `handed` and `own` say what a column begins with: numbers kept for its dof. Spaces: "H" what is handed up,
+    "L" what is left at each dof, "A" a body's state, "E" entries of the matrices (k the dof, key.path the matrix).
     """
 
     matrices: list[int]
-    entry: int
-    start: dict[tuple[Variant, int], list[Store]] = field(default_factory=dict)
+    handed: dict[tuple, Expr]  # path in "H" -> what a column starts with, role "col"
+    own: dict[tuple, list[Expr]]  # path in "L" -> for each dof of the column's own joint, role "col"
     up: dict[Variant, list[Store]] = field(default_factory=dict)
-    along_path: dict[Variant, list[Store]] = field(default_factory=dict)
     along: dict[Variant, list[Store]] = field(default_factory=dict)
-    inside_at: dict[Variant, list[Store]] = field(default_factory=dict)
     inside: dict[Variant, list[Store]] = field(default_factory=dict)
+    inside_at: dict[Variant, list[Store]] = field(default_factory=dict)
 
     @property
-    def bodies(self) -> list[list[Store]]:
-        groups = (self.start, self.up, self.along_path, self.along, self.inside_at, self.inside)
-        return [stores for group in groups for stores in group.values()]
+    def values(self) -> list[Expr]:
+        """Everything it computes."""
+        bodies = [s for group in (self.up, self.along, self.inside, self.inside_at) for s in group.values()]
+        own = [x for xs in self.own.values() for x in xs]
+        return [*self.handed.values(), *own, *(store.value for stores in bodies for store in stores)]
 
 
 @dataclass
@@ -111,15 +118,8 @@ class Program:
                 for stores in loop.stores.values():
                     for store in stores:
                         makers.setdefault(_key(store.ref), []).append(store.value)
-            elif isinstance(loop, Pairs):
-                queue += [*loop.within, *loop.across, *loop.diagonal]
             else:
-                for stores in loop.bodies:
-                    for store in stores:
-                        if store.ref.space == "H" or _key(store.ref).field == loop.entry:
-                            queue.append(store.value)
-                        else:
-                            makers.setdefault(_key(store.ref), []).append(store.value)
+                queue += loop.values
         found: set[Key] = set()
 
         def want(key: Key) -> None:
@@ -145,6 +145,17 @@ class Program:
                 if op.name == "load" and op.data.space in ("J", "D"):  # type: ignore[union-attr]
                     want(op.data.key)  # type: ignore[union-attr,arg-type]
         return found
+
+    def kept(self) -> list[Key]:
+        """The numbers of dofs that matrix loops read, in a fixed order."""
+        loads = set()
+        for loop in self.loops:
+            if not isinstance(loop, Walk):
+                for i in self.graph.reachable(x.index for x in loop.values):
+                    op = self.graph.ops[i]
+                    if op.name == "load" and op.data.space == "D":  # type: ignore[union-attr]
+                        loads.add(op.data.key)  # type: ignore[union-attr]
+        return sorted(loads, key=lambda k: (k.field, k.path))
 
 
 @dataclass

@@ -145,50 +145,53 @@ class RolledScan:
         joints: Field,
         columns: Field,
     ) -> tuple[int, ...]:
-        handed_id, left_id, state_id, entry_id = (self._number() for _ in range(4))
-        col = self._dof(columns, "col")
-        loop = Responses([], entry_id)
+        starts = self.each(
+            lambda node, own: [
+                (handed, tuple(left))
+                for handed, left in (start(node, j, own) for j in range(node.kind.nv))
+            ],
+            joints,
+        )
+        col, begin = self._dof(columns, "col"), self._dof(starts, "col")
+        left = begin[1][0]
+        most = max(v.nv for v in self.program.variants)
+        longest = next(x for v, x in starts.values.items() if v.nv == most)
+        loop = Responses([], dict(leaves(begin[0])), {path: [] for path, _ in leaves(left)})
+        for k in range(most):
+            for path, _ in leaves(left):
+                at = ("1", str(k), *path)
+                known = {float(x.value) if x.value is not None else None for x in self._everywhere(starts, at)}
+                one = next(iter(known)) if len(known) == 1 else None
+                load = self._load(Ref("D", "col", 0, Key("D", starts.number, at)))
+                loop.own[path].append(load if one is None else self.graph.const(one))
+        assert len(longest[0][1]) == most
 
-        def stores(number: int, value: Any) -> list[Store]:
-            return [Store(_self(number, path), self.graph.lift(x)) for path, x in leaves(value)]
+        def stores(space: str, value: Any) -> list[Store]:
+            found = []
+            for path, x in leaves(value):
+                rest, k = split(path)
+                found.append(Store(Ref(space, "self", k or 0, Key("J", 0, rest)), self.graph.lift(x)))
+            return found
 
-        def held(value: Any) -> list[Store]:
-            return [
-                Store(Ref("H", "", 0, Key("J", handed_id, path)), self.graph.lift(x)) for path, x in leaves(value)
-            ]
+        def loads(space: str, shape: Any, role: str = "self", k: int = 0) -> Any:
+            return self._loads(shape, lambda path: Ref(space, role, k, Key("J", 0, path)))
 
         shapes: dict[str, Any] = {}
-        for v in self.program.variants:
-            own = self._at(joints, v, loop)
-            for j in range(v.nv):
-                handed, left = start(self._node(v), j, own)
-                shapes.setdefault("handed", handed)
-                shapes.setdefault("left", left[0])
-                loop.start[v, j] = held(handed) + stores(left_id, left)
-        for v in self.program.variants:
-            own = self._at(joints, v, loop)
-            handed = self._loads(shapes["handed"], lambda path: Ref("H", "", 0, Key("J", handed_id, path)))
-            handed, left = up(self._node(v), handed, own)
-            loop.up[v] = held(handed) + stores(left_id, left)
         for v in sorted(self.program.variants, key=lambda v: not v.is_root):
             own, node = self._at(joints, v, loop), self._node(v)
-            left = [
-                mapped(shapes["left"], lambda path, _, k=k: self._load(Ref("D", "self", k, Key("D", left_id, path))))
-                for k in range(v.nv)
-            ]
-            parent = None
-            if not v.is_root:
-                parent = self._loads(shapes["state"], lambda path: Ref("J", "parent", 0, Key("J", state_id, path)))
+            handed, lefts = up(node, loads("H", begin[0]), own)
+            loop.up[v] = stores("H", handed) + stores("L", lefts)
+            found = [loads("L", left, k=k) for k in range(v.nv)]
+            parent = None if v.is_root else loads("A", shapes["state"], "parent")
             steps = {
-                "along_path": along(node, parent, own, left),
-                "along": along(node, parent, own, None),
-                "inside_at": inside(node, parent, own, left, col, True),
+                "along": along(node, parent, own, found),
                 "inside": inside(node, parent, own, None, col, False),
+                "inside_at": inside(node, parent, own, found, col, True),
             }
             for name, (state, entries) in steps.items():
                 shapes.setdefault("state", state)
-                getattr(loop, name)[v] = stores(state_id, state) + stores(entry_id, entries)
                 shapes.setdefault("entry", entries[0])
+                getattr(loop, name)[v] = stores("A", state) + stores("E", entries)
         loop.matrices.extend(self._new_matrices(len(shapes["entry"])))
         self.program.loops.append(loop)
         return tuple(loop.matrices)
@@ -255,9 +258,25 @@ class RolledScan:
         return mapped(shape, leaf)
 
     def _dof(self, field: Field, role: str) -> Any:
-        """The record of any one dof."""
+        """The record of any one dof: loaded, but for numbers known to be the same for all."""
         shape = next(iter(field.values.values()))[0]
-        return self._loads(shape, lambda path: Ref("D", role, 0, Key("D", field.number, path)))
+
+        def leaf(path: tuple, _: Any) -> Expr:
+            first, *others = self._everywhere(field, path)
+            if first.value is not None and all(x.value == first.value for x in others):
+                return first
+            return self._load(Ref("D", role, 0, Key("D", field.number, path)))
+
+        return mapped(shape, leaf)
+
+    def _everywhere(self, field: Field, path: tuple) -> list[Expr]:
+        """What stands at a path of every dof's record, in all variants that have it."""
+        return [
+            x
+            for value in field.values.values()
+            for full, x in leaves(value)
+            if split(full)[0] == path
+        ]
 
     def _node(self, v: Variant) -> Any:
         """A joint whose constants are loads from the table."""

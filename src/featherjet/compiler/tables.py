@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
+from typing import Any
 
 import numpy as np
 
 from ..model.tree import Tree
-from .emit import SLOTS
+from .lanes import SLOTS
 from .program import Variant
 from .rolled import TABLE
-
-ZERO, WITHIN, ACROSS, DIAGONAL = range(4)
 
 
 def variants(tree: Tree) -> tuple[Variant, ...]:
@@ -22,46 +20,34 @@ def variants(tree: Tree) -> tuple[Variant, ...]:
 class Tables:
     """Arrays and the block of pointers to them; `flags` is what kernels report into."""
 
-    def __init__(self, tree: Tree, least: np.ndarray) -> None:
+    def __init__(self, tree: Tree, least: np.ndarray, columns: int) -> None:
         nodes = tree.nodes
         known = variants(tree)
-        ends = np.array(tree.ends)
-        parents = np.array([n.parent for n in nodes])
-        root = np.arange(len(nodes))
-        for n in nodes:
-            if not n.is_root:
-                root[n.index] = root[n.parent]
-        run_start, runs = matrix_runs(tree)
         units = [
             (n.q.start + part.start, part.stop - part.start) for n in nodes for part in n.kind.manifold.units
         ]
-        self.flags = np.zeros(1, np.int64)
-        arrays: dict[str, object] = {
+        starts, bodies = column_steps(tree, columns)
+        self.arrays: dict[str, Any] = {
             "joints": len(nodes),
             "nq": tree.nq,
             "nv": tree.nv,
-            "parent": parents,
-            "variant": np.array([known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]),
-            "q_start": np.array([n.q.start for n in nodes]),
-            "v_start": np.array([n.v.start for n in nodes] + [tree.nv]),
-            "joint_end": ends,
-            "root": root,
-            "joint_of": np.repeat(np.arange(len(nodes)), [n.kind.nv for n in nodes]),
-            "table": np.array([constants(n) for n in nodes]),
-            "dofs": np.array([a for n in nodes for a in n.armature]),
-            "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z]),
-            "run_start": run_start,
-            "runs": runs,
-            "units": np.array(units or [(0, 0)]),
             "n_units": len(units),
-            "flags": self.flags,
-            "least": least,
+            "groups": -(-tree.nv // columns),
+            "parent": integers([n.parent for n in nodes]),
+            "variant": integers([known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]),
+            "q_start": integers([n.q.start for n in nodes]),
+            "v_start": integers([*(n.v.start for n in nodes), tree.nv]),
+            "units": integers(units or [(0, 0)]),
+            "table": np.array([constants(n) for n in nodes]),
+            "dofs": np.array([a for n in nodes for a in n.armature], float),
+            "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z], float),
+            "least": np.array(least, float),
+            "flags": np.zeros(1, np.int64),
+            "pair_masks": pair_masks(tree, columns),
+            "start": starts,
+            "bodies": bodies,
         }
-        self.arrays = {
-            name: a if isinstance(a, int) else np.ascontiguousarray(a, float if a.dtype.kind == "f" else np.int64)  # type: ignore[union-attr]
-            for name, a in arrays.items()
-        }
-        self.arrays["flags"] = self.flags
+        self.flags = self.arrays["flags"]
         self.block = np.array(
             [a if isinstance(a, int) else a.ctypes.data for a in (self.arrays[name] for name in SLOTS)],
             dtype=np.uint64,
@@ -70,6 +56,10 @@ class Tables:
     @property
     def address(self) -> int:
         return self.block.ctypes.data
+
+
+def integers(x: Any) -> np.ndarray:
+    return np.ascontiguousarray(x, np.int64)
 
 
 def constants(node) -> list[float]:
@@ -85,19 +75,62 @@ def constants(node) -> list[float]:
     return row
 
 
-def matrix_runs(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
-    """For each row of a matrix over dofs its columns in runs (first, end, code), and where each row's runs begin."""
+def bits(flags: np.ndarray, columns: int) -> np.ndarray:
+    """Booleans over dofs (..., nv) as one number for each group of columns (..., groups)."""
+    n = flags.shape[-1]
+    padded = np.zeros((*flags.shape[:-1], -(-n // columns) * columns), bool)
+    padded[..., :n] = flags
+    return padded.reshape(*flags.shape[:-1], -1, columns) @ (1 << np.arange(columns))
+
+
+def pair_masks(tree: Tree, columns: int) -> np.ndarray:
+    """For each row and group of columns: which are within, across, on the diagonal, and there at all."""
     n = tree.nv
-    code = np.zeros((n, n), np.int8)
+    within, across = np.zeros((2, n, n), bool)
     for node in tree.nodes:
-        sub = tree.subtree(node)
-        code[sub, node.v] = WITHIN
-        code[node.v, node.v.stop : sub.stop] = ACROSS
-    np.fill_diagonal(code, DIAGONAL)
-    starts, runs = [0], []
-    for row in code:
-        edges = np.flatnonzero(np.diff(row)) + 1
-        bounds = [0, *edges.tolist(), n]
-        runs += [(a, z, int(row[a])) for a, z in zip(bounds[:-1], bounds[1:], strict=True)]
-        starts.append(len(runs))
-    return np.array(starts), np.array(runs)
+        subtree = tree.subtree(node)
+        within[subtree, node.v] = True
+        across[node.v, node.v.stop : subtree.stop] = True
+    parts = (within, across, np.eye(n, dtype=bool), np.ones((n, n), bool))
+    return np.ascontiguousarray(np.stack([bits(p, columns) for p in parts], -1).astype(np.uint8))
+
+
+def column_steps(tree: Tree, columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """What `columns.py` does for each group: its four lists of (body, masks), one after the other.
+
+    The lists: joints at whose dofs something may be left (mask: lanes whose own joint it is); ancestors, nearest first
+    (mask: lanes below them); bodies outward (masks: inside, at, lanes for which something is left); bodies of other
+    trees. Then, for each group, the lanes that are columns at all.
+    """
+    nodes, n = tree.nodes, tree.nv
+    count = len(nodes)
+    joint_of = np.repeat(np.arange(count), [node.kind.nv for node in nodes])
+    ends = np.array(tree.ends)
+    index = np.arange(count)
+    above = (index[:, None] < joint_of) & (joint_of < ends[:, None])  # body i is an ancestor of column c's joint
+    own = index[:, None] == joint_of
+    inside = (joint_of < index[:, None]) & (index[:, None] < ends[joint_of])
+    root = np.arange(count)
+    for node in nodes:
+        if not node.is_root:
+            root[node.index] = root[node.parent]
+    same = root[:, None] == root[joint_of]
+    starts, steps = [], []
+    for c in range(0, n, columns):
+        part = slice(c, min(c + columns, n))
+        masks = [bits(x[:, part], columns)[:, 0] for x in (own, above, inside, same)]
+        mine, up, below, kin = masks
+        full = (1 << columns) - 1
+        mixed = (below != 0) & (below != full)
+        lists = [
+            [(i, mine[i], 0, 0) for i in index if mine[i] or up[i] or mixed[i]],
+            [(i, up[i], 0, 0) for i in index[::-1] if up[i]],
+            [(i, below[i], mine[i], mine[i] | up[i]) for i in index if kin[i]],
+            [(i, 0, 0, 0) for i in index if not kin[i]],
+        ]
+        for one in lists:
+            starts.append(len(steps))
+            steps += one
+    starts.append(len(steps))
+    there = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
+    return integers(starts + there), integers(steps)

@@ -1,0 +1,183 @@
+"""Emitting code on vectors of lanes: loops, branches and straight-line code, whatever the lanes stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import llvmlite.ir as ir
+
+from .graph import Expr, Graph
+from .program import Ref
+from .sincos import sincos_function
+
+PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
+CONTRACT = ("contract",)
+
+# The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
+COUNTS = ("joints", "nq", "nv", "n_units", "groups")
+SLOTS = (
+    *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "least", "flags",
+    "pair_masks", "start", "bodies",
+)  # fmt: skip
+SLOT = {name: k for k, name in enumerate(SLOTS)}
+
+
+class Lanes:
+    """Code on vectors of `lanes` doubles that lie `align` bytes apart in memory."""
+
+    def __init__(self, module: ir.Module, graph: Graph, lanes: int, align: int) -> None:
+        self.module, self.graph, self.L, self.align = module, graph, lanes, align
+        self.V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
+
+    def function(self, name: str, args: Sequence[ir.Type]) -> ir.Function:
+        """An internal function of that name, whose pointers do not alias."""
+        f = ir.Function(self.module, ir.FunctionType(VOID, list(args)), f"{name}_{self.L}")
+        f.linkage = "internal"
+        f.attributes.add("nounwind")
+        f.attributes.add("noinline")
+        for a in f.args:
+            if isinstance(a.type, ir.PointerType):
+                a.add_attribute("noalias")
+        return f
+
+    # Memory
+
+    def slot(self, b: ir.IRBuilder, data: ir.Value, name: str) -> ir.Value:
+        """A count or a pointer out of `data`."""
+        typ = I64 if name in COUNTS else PTR
+        return b.load(b.gep(data, [I64(SLOT[name])], source_etype=I64), typ=typ, align=8)
+
+    def integer(self, b: ir.IRBuilder, table: ir.Value, index: ir.Value) -> ir.Value:
+        return b.load(b.gep(table, [index], source_etype=I64), typ=I64, align=8)
+
+    def vector(self, b: ir.IRBuilder, base: ir.Value, index: ir.Value) -> ir.Value:
+        """Pointer to vector number `index`."""
+        return b.gep(base, [index], source_etype=self.V)
+
+    def number(self, b: ir.IRBuilder, base: ir.Value, index: ir.Value) -> ir.Value:
+        """Pointer to double number `index`."""
+        return b.gep(base, [index], source_etype=DOUBLE)
+
+    def load(self, b: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+        return b.load(pointer, typ=self.V, align=self.align)
+
+    def store(self, b: ir.IRBuilder, x: ir.Value, pointer: ir.Value) -> None:
+        b.store(x, pointer, align=self.align)
+
+    def cell(self, b: ir.IRBuilder) -> ir.Value:
+        """Room for one vector on the stack."""
+        with b.goto_entry_block():
+            cell = b.alloca(self.V)
+        cell.align = 8 * self.L  # type: ignore[attr-defined]
+        return cell
+
+    # Values
+
+    def const(self, c: float) -> ir.Constant:
+        return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(DOUBLE, c)
+
+    def spread(self, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        """One number in all lanes."""
+        if self.L == 1:
+            return x
+        undef = ir.Constant(self.V, ir.Undefined)
+        first = b.insert_element(undef, x, I32(0))
+        return b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
+
+    def any_lane(self, b: ir.IRBuilder, mask: ir.Value) -> ir.Value:
+        if self.L == 1:
+            return mask
+        bits = ir.IntType(self.L)
+        return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
+
+    def sincos(self, b: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+        cells = [self.cell(b) for _ in range(2)]
+        b.call(sincos_function(self.module, self.L), [x, *cells])
+        sine, cosine = (b.load(cell, typ=self.V, align=8) for cell in cells)
+        return sine, cosine
+
+    def sqrt(self, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+        name = f"llvm.sqrt.v{self.L}f64" if self.L > 1 else "llvm.sqrt.f64"
+        return b.call(external(self.module, name, self.V, self.V), [x])
+
+    # Control
+
+    @contextmanager
+    def loop(
+        self, b: ir.IRBuilder, start: ir.Value, stop: ir.Value, step: ir.Value | int = 1
+    ) -> Iterator[ir.Value]:
+        """for (i = start; i < stop; i += step); with step -1, downwards to stop, which is included."""
+        go = ">=" if step == -1 else "<"
+        before, head, end = b.block, b.append_basic_block("head"), b.append_basic_block("end")
+        b.cbranch(b.icmp_signed(go, start, stop), head, end)
+        b.position_at_end(head)
+        i = b.phi(I64)
+        i.add_incoming(start, before)
+        yield i
+        following = b.add(i, I64(step) if isinstance(step, int) else step)
+        i.add_incoming(following, b.block)
+        b.cbranch(b.icmp_signed(go, following, stop), head, end)
+        b.position_at_end(end)
+
+    def switch(self, b: ir.IRBuilder, value: ir.Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
+        """Run the case of that number."""
+        if len(cases) == 1:
+            cases[0][1]()
+            return
+        other, end = b.append_basic_block("other"), b.append_basic_block("join")
+        choice = b.switch(value, other)
+        for number, body in cases:
+            block = b.append_basic_block("case")
+            choice.add_case(I64(number), block)
+            b.position_at_end(block)
+            body()
+            b.branch(end)
+        b.position_at_end(other)
+        b.unreachable()
+        b.position_at_end(end)
+
+    # Straight-line code
+
+    def straight(
+        self,
+        b: ir.IRBuilder,
+        results: Sequence[tuple[Expr, Callable[[ir.Value], None]]],
+        where: Callable[[Ref], tuple[ir.Value, bool]],
+    ) -> None:
+        """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there.
+
+        where(ref) -> (pointer, whether a plain number is there that all lanes share).
+        """
+        sinks: dict[int, list[Callable[[ir.Value], None]]] = {}
+        for value, sink in results:
+            sinks.setdefault(value.index, []).append(sink)
+        values: dict[int, ir.Value] = {}
+        trig: dict[int, tuple[ir.Value, ir.Value]] = {}
+        for i in self.graph.reachable(sinks):
+            op = self.graph.ops[i]
+            if op.name == "const":
+                x: ir.Value = self.const(op.data[0])  # type: ignore[index]
+            elif op.name == "load":
+                pointer, plain = where(op.data)  # type: ignore[arg-type]
+                x = self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)
+            elif op.name in ("sin", "cos"):
+                if op.args[0] not in trig:
+                    trig[op.args[0]] = self.sincos(b, values[op.args[0]])
+                x = trig[op.args[0]][op.name == "cos"]
+            elif op.name == "neg":
+                x = b.fneg(values[op.args[0]], flags=CONTRACT)
+            elif op.name == "sqrt":
+                x = self.sqrt(b, values[op.args[0]])
+            else:
+                x = getattr(b, "f" + op.name)(*(values[a] for a in op.args), flags=CONTRACT)
+            values[i] = x
+            for sink in sinks.get(i, ()):
+                sink(x)
+
+
+def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:
+    """A function from outside the module, declared once."""
+    found = module.globals.get(name)
+    return found or ir.Function(module, ir.FunctionType(result, list(args)), name)  # type: ignore[return-value]
