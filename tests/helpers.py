@@ -147,13 +147,15 @@ def to_pinocchio(model: fj.Model) -> pin.Model:
     m.gravity = pin.Motion(np.array(model.gravity), np.zeros(3))
     for joint in model.joints:
         at = m.addJoint(joint.parent + 1, joint_model(joint), pin.SE3(np.array(joint.placement)), joint.name)
+        m.addJointFrame(at)
         body = joint.body
-        m.appendBodyToJoint(
-            at, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), pin.SE3.Identity()
-        )
+        inertia = pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia))
+        m.appendBodyToJoint(at, inertia, pin.SE3.Identity())
     for f in model.frames:
-        kind = pin.FrameType.JOINT if f.kind == "joint" else pin.FrameType.OP_FRAME
-        m.addFrame(pin.Frame(f.name, f.joint + 1, 0, pin.SE3(np.array(f.placement)), kind))
+        if f.kind != "joint":
+            above = m.getFrameId(model.joints[f.joint].name) if f.joint >= 0 else 0
+            placement = pin.SE3(np.array(f.placement))
+            m.addFrame(pin.Frame(f.name, f.joint + 1, above, placement, pin.FrameType.OP_FRAME))
     m.armature = np.concatenate([joint.armature for joint in model.joints])
     return m
 

@@ -1,8 +1,8 @@
 """LLVM for `Pairs` and `Responses`: matrices of one sample, in which each lane is a column.
 
-What the walks kept for each dof has been arranged, for each sample, as rows over dofs: P[number][dof]. So the record of
-one dof is spread over the lanes, the records of a group of columns are plain vectors, and a row's entries are stored
-as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
+What the walks kept for each dof has been arranged, for each sample, by groups of L dofs: P[group][number][dof in group].
+So the records of a group of columns are plain vectors, the record of one dof is spread over the lanes, and a row's
+entries are stored as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STEP = 4  # integers for each step of a response: body, and masks
 
 
 class Columns(Lanes):
-    """P holds `len(kept)` rows of `stride` doubles; `stride` is nv rounded up to whole groups."""
+    """P holds `len(kept)` vectors for each group of columns."""
 
     def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
         super().__init__(module, program.graph, lanes, 8)
@@ -34,39 +34,52 @@ class Columns(Lanes):
         bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
         return b.bitcast(bits, self.M)
 
-    def put(self, b: ir.IRBuilder, x: ir.Value, pointer: ir.Value, lanes: ir.Value) -> None:
-        """Store the lanes that are columns of the matrix."""
+    def put(self, b: ir.IRBuilder, x: Sequence[tuple[ir.Value, ir.Value]], there: ir.Value) -> None:
+        """Store (vector, pointer)s, of each the lanes that are columns of the matrix: all, but in the last group."""
         name = f"llvm.masked.store.v{self.L}f64.p0"
-        f = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
-        b.call(f, [x, pointer, ir.IntType(32)(8), lanes])
+        masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
+        full = b.icmp_unsigned("==", there, ir.Constant(there.type, (1 << self.L) - 1))
+        with b.if_else(full, likely=True) as (yes, no):
+            with yes:
+                for vector, pointer in x:
+                    self.store(b, vector, pointer)
+            with no:
+                for vector, pointer in x:
+                    b.call(masked, [vector, pointer, ir.IntType(32)(8), self.mask(b, there)])
 
-    def kept_row(self, b: ir.IRBuilder, P: ir.Value, stride: ir.Value, key: Key, dof: ir.Value) -> ir.Value:
-        return self.number(b, P, b.add(b.mul(stride, I64(self.offset[key])), dof))
+    def record(self, b: ir.IRBuilder, P: ir.Value, dof: ir.Value) -> ir.Value:
+        """Where a dof's numbers begin: they follow each other at a distance of L doubles."""
+        group = b.sdiv(dof, I64(self.L))
+        start = b.add(b.mul(group, I64(len(self.kept) * self.L)), b.srem(dof, I64(self.L)))
+        return self.number(b, P, start)
+
+    def kept_at(self, b: ir.IRBuilder, record: ir.Value, key: Key) -> ir.Value:
+        return self.number(b, record, I64(self.offset[key] * self.L))
 
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
-        """(data, P, stride, pointers to the matrices, row strides in bytes): all entries."""
+        """(data, P, pointers to the matrices, row strides in bytes): all entries."""
         n_out = len(loop.matrices)
-        f = self.function(f"pairs{number}", [PTR, PTR, I64, PTR, PTR])
-        data, P, stride, outs, row_strides = f.args
+        f = self.function(f"pairs{number}", [PTR, PTR, PTR, PTR])
+        data, P, outs, row_strides = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
         nv, groups = self.slot(b, data, "nv"), self.slot(b, data, "groups")
         masks = self.slot(b, data, "pair_masks")
         bases = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
         by_row = [self.integer(b, row_strides, I64(m)) for m in range(n_out)]
         with self.loop(b, I64(0), nv) as r:
+            this = self.record(b, P, r)
             rows = [b.gep(base, [b.mul(r, by)], source_etype=I8) for base, by in zip(bases, by_row, strict=True)]
             with self.loop(b, I64(0), groups) as g:
                 first = b.mul(g, I64(self.L))
+                group = self.number(b, P, b.mul(g, I64(len(self.kept) * self.L)))
                 at = b.gep(masks, [b.mul(b.add(b.mul(r, groups), g), I64(MASKS))], source_etype=I8)
                 within, across, middle, there = (
                     b.load(b.gep(at, [I64(k)], source_etype=I8), typ=I8, align=1) for k in range(MASKS)
                 )
-                lanes = self.mask(b, there)
 
-                def where(ref: Ref, r=r, first=first) -> tuple[ir.Value, bool]:
+                def where(ref: Ref, this=this, group=group) -> tuple[ir.Value, bool]:
                     assert ref.key is not None
-                    dof = r if ref.role == "row" else first
-                    return self.kept_row(b, P, stride, ref.key, dof), ref.role == "row"
+                    return self.kept_at(b, this if ref.role == "row" else group, ref.key), ref.role == "row"
 
                 def values(of: Sequence[Expr], where=where) -> list[ir.Value]:
                     found: dict[int, ir.Value] = {}
@@ -74,9 +87,9 @@ class Columns(Lanes):
                     self.straight(b, sinks, where)
                     return [found[m] for m in range(n_out)]
 
-                def emit(xs: Sequence[ir.Value], rows=rows, first=first, lanes=lanes) -> None:
-                    for x, row in zip(xs, rows, strict=True):
-                        self.put(b, x, self.number(b, row, first), lanes)
+                def emit(xs: Sequence[ir.Value], rows=rows, first=first, there=there) -> None:
+                    where = [self.number(b, row, first) for row in rows]
+                    self.put(b, list(zip(xs, where, strict=True)), there)
 
                 zero = [self.const(0.0)] * n_out
                 empty = b.icmp_unsigned("==", b.or_(within, across), I8(0))
@@ -105,7 +118,7 @@ class Columns(Lanes):
         return f
 
     def responses(self, number: int, loop: Responses) -> ir.Function:
-        """(data, P, stride, pointers, row strides, scratch): the same for matrices made column by column."""
+        """(data, P, pointers, row strides, scratch): the same for matrices made column by column."""
         return _Response(self, loop).emit(number)
 
 
@@ -126,13 +139,13 @@ class _Response:
     def emit(self, number: int) -> ir.Function:
         e, loop = self.e, self.loop
         n_out = len(loop.matrices)
-        f = e.function(f"responses{number}", [PTR, PTR, I64, PTR, PTR, PTR])
-        data, P, stride, outs, row_strides, scratch = f.args
+        f = e.function(f"responses{number}", [PTR] * 5)
+        data, P, outs, row_strides, scratch = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         joints, nv, groups = (e.slot(b, data, s) for s in ("joints", "nv", "groups"))
         self.v_start, self.parent = e.slot(b, data, "v_start"), e.slot(b, data, "parent")
         self.variant = e.slot(b, data, "variant")
-        self.P, self.stride = P, stride
+        self.P = P
         self.A = scratch
         self.U = e.vector(b, self.A, b.mul(joints, I64(len(self.state))))
         self.H = e.vector(b, self.U, b.mul(nv, I64(len(self.left))))
@@ -141,6 +154,7 @@ class _Response:
         starts, steps = e.slot(b, data, "start"), e.slot(b, data, "bodies")
         with e.loop(b, I64(0), groups) as g:
             self.first = b.mul(g, I64(e.L))
+            self.group = e.number(b, P, b.mul(g, I64(len(e.kept) * e.L)))
             # Each group has four lists of steps: joints whose dofs are columns, ancestors, bodies outward, rows of zeros.
             bounds = [e.integer(b, starts, b.add(b.mul(g, I64(4)), I64(k))) for k in range(5)]
 
@@ -150,7 +164,7 @@ class _Response:
                     i, *masks = (e.integer(b, at, I64(j)) for j in range(STEP))
                     body(i, masks)
 
-            self.there = e.mask(b, e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1)))))
+            self.there = e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1))))
             self.begin()
             each(0, self.at_own)
             each(1, self.at_ancestor)
@@ -168,8 +182,8 @@ class _Response:
             assert ref.key is not None
             if ref.space == "D":
                 if ref.role == "col":
-                    return e.kept_row(b, self.P, self.stride, ref.key, self.first), False
-                return e.kept_row(b, self.P, self.stride, ref.key, b.add(first, I64(ref.k))), True
+                    return e.kept_at(b, self.group, ref.key), False
+                return e.kept_at(b, e.record(b, self.P, b.add(first, I64(ref.k))), ref.key), True
             if ref.space == "H":
                 return e.vector(b, self.H, I64(self.handed[ref.key])), False
             if ref.space == "L":
@@ -187,6 +201,12 @@ class _Response:
     def state_at(self, joint: ir.Value, key: Key) -> ir.Value:
         b = self.b
         return self.e.vector(b, self.A, b.add(b.mul(joint, I64(len(self.state))), I64(self.state[key])))
+
+    def entry(self, m: int, row: ir.Value) -> ir.Value:
+        """Where the group's entries of a row of matrix m begin."""
+        b = self.b
+        line = b.gep(self.outs[m], [b.mul(row, self.by_row[m])], source_etype=I8)
+        return self.e.number(b, line, self.first)
 
     def compute(self, stores: Sequence[Store], where: Callable) -> dict[Ref, ir.Value]:
         found: dict[Ref, ir.Value] = {}
@@ -257,15 +277,15 @@ class _Response:
                 return where(ref)
 
             def finish(values: dict[Ref, ir.Value]) -> None:
+                entries = []
                 for ref, x in values.items():
                     if ref.space == "E":
                         assert ref.key is not None
                         m = int(ref.key.path[0])
-                        row = b.mul(b.add(first, I64(ref.k)), self.by_row[m])
-                        line = b.gep(self.outs[m], [row], source_etype=I8)
-                        e.put(b, x, e.number(b, line, self.first), self.there)
+                        entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
                     else:
                         e.store(b, x, where(ref)[0])
+                e.put(b, entries, self.there)
 
             none, everywhere = I64(0), I64((1 << e.L) - 1)
             with b.if_else(b.icmp_unsigned("==", b.or_(inside, at), none)) as (yes, no):
@@ -321,6 +341,4 @@ class _Response:
         first = e.integer(b, self.v_start, i)
         after = e.integer(b, self.v_start, b.add(i, I64(1)))
         with e.loop(b, first, after) as k:
-            for m, out in enumerate(self.outs):
-                line = b.gep(out, [b.mul(k, self.by_row[m])], source_etype=I8)
-                e.put(b, e.const(0.0), e.number(b, line, self.first), self.there)
+            e.put(b, [(e.const(0.0), self.entry(m, k)) for m in range(len(self.outs))], self.there)

@@ -18,6 +18,7 @@ from .walks import Walks
 
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
+STREAM = 4 << 20  # bytes of matrices from which a call writes past the caches
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,10 @@ class Operand:
     core: tuple[str, ...]
 
 
-def emit_kernel(program: Program, operands: Sequence[Operand], lanes: int) -> ir.Module:
+def emit_kernel(program: Program, operands: Sequence[Operand], lanes: int, triple: str) -> ir.Module:
     """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one."""
     module = ir.Module("kernel")
+    module.triple = triple
     columns = Columns(module, program, lanes)
     matrices = {
         k: columns.pairs(k, loop) if isinstance(loop, Pairs) else columns.responses(k, loop)
@@ -64,6 +66,7 @@ class Samples:
         w, program, L = self.w, self.program, self.w.L
         calls = [w.emit(k, loop) for k, loop in enumerate(program.loops) if isinstance(loop, Walk)]
         arrange = self.arrange() if self.matrices else None
+        self.stream = self.emit_stream() if self.matrices else None
         f = w.function("samples", [PTR] * 4)
         args, dims, steps, data = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -71,7 +74,7 @@ class Samples:
         samples = b.load(dims, typ=I64, align=8)
         self.joints, self.nq, self.nv = (w.slot(b, data, s) for s in ("joints", "nq", "nv"))
         self.strides = self.core_strides(steps)
-        memory = self.scratch()
+        memory = self.scratch(samples)
         self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
         with w.loop(b, I64(0), samples, L) as s:
             self.point(args, steps, s, samples)
@@ -82,11 +85,13 @@ class Samples:
                 self.watch()
             self.write_vectors()
             if arrange:
-                b.call(arrange, [data, self.D, self.P, self.stride, self.area])
+                b.call(arrange, [data, self.D, self.P, self.area])
                 left = b.sub(samples, s)
                 with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
                     self.write_matrices(lane)
         b.call(external(w.module, "free", VOID, PTR), [memory])
+        if w.module.triple.startswith(("x86", "i686", "amd64")):
+            b.call(external(w.module, "llvm.x86.sse.sfence", VOID), [])  # streamed stores are seen by others from here
         b.ret_void()
         return f
 
@@ -100,12 +105,11 @@ class Samples:
             at += len(operand.core)
         return found
 
-    def scratch(self) -> ir.Value:
-        """One allocation, cut into J, D, the inputs, P, the columns' own, and matrices that cannot go out as rows."""
+    def scratch(self, samples: ir.Value) -> ir.Value:
+        """One allocation, cut into J, D, the inputs, P, the columns' own, and matrices that do not go out directly."""
         b, w = self.b, self.w
         groups = w.slot(b, self.data, "groups")
-        self.stride = b.mul(groups, I64(self.c.L))
-        self.area = b.mul(self.stride, I64(len(self.c.kept)))
+        self.area = b.mul(groups, I64(self.c.L * len(self.c.kept)))
         own = I64(0)
         for loop in self.program.loops:
             if isinstance(loop, Responses):
@@ -114,11 +118,14 @@ class Samples:
                 own = b.mul(size, I64(self.c.L))
         self.sizes = {"q": self.nq, "fext": b.mul(self.joints, I64(6))}
         inputs = [b.mul(self.sizes.get(x, self.nv), I64(w.L)) for x in self.program.inputs]
-        spare = I64(0)
-        self.matrix_operands = [o for o, out in self.results() if out.kind == "matrix"]
+        matrices = [o for o, out in self.results() if out.kind == "matrix"]
         square = b.mul(self.nv, self.nv)
-        for o in self.matrix_operands:
-            spare = b.select(self.dense(o), spare, b.mul(square, I64(len(self.matrix_operands))))
+        size = b.mul(b.mul(square, samples), I64(8 * len(matrices)))
+        self.streams = b.icmp_signed(">", size, I64(STREAM))
+        self.indirect = {o: b.or_(b.not_(self.dense(o)), b.and_(self.streams, self.flat(o))) for o in matrices}
+        spare = I64(0)
+        for o in matrices:
+            spare = b.select(self.indirect[o], b.mul(square, I64(len(matrices))), spare)
         J, D = b.mul(self.joints, I64(w.NJ * w.L)), b.mul(self.nv, I64(w.ND * w.L))
         counts = [J, D, *inputs, b.mul(self.area, I64(w.L)), own, spare]
         counts = [b.and_(b.add(count, I64(7)), I64(-8)) for count in counts]  # of doubles, in whole cache lines
@@ -140,7 +147,14 @@ class Samples:
         return zip(numbers, self.program.outputs, strict=True)
 
     def dense(self, o: int) -> ir.Value:
+        """Whether a row's entries lie side by side."""
         return self.b.icmp_signed("==", self.strides[o][1], I64(8))
+
+    def flat(self, o: int) -> ir.Value:
+        """Whether a whole matrix lies in one piece."""
+        b = self.b
+        rows = b.icmp_signed("==", self.strides[o][0], b.mul(self.nv, I64(8)))
+        return b.and_(self.dense(o), rows)
 
     def point(self, args: ir.Value, steps: ir.Value, s: ir.Value, samples: ir.Value) -> None:
         """Where each lane's sample begins, in each operand."""
@@ -247,21 +261,22 @@ class Samples:
                         b.store(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer, align=8)
 
     def arrange(self) -> ir.Function:
-        """(data, D, P, stride, area): what was kept for each dof, from lanes of samples to rows over dofs."""
+        """(data, D, P, area): what was kept for each dof, from lanes of samples to lanes of dofs, for each sample."""
         w, C = self.w, self.c.L
-        f = w.function("arrange", [PTR, PTR, PTR, I64, I64])
-        data, D, P, stride, area = f.args
+        f = w.function("arrange", [PTR, PTR, PTR, I64])
+        data, D, P, area = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
         last = b.sub(w.slot(b, data, "nv"), I64(1))
-        with w.loop(b, I64(0), stride, C) as d:
+        count = len(self.c.kept)
+        with w.loop(b, I64(0), w.slot(b, data, "groups")) as g:
             records = []
             for j in range(C):
-                dof = b.add(d, I64(j))
+                dof = b.add(b.mul(g, I64(C)), I64(j))
                 dof = b.select(b.icmp_signed("<", dof, last), dof, last)
                 records.append(w.vector(b, D, b.mul(dof, I64(w.ND))))
-            with w.loop(b, I64(0), I64(len(self.c.kept))) as k:
+            with w.loop(b, I64(0), I64(count)) as k:
                 x = [w.load(b, w.vector(b, record, k)) for record in records]
-                target = w.number(b, P, b.add(b.mul(k, stride), d))
+                target = w.number(b, P, b.mul(b.add(b.mul(g, I64(count)), k), I64(C)))
                 if w.L == 1:
                     for j in range(C):
                         b.store(x[j], w.number(b, target, I64(j)), align=8)
@@ -272,37 +287,64 @@ class Samples:
         return f
 
     def write_matrices(self, lane: ir.Value) -> None:
-        """All matrices of one sample; those whose columns do not lie side by side go through spare memory."""
+        """All matrices of one sample: directly, or through spare memory."""
         b, w = self.b, self.w
         P = w.number(b, self.P, b.mul(self.area, lane))
         square = b.mul(self.nv, self.nv)
         by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
         with b.goto_entry_block():
-            outs, rows = b.alloca(PTR, I32(max(len(by_matrix), 1))), b.alloca(I64, I32(max(len(by_matrix), 1)))
+            outs, rows = b.alloca(PTR, I32(len(by_matrix))), b.alloca(I64, I32(len(by_matrix)))
         for k, f in self.matrices.items():
             loop = self.program.loops[k]
             assert not isinstance(loop, Walk)
+            places = []
             for m, number in enumerate(loop.matrices):
                 o = by_matrix[number]
                 there = b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR)
-                direct = b.load(there, typ=PTR, align=8)
+                target = b.load(there, typ=PTR, align=8)
                 spare = w.number(b, self.spare, b.mul(square, I64(m)))
-                dense = self.dense(o)
-                b.store(b.select(dense, direct, spare), b.gep(outs, [I64(m)], source_etype=PTR), align=8)
-                by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
+                place = b.select(self.indirect[o], spare, target)
+                b.store(place, b.gep(outs, [I64(m)], source_etype=PTR), align=8)
+                by_row = b.select(self.indirect[o], b.mul(self.nv, I64(8)), self.strides[o][0])
                 b.store(by_row, b.gep(rows, [I64(m)], source_etype=I64), align=8)
-            arguments = [self.data, P, self.stride, outs, rows]
+                places.append((o, spare, target))
+            arguments = [self.data, P, outs, rows]
             b.call(f, [*arguments, self.own] if isinstance(loop, Responses) else arguments)
-            for m, number in enumerate(loop.matrices):
-                o = by_matrix[number]
-                with b.if_then(b.not_(self.dense(o)), likely=False):
-                    there = b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR)
-                    target = b.load(there, typ=PTR, align=8)
-                    spare = w.number(b, self.spare, b.mul(square, I64(m)))
-                    with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
-                        x = b.load(w.number(b, spare, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
-                        shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
-                        b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+            for o, spare, target in places:
+                with b.if_then(self.indirect[o]):
+                    with b.if_else(self.flat(o)) as (yes, no):
+                        with yes:
+                            b.call(self.stream, [target, spare, square])
+                        with no, w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
+                            x = b.load(w.number(b, spare, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
+                            shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
+                            b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+
+    def emit_stream(self) -> ir.Function:
+        """(to, from, count): copy past the caches, in whole cache lines; what comes out is not read again soon."""
+        w, C = self.w, self.c.L
+        line = ir.VectorType(DOUBLE, C)
+        f = w.function("stream", [PTR, PTR, I64])
+        target, source, count = f.args
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        past = w.module.add_metadata([I32(1)])
+        off = b.udiv(b.and_(b.ptrtoint(target, I64), I64(8 * C - 1)), I64(8))
+        head = b.and_(b.sub(I64(C), off), I64(C - 1))
+        head = b.select(b.icmp_signed("<", head, count), head, count)
+        body = b.add(head, b.and_(b.sub(count, head), I64(-C)))
+
+        def one(k: ir.Value) -> None:
+            b.store(b.load(w.number(b, source, k), typ=DOUBLE, align=8), w.number(b, target, k), align=8)
+
+        with w.loop(b, I64(0), head) as k:
+            one(k)
+        with w.loop(b, head, body, C) as k:
+            x = b.load(w.number(b, source, k), typ=line, align=8)
+            b.store(x, w.number(b, target, k), align=8 * C).set_metadata("nontemporal", past)
+        with w.loop(b, body, count) as k:
+            one(k)
+        b.ret_void()
+        return f
 
 
 def transposed(b: ir.IRBuilder, x: list[ir.Value]) -> list[ir.Value]:

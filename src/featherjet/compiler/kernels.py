@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..algorithms import aba, coriolis, crba, direct, idsva, rnea
+from .engine import target_machine
 from .entry import Operand, emit_kernel
 from .program import Key, Output, Program, Variant
 from .pytree import split
@@ -85,4 +86,4 @@ def _key(vector: Vector) -> Key:
 
 
 def module(name: str, variants: Sequence[Variant], fext: bool, lanes: int):
-    return emit_kernel(trace(name, variants, fext), operands(name, fext), lanes)
+    return emit_kernel(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple)
