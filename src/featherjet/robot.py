@@ -95,8 +95,16 @@ class Robot:
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] | None = None
     ) -> Array:
         """Configurations (*size, nq) within the joint limits; rng is a Generator or a seed."""
-        rng = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
-        shape = () if size is None else (size,) if isinstance(size, int) else tuple(size)
+        try:
+            rng = rng if isinstance(rng, np.random.Generator) else np.random.default_rng(rng)
+        except (TypeError, ValueError) as e:
+            raise InputError(f"rng: expected a numpy Generator, a seed or None, got {rng!r}") from e
+        try:
+            shape = () if size is None else tuple(int(n) for n in np.atleast_1d(np.asarray(size, dtype=int)))
+        except (TypeError, ValueError) as e:
+            raise InputError(f"size: expected a whole number or a tuple of them, got {size!r}") from e
+        if any(n < 0 for n in shape):
+            raise InputError(f"size: must not be negative, got {size!r}")
         return configuration.random(self.model, rng, shape)
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
@@ -215,16 +223,17 @@ class Robot:
 
     def center_of_mass(self, q: ArrayLike) -> Array:
         """(..., 3) in the world [m]."""
-        if self.mass == 0:
-            raise InputError(f"robot {self.name!r} has no mass, so no centre of mass")
+        self._needs_mass()
         return self._run("center_of_mass", q=q)[0]
 
     def centroidal_map(self, q: ArrayLike) -> Array:
         """A (..., 6, nv): A v is the momentum about the centre of mass, linear then angular, in world axes."""
+        self._needs_mass()
         return self._run("centroidal_map", q=q)[0]
 
     def centroidal_momentum(self, q: ArrayLike, v: ArrayLike) -> Array:
         """(..., 6): linear momentum, then angular momentum about the centre of mass, in world axes."""
+        self._needs_mass()
         return self._run("centroidal_momentum", q=q, v=v)[0]
 
     # Inside
@@ -235,6 +244,10 @@ class Robot:
 
     def _v(self, name: str, v: ArrayLike) -> Array:
         return checks.numbers(name, v, (self.nv,), f"nv = {self.nv}")
+
+    def _needs_mass(self) -> None:
+        if self.mass == 0:
+            raise InputError(f"robot {self.name!r} has no mass, so no centre of mass")
 
     def _frame(self, name: str, frame: str):
         if frame not in FRAMES:
@@ -279,7 +292,9 @@ class Robot:
         (diagonal,) = self._reference.run("mass_diagonal", {"q": q})
         bad = ~(pivots > SINGULAR * np.abs(diagonal))
         if bad.any():
-            sample, dof = (int(i) for i in np.argwhere(bad)[0])
+            sample = int(np.argwhere(bad)[0, 0])
+            # a pivot of zero spoils those of all joints nearer the root: the outermost bad one is to blame
+            dof = int(np.flatnonzero(bad[sample])[-1])
             joint = next(
                 j.name
                 for j, i in zip(self.model.joints, self.model.v_starts, strict=True)

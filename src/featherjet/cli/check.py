@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         found = worst(watched(robot, args.samples, args.seed))
     except SingularMassMatrix as error:
         singular = error
-        found = worst(inverse_only(robot, args.samples, args.seed))
+        found = worst(watched(robot, args.samples, args.seed, forward=False))
     good = report(found, args.tolerance)
     if singular:
         line()
@@ -61,21 +61,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if good and not singular else 1
 
 
-def watched(robot: Robot, samples: int, seed: int) -> Iterator[list[Finding]]:
+def watched(robot: Robot, samples: int, seed: int, forward: bool = True) -> Iterator[list[Finding]]:
     """Findings of one batch of random states after the other, under a progress bar; samples count through."""
     for part in batches(robot, samples):
-        found = check(robot, part.stop - part.start, seed + part.start)
+        found = check(robot, part.stop - part.start, seed + part.start, forward=forward)
         yield [f._replace(sample=part.start + f.sample) for f in found]
-
-
-def inverse_only(robot: Robot, samples: int, seed: int) -> Iterator[list[Finding]]:
-    """The same for a robot that has no forward dynamics."""
-    for part in batches(robot, samples):
-        rng, n = np.random.default_rng(seed + part.start), part.stop - part.start
-        state = dict(q=robot.random_configuration(rng, n), fext=rng.normal(size=(n, robot.njoints, 6)))
-        state |= dict(zip("va", rng.normal(size=(2, n, robot.nv)), strict=True))
-        got = robot.inverse_dynamics_derivatives(**state)
-        yield [compare(robot, name, x, state, part.start) for name, x in got._asdict().items()]
 
 
 def batches(robot: Robot, samples: int) -> Iterator[slice]:
