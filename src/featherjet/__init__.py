@@ -8,8 +8,7 @@
 from importlib.metadata import version as _version
 
 from . import errors, models, verify
-from .algorithms.fdsva import ForwardDynamicsDerivatives
-from .algorithms.idsva import InverseDynamicsDerivatives
+from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .errors import FeatherjetError
 from .loading import load, robots
 from .model import Model, ModelBuilder

@@ -120,7 +120,8 @@ class Reference:
     def _inverse_mass_matrix(self, scan: Scan, q):
         if self.tree.coupling is not None:
             return coupled.inverse_mass_matrix(scan, self.tree.coupling.G, q)
-        return minv.inverse_mass_matrix(scan, q)
+        joints = aba.factors(scan, q)
+        return minv.by_lanes(scan, joints), aba.pivot_values(scan, joints)
 
     def _forward_dynamics_derivatives(self, scan: Scan, q, v, tau, fext=None, method="fdsva-dmm"):
         if self.tree.coupling is not None:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import checks
-from .algorithms.fdsva import ForwardDynamicsDerivatives
-from .algorithms.idsva import InverseDynamicsDerivatives
+from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .errors import InputError, SingularMassMatrix, UnknownName
 from .model import configuration
 from .model.lock import lock

@@ -14,9 +14,9 @@ import numpy as np
 from . import ltl
 from .aba import Forward
 from .crba import mass_matrix
-from .fdsva import ForwardDynamicsDerivatives
 from .idsva import inverse_dynamics_derivatives
 from .minv import Inverse
+from .results import ForwardDynamicsDerivatives
 from .rnea import inverse_dynamics
 from .scan import Array, Scan
 

@@ -22,7 +22,7 @@ from ..math.spatial import ArticulatedInertia, Coriolis, Force, Motion
 from ..math.vec3 import Mat3, Scalar, Vec3
 from ..model.tree import Node
 from .aba import NO_FORCE, Articulated, Response, articulate, inertia, pivot_values, respond, subspace
-from .fdsva import ForwardDynamicsDerivatives
+from .results import ForwardDynamicsDerivatives
 from .motion import REST, Moving, moving, net_force
 from .rnea import force
 from .scan import Array, Scan
@@ -112,7 +112,7 @@ def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fex
     free = scan.inward(articulate, scan.each(inertia, bodies), scan.each(subspace, bodies))
     bodies = scan.each(accelerated, bodies, respond(scan, free, bias, scan.rates(tau)))
     joints = scan.inward(eliminate, scan.each(seed, bodies, fext), free, scan.each(columns, bodies))
-    by = scan.responses(start, up, along, inside, joints, scan.each(lambda node, j: j.columns, joints))
+    by = scan.responses(start, through, past, inside, joints, scan.each(lambda node, j: j.columns, joints))
     return ForwardDynamicsDerivatives(*by), pivot_values(scan, free)
 
 
@@ -152,42 +152,51 @@ def start(node: Node, j: int, joint: Joint) -> tuple:
     c = joint.columns[j]
     pq = joint.PA @ c.xq + joint.IA @ c.yq + joint.f.cross_bar(c.S)
     pv = joint.PA @ c.xv + joint.IA @ c.yv
-    pt, left = NO_FORCE, []
-    for k in reversed(range(len(joint.dofs))):
-        dof = joint.dofs[k]
-        u = 0.0 if k > j else dof.dinv if k == j else -dof.dinv * dof.S.dot(pt)
-        pt = u * dof.U if k == j else pt + u * dof.U if k < j else pt
-        left.append((0.0, 0.0, u))
-    return (pq, pv, pt), left[::-1]
+    pt, left = torque(joint.dofs, j)
+    return (pq, pv, pt), [(0.0, 0.0, u) for u in left]
 
 
-def up(node: Node, handed: tuple, joint: Joint) -> tuple:
+def torque(dofs: Sequence, j: int) -> tuple[Force, list[Scalar]]:
+    """What a unit torque at a joint's dof j leaves at its dofs, and the force handed to the parent."""
+    p, left = NO_FORCE, []
+    for k in reversed(range(len(dofs))):
+        dof = dofs[k]
+        u = 0.0 if k > j else dof.dinv if k == j else -dof.dinv * dof.S.dot(p)
+        p = u * dof.U if k == j else p + u * dof.U if k < j else p
+        left.append(u)
+    return p, left[::-1]
+
+
+def up(node: Node, handed: tuple, dofs: Sequence) -> tuple:
     """Through an ancestor: u = -S^T p / d for each dof, and p + U u goes on."""
     left = []
-    for dof in reversed(joint.dofs):
+    for dof in reversed(dofs):
         us = tuple(-dof.dinv * dof.S.dot(p) for p in handed)
         handed = tuple(p + u * dof.U for p, u in zip(handed, us, strict=True))
         left.append(us)
     return handed, left[::-1]
 
 
-def along(node: Node, parent: tuple | None, joint: Joint, left) -> tuple:
+def through(node: Node, handed: tuple, joint: Joint) -> tuple:
+    return up(node, handed, joint.dofs)
+
+
+def past(node: Node, parent: tuple | None, joint: Joint, left: Sequence[tuple] | None) -> tuple:
+    return along(node, parent, joint.dofs, left)
+
+
+def along(node: Node, parent: tuple | None, dofs: Sequence, left: Sequence[tuple] | None) -> tuple:
     """Outward where nothing happens but what the parent does: r = u - U^T a / d."""
-    state = parent or (REST, REST, REST)
+    state = parent or (REST,) * len(left[0])  # type: ignore[index]  # a root is on everyone's way
     rates = []
-    for k, dof in enumerate(joint.dofs):
-        still = parent is None and not k
-        rs = tuple(
-            response(dof, a, left[k][i] if left else None, still) for i, a in enumerate(state)
-        )
+    for k, dof in enumerate(dofs):
+        rs = tuple(response(dof, a, left[k][i] if left else None) for i, a in enumerate(state))
         state = tuple(a + r * dof.S for a, r in zip(state, rs, strict=True))
         rates.append(rs)
     return state, rates
 
 
-def response(dof: Eliminated, a: Motion, u: Scalar | None, still: bool) -> Scalar:
-    if still:
-        return 0.0 if u is None else u
+def response(dof: Eliminated, a: Motion, u: Scalar | None) -> Scalar:
     r = -dof.dinv * dof.U.dot(a)
     return r if u is None else u + r
 
@@ -201,7 +210,7 @@ def inside(node: Node, parent: tuple | None, joint: Joint, left, c: Column, at: 
     for k, dof in enumerate(joint.dofs):
         rq = -dof.dinv * (dof.R.dot(c.xq) + dof.U.dot(aq))
         rv = -dof.dinv * (dof.R.dot(c.xv) + dof.U.dot(av))
-        rt = response(dof, at_, left[k][2] if left else None, parent is None and not k)
+        rt = response(dof, at_, left[k][2] if left else None)
         aq, av, at_ = aq + rq * dof.S, av + rv * dof.S, at_ + rt * dof.S
         rates.append((rq, rv, rt))
     return (aq, av, at_), rates

@@ -10,28 +10,20 @@ Two ways to form the product: DMM multiplies with M^-1 (O(n^3)), AZA sends each 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from . import aba, minv
 from .idsva import inverse_dynamics_derivatives
+from .results import ForwardDynamicsDerivatives
 from .scan import Array, Scan
-
-
-class ForwardDynamicsDerivatives(NamedTuple):
-    """Partials of forward dynamics; each (..., nv, nv), columns by q in the tangent space of q."""
-
-    da_dq: Array
-    da_dv: Array
-    da_dtau: Array
 
 
 def dmm(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
     """FDSVA by direct matrix multiplication; returns the derivatives and the pivots of M."""
     a, pivots = aba.forward_dynamics(scan, q, v, tau, fext)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, a, fext)
-    Minv = minv.inverse(scan, aba.factors(scan, q))
+    Minv = minv.by_lanes(scan, aba.factors(scan, q))
     return ForwardDynamicsDerivatives(-times(Minv, by_q), -times(Minv, by_v), Minv), pivots
 
 
@@ -42,7 +34,7 @@ def aza(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None
     factors = aba.factors(scan, q)
     solved = aba.solve(scan, factors, np.concatenate([by_q, by_v], axis=1))
     n = scan.nv
-    return ForwardDynamicsDerivatives(-solved[:, :n], -solved[:, n:], minv.inverse(scan, factors)), pivots
+    return ForwardDynamicsDerivatives(-solved[:, :n], -solved[:, n:], minv.by_lanes(scan, factors)), pivots
 
 
 def times(A: Array, B: Array) -> Array:

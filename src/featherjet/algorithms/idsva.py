@@ -8,21 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ..math.spatial import Coriolis, Force, Inertia, Motion
 from ..math.vec3 import Scalar, Vec3
 from ..model.tree import Node
 from .motion import Moving, moving, net_force
+from .results import InverseDynamicsDerivatives
 from .scan import Array, Scan
-
-
-class InverseDynamicsDerivatives(NamedTuple):
-    """Partials of inverse dynamics; each (..., nv, nv), columns in the tangent space of q."""
-
-    dtau_dq: Array
-    dtau_dv: Array
-    dtau_da: Array
 
 
 @dataclass(slots=True, eq=False)

@@ -1,17 +1,20 @@
 """The inverse of the mass matrix without forming the matrix; Carpentier's direct algorithm ([RSS18] Sec. IV, [25]).
 
-Inward it fills row i with D_i^-1 (e_i - S_i^T F_i) and hands on F = F_i + U_i Minv[i]; outward it takes away
-D_i^-1 U_i^T P_parent and carries P = P_parent + S_i Minv[i]. That is the articulated response to unit torques, so it
-is the two scans of `aba.respond` with the columns of the identity as lanes.
+Column j is the response of the robot at rest to a unit torque at dof j. Going up from j the algorithm leaves
+D_i^-1 (e_i - S_i^T F) at each dof and hands on F + U_i times that; coming back outward it takes away D_i^-1 U_i^T P and
+carries P + S_i Minv[i]. In `direct` the same columns come along with those of the derivatives.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from ..model.tree import Node
 from . import aba
+from .direct import along, torque, up
 from .scan import Array, Scan
 
 
@@ -24,15 +27,26 @@ class Inverse(NamedTuple):
 
 def inverse_mass_matrix(scan: Scan, q: Array) -> Inverse:
     """M(q)^-1, (nv, nv), armature included."""
-    pivots = aba.factors(scan, q)
-    return Inverse(inverse(scan, pivots), aba.pivot_values(scan, pivots))
+    joints = aba.factors(scan, q)
+    return Inverse(by_columns(scan, joints), aba.pivot_values(scan, joints))
 
 
-def inverse(scan: Scan, pivots: list) -> Array:
-    """M^-1 from articulated factors; symmetric to the last bit."""
+def by_columns(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
+    """M^-1 from articulated bodies, column by column."""
+
+    def start(node: Node, j: int, dofs: list[aba.Pivot]) -> tuple:
+        handed, left = torque(dofs, j)
+        return (handed,), [(u,) for u in left]
+
+    def inside(node: Node, parent, dofs, left, column, at) -> tuple:
+        return along(node, parent, dofs, left)
+
+    dofs = scan.each(lambda node, joint: joint.pivots, joints)
+    return scan.responses(start, up, along, inside, dofs, dofs)[0]
+
+
+def by_lanes(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
+    """The same with all columns at once, as lanes of the scan: what suits NumPy."""
     n = scan.nv
     one = np.eye(n).reshape(n, n, *(1 for _ in scan.lanes))
-    Minv = aba.solve(scan, pivots, np.broadcast_to(one, (n, n, *scan.lanes)).astype(scan.dtype))
-    lower = np.tril_indices(n, -1)
-    Minv[lower] = Minv[lower[::-1]]
-    return Minv
+    return aba.solve(scan, joints, np.broadcast_to(one, (n, n, *scan.lanes)).astype(scan.dtype))

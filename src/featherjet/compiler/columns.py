@@ -273,9 +273,6 @@ class _Response:
             parent = None if v.is_root else e.integer(b, self.parent, i)
             where = self.where(i, first, parent)
 
-            def untouched(ref: Ref) -> tuple[ir.Value, bool]:
-                return where(ref)
-
             def finish(values: dict[Ref, ir.Value]) -> None:
                 entries = []
                 for ref, x in values.items():
@@ -291,15 +288,16 @@ class _Response:
             with b.if_else(b.icmp_unsigned("==", b.or_(inside, at), none)) as (yes, no):
                 with yes, b.if_else(b.icmp_unsigned("==", touched, none)) as (still, moved):
                     with still:
-                        finish(self.compute(self.without_left(self.loop.along[v]), untouched))
+                        finish(self.compute(self.without_left(self.loop.along[v]), where))
                     with moved:
                         finish(self.compute(self.loop.along[v], where))
                 with no, b.if_else(b.icmp_unsigned("==", inside, everywhere)) as (yes2, no2):
                     with yes2:
-                        finish(self.compute(self.loop.inside[v], where))
+                        if not v.is_root:
+                            finish(self.compute(self.loop.inside[v], where))
                     with no2:
                         outer = self.compute(self.loop.along[v], where)
-                        inner = self.compute(self.loop.inside[v], where)
+                        inner = outer if v.is_root else self.compute(self.loop.inside[v], where)
                         here = self.compute(self.loop.inside_at[v], where)
                         chosen = {}
                         for ref, x in outer.items():

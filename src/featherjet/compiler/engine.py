@@ -10,6 +10,11 @@ import llvmlite.ir as ir
 
 @cache
 def target_machine() -> llvm.TargetMachine:
+    """For this CPU; shared, so not to be handed to an engine, which would own and dispose of it."""
+    return new_target_machine()
+
+
+def new_target_machine() -> llvm.TargetMachine:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_default_triple()
@@ -45,8 +50,7 @@ class Library:
     """Object code, loaded; it lives as long as this object does."""
 
     def __init__(self, code: bytes) -> None:
-        machine = target_machine()
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 

@@ -1,6 +1,7 @@
 """LLVM for the loop over samples: inputs into lanes, checks, the program's loops, results into the user's arrays.
 
 What NumPy calls is `entry`, the inner loop of a gufunc: (char **args, intp *dims, intp *steps, void *data).
+The first operand is an integer: the address of a word in which kernels set flags, each caller bringing its own.
 Lanes beyond the last sample repeat it; they write the same numbers to the same place, so no lane needs a mask.
 """
 
@@ -44,6 +45,9 @@ def emit_kernel(program: Program, operands: Sequence[Operand], lanes: int, tripl
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
     few = b.icmp_signed("<", b.load(f.args[1], typ=I64, align=8), I64(max(2, lanes // 2)))
+    none = b.icmp_signed("<", b.load(f.args[1], typ=I64, align=8), I64(1))
+    with b.if_then(none, likely=False):
+        b.ret_void()
     with b.if_else(few) as (yes, no):
         with yes:
             b.call(loops[0], f.args)
@@ -72,6 +76,8 @@ class Samples:
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         self.data = data
         samples = b.load(dims, typ=I64, align=8)
+        address = b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8)
+        self.report = b.inttoptr(address, PTR)
         self.joints, self.nq, self.nv = (w.slot(b, data, s) for s in ("joints", "nq", "nv"))
         self.strides = self.core_strides(steps)
         memory = self.scratch(samples)
@@ -228,8 +234,7 @@ class Samples:
     def flag(self, bad: ir.Value, flag: int) -> None:
         b, w = self.b, self.w
         with b.if_then(w.any_lane(b, bad), likely=False):
-            flags = w.slot(b, self.data, "flags")
-            b.store(b.or_(b.load(flags, typ=I64, align=8), I64(flag)), flags, align=8)
+            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(flag)), self.report, align=8)
 
     def watch(self) -> None:
         """Flag pivots that are not clearly positive."""

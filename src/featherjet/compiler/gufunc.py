@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 FROM_SIGNATURE = 31  # slot of PyUFunc_FromFuncAndDataAndSignature in NumPy's table of ufunc functions
-NPY_DOUBLE = 12
 NO_IDENTITY = -1
 
 
@@ -27,22 +26,22 @@ def _maker() -> Callable[..., Any]:
     return ctypes.PYFUNCTYPE(ctypes.py_object, P, P, P, I, I, I, I, S, S, I, S)(table[FROM_SIGNATURE])
 
 
-def gufunc(address: int, data: int, signature: str, name: str, keep: Any) -> np.ufunc:
-    """A gufunc on float64 that calls (args, dims, steps, data) at `address`.
+class Gufunc:
+    """A NumPy gufunc that calls (args, dims, steps, data) at an address; its first operand is an int64, others float64.
 
-    NumPy keeps bare pointers to the tables and strings made here; `KEPT` holds them, and `keep`, for as long as the
-    process lives, since a ufunc may outlive whoever made it.
+    NumPy keeps bare pointers to the tables and strings made here, so they live as long as this object, which must
+    outlive every use of `call`.
     """
-    inputs, outputs = (side.count("(") for side in signature.split("->"))
-    functions = (ctypes.c_void_p * 1)(address)
-    datas = (ctypes.c_void_p * 1)(data)
-    types = ctypes.create_string_buffer(bytes([NPY_DOUBLE] * (inputs + outputs)))
-    texts = name.encode(), b"compiled by featherjet", signature.encode()
-    KEPT.append((functions, datas, types, texts, keep))
-    return _maker()(
-        ctypes.addressof(functions), ctypes.addressof(datas), ctypes.addressof(types),
-        1, inputs, outputs, NO_IDENTITY, texts[0], texts[1], 0, texts[2],
-    )  # fmt: skip
 
-
-KEPT: list[Any] = []
+    def __init__(self, address: int, data: int, signature: str, name: str) -> None:
+        inputs, outputs = (side.count("(") for side in signature.split("->"))
+        self._functions = (ctypes.c_void_p * 1)(address)
+        self._datas = (ctypes.c_void_p * 1)(data)
+        kinds = [np.dtype(np.int64).num] + [np.dtype(np.float64).num] * (inputs + outputs - 1)
+        self._types = ctypes.create_string_buffer(bytes(kinds))
+        self._texts = name.encode(), b"compiled by featherjet", signature.encode()
+        self.signature = signature
+        self.call: np.ufunc = _maker()(
+            ctypes.addressof(self._functions), ctypes.addressof(self._datas), ctypes.addressof(self._types),
+            1, inputs, outputs, NO_IDENTITY, self._texts[0], self._texts[1], 0, self._texts[2],
+        )  # fmt: skip

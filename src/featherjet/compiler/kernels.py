@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..algorithms import aba, coriolis, crba, direct, idsva, rnea
+from ..algorithms import aba, coriolis, crba, direct, idsva, minv, rnea
 from .engine import target_machine
 from .entry import Operand, emit_kernel
 from .program import Key, Output, Program, Variant
@@ -37,6 +37,7 @@ KERNELS: dict[str, Kernel] = {
     "gravity": Kernel(("q",), (("v",),), lambda s, q: [rnea.inverse_dynamics(s, q, None, None)]),
     "mass_matrix": Kernel(("q",), (NN,), lambda s, q: [crba.mass_matrix(s, q)]),
     "coriolis_matrix": Kernel(("q", "v"), (NN,), lambda s, q, v: [coriolis.coriolis_matrix(s, q, v)]),
+    "inverse_mass_matrix": Kernel(("q",), (NN,), minv.inverse_mass_matrix, pivots=True),
     "forward_dynamics": Kernel(("q", "v", "tau"), (("v",),), aba.forward_dynamics, True, True),
     "inverse_dynamics_derivatives": Kernel(
         ("q", "v", "a"), (NN, NN, NN), idsva.inverse_dynamics_derivatives, True
@@ -49,7 +50,7 @@ def operands(name: str, fext: bool) -> list[Operand]:
     kernel = KERNELS[name]
     cores = {"q": ("q",), "fext": ("joints", "six")}
     given = [Operand(x, cores.get(x, ("v",))) for x in (*kernel.inputs, *(("fext",) if fext else ()))]
-    return given + [Operand(f"out{k}", core) for k, core in enumerate(kernel.outputs)]
+    return [Operand("report", ()), *given] + [Operand(f"out{k}", core) for k, core in enumerate(kernel.outputs)]
 
 
 def signature(name: str, fext: bool, sizes: dict[str, int]) -> str:

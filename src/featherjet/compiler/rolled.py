@@ -185,9 +185,10 @@ class RolledScan:
             parent = None if v.is_root else loads("A", shapes["state"], "parent")
             steps = {
                 "along": along(node, parent, own, found),
-                "inside": inside(node, parent, own, None, col, False),
                 "inside_at": inside(node, parent, own, found, col, True),
             }
+            if not v.is_root:  # which is below nobody
+                steps["inside"] = inside(node, parent, own, None, col, False)
             for name, (state, entries) in steps.items():
                 shapes.setdefault("state", state)
                 shapes.setdefault("entry", entries[0])

@@ -18,7 +18,7 @@ def variants(tree: Tree) -> tuple[Variant, ...]:
 
 
 class Tables:
-    """Arrays and the block of pointers to them; `flags` is what kernels report into."""
+    """Arrays, and the block of counts and pointers to them that a kernel is given."""
 
     def __init__(self, tree: Tree, least: np.ndarray, columns: int) -> None:
         nodes = tree.nodes
@@ -42,12 +42,10 @@ class Tables:
             "dofs": np.array([a for n in nodes for a in n.armature], float),
             "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z], float),
             "least": np.array(least, float),
-            "flags": np.zeros(1, np.int64),
             "pair_masks": pair_masks(tree, columns),
             "start": starts,
             "bodies": bodies,
         }
-        self.flags = self.arrays["flags"]
         self.block = np.array(
             [a if isinstance(a, int) else a.ctypes.data for a in (self.arrays[name] for name in SLOTS)],
             dtype=np.uint64,
