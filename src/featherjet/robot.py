@@ -2,27 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from . import checks
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .bound import Bound
 from .errors import InputError, SingularMassMatrix, UnknownName
 from .model import configuration
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
-from .reference import Reference
+from .reference import METHODS, Reference
 
-BACKENDS = ("numpy",)
+if TYPE_CHECKING:
+    from .compiled import Compiled
+
+BACKENDS = ("compiled", "numpy")
 CHUNK = 4096  # samples the reference treats at a time, so that a large batch does not fill the memory
 AZA_FROM = 60  # dofs from which the reference sends columns through the tree instead of multiplying by M^-1
 SINGULAR = 1e-13  # a pivot this small against its diagonal entry is rounding error
 
+FLOAT64 = np.dtype(np.float64)
+SUSPECT = 4  # the flag a kernel raises for pivots that may be zero
+INPUTS = {
+    "inverse_dynamics": ("q", "v", "a"),
+    "inverse_dynamics_derivatives": ("q", "v", "a"),
+    "forward_dynamics": ("q", "v", "tau"),
+    "forward_dynamics_derivatives": ("q", "v", "tau"),
+    **dict.fromkeys(("bias", "coriolis_matrix", "frame_velocity", "kinetic_energy", "centroidal_momentum"), ("q", "v")),
+    **dict.fromkeys(("mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "frame_placement"), ("q",)),
+    **dict.fromkeys(("frame_jacobian", "potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
+}
+COMPILED = (
+    "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives", "bias",
+    "coriolis_matrix", "mass_matrix", "inverse_mass_matrix", "gravity",
+)  # fmt: skip
+
+Out = Any  # None, an array, or a tuple of arrays
+
 FrameChoice = Literal["local", "world", "world_aligned"]
 FRAMES = ("local", "world", "world_aligned")
+
+
+def processors() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def outputs(out: Out) -> tuple[Array, ...]:
+    """What was given as `out`, as a tuple of arrays."""
+    outs = out if isinstance(out, tuple) else (out,)
+    for o in outs:
+        if not isinstance(o, np.ndarray):
+            raise InputError(f"out: expected an array or a tuple of arrays, got {type(o).__name__}")
+    return tuple(outs)
+
+
+def into(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Results, copied into `out` if that is given."""
+    if out is None:
+        return results
+    outs = outputs(out)
+    if len(outs) != len(results) or any(o.shape != r.shape for o, r in zip(outs, results, strict=True)):
+        want = ", ".join(str(r.shape) for r in results)
+        raise InputError(f"out: expected shapes {want}; got {', '.join(str(o.shape) for o in outs)}")
+    for o, r in zip(outs, results, strict=True):
+        np.copyto(o, r)
+    return outs
 
 
 class Robot:
@@ -32,18 +82,37 @@ class Robot:
     frame. SI units. Leading axes broadcast.
     """
 
-    def __init__(self, model: Model, backend: str = "numpy") -> None:
+    def __init__(self, model: Model, backend: str = "compiled", threads: int | None = None) -> None:
         if not isinstance(model, Model):
             raise InputError(f"Robot takes a Model, got {type(model).__name__}; to load a file use featherjet.load")
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
         self._reference = Reference(model)
+        self._compiled: Compiled | None = None
+        self.threads = processors() if threads is None else threads
 
     def __repr__(self) -> str:
         return f"<Robot {self.name}: {self.model.njoints} joints, nq {self.nq}, nv {self.nv}>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"model": self.model, "backend": self.backend, "threads": self.threads}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)
+
     # What it is
+
+    @property
+    def threads(self) -> int:
+        """How many threads a batch may use; results do not depend on it."""
+        return self._threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise InputError(f"threads: expected a positive whole number, got {count!r}")
+        self._threads = int(count)
 
     @property
     def name(self) -> str:
@@ -78,11 +147,12 @@ class Robot:
 
     def lock(self, positions: Mapping[str, ArrayLike]) -> Robot:
         """A smaller robot with the named joints fixed at the given coordinates."""
-        return Robot(lock(self.model, positions), self.backend)
+        return Robot(lock(self.model, positions), self.backend, self.threads)
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot under another gravity (3,) [m/s^2]."""
-        return Robot(self.model.with_gravity(checks.numbers("gravity", gravity, (3,), "x y z")), self.backend)
+        model = self.model.with_gravity(checks.numbers("gravity", gravity, (3,), "x y z"))
+        return Robot(model, self.backend, self.threads)
 
     # Configurations
 
@@ -127,71 +197,89 @@ class Robot:
         """Jacobians (..., nv, nv) of difference by q0 and by q1."""
         return configuration.difference_jacobians(self.model, self._q("q0", q0), self._q("q1", q1))
 
-    # Dynamics
+    # Dynamics. `out` takes an array, or a tuple of arrays for several results, to write into.
 
     def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
     ) -> Array:
         """tau = M a + C v + g - J^T fext, (..., nv)."""
-        return self._run("inverse_dynamics", q=q, v=v, a=a, fext=fext)[0]
+        return self._run("inverse_dynamics", (q, v, a), fext, out)[0]
 
     def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, out: Out = None
     ) -> Array:
         """a = M^-1 (tau - C v - g + J^T fext), (..., nv)."""
-        return self._run("forward_dynamics", q=q, v=v, tau=tau, fext=fext)[0]
+        return self._run("forward_dynamics", (q, v, tau), fext, out)[0]
 
-    def mass_matrix(self, q: ArrayLike) -> Array:
+    def mass_matrix(self, q: ArrayLike, out: Out = None) -> Array:
         """M (..., nv, nv), symmetric, armature included."""
-        return self._run("mass_matrix", q=q)[0]
+        return self._run("mass_matrix", (q,), None, out)[0]
 
-    def inverse_mass_matrix(self, q: ArrayLike) -> Array:
+    def inverse_mass_matrix(self, q: ArrayLike, out: Out = None) -> Array:
         """M^-1 (..., nv, nv)."""
-        return self._run("inverse_mass_matrix", q=q)[0]
+        return self._run("inverse_mass_matrix", (q,), None, out)[0]
 
-    def gravity(self, q: ArrayLike) -> Array:
+    def gravity(self, q: ArrayLike, out: Out = None) -> Array:
         """g (..., nv): the torques that hold the robot still."""
-        return self._run("gravity", q=q)[0]
+        return self._run("gravity", (q,), None, out)[0]
 
-    def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+    def bias(self, q: ArrayLike, v: ArrayLike, out: Out = None) -> Array:
         """C v + g (..., nv)."""
-        return self._run("bias", q=q, v=v)[0]
+        return self._run("bias", (q, v), None, out)[0]
 
-    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> Array:
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, out: Out = None) -> Array:
         """C (..., nv, nv), such that Mdot - 2C is skew-symmetric."""
-        return self._run("coriolis_matrix", q=q, v=v)[0]
+        return self._run("coriolis_matrix", (q, v), None, out)[0]
 
     def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
     ) -> InverseDynamicsDerivatives:
         """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv); columns by q in its tangent space."""
-        return InverseDynamicsDerivatives(*self._run("inverse_dynamics_derivatives", q=q, v=v, a=a, fext=fext))
+        return InverseDynamicsDerivatives(*self._run("inverse_dynamics_derivatives", (q, v, a), fext, out))
 
     def forward_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, method: str = "auto"
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        fext: ArrayLike | None = None,
+        method: str = "auto",
+        out: Out = None,
     ) -> ForwardDynamicsDerivatives:
-        """da_dq, da_dv, da_dtau, each (..., nv, nv); method "auto", "fdsva-dmm",
-        "fdsva-aza" or "direct"."""
-        methods = ("auto", "fdsva-dmm", "fdsva-aza", "direct")
-        if method not in methods:
-            raise UnknownName("method", method, methods)
+        """da_dq, da_dv, da_dtau, each (..., nv, nv).
+
+        method: "direct" (compiled; what "auto" takes there), or on the reference "fdsva-dmm" and "fdsva-aza", of which
+        "auto" takes the one that suits the robot's size.
+        """
         if method == "auto":
+            if self.backend == "compiled":
+                return ForwardDynamicsDerivatives(
+                    *self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
+                )
             method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
-        run = self._run("forward_dynamics_derivatives", q=q, v=v, tau=tau, fext=fext, method=method)
+        if method not in METHODS:
+            raise UnknownName("method", method, ("auto", *METHODS))
+        compiled = method == "direct" and self.backend == "compiled"
+        static = {} if compiled else {"method": method}
+        run = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, **static)
         return ForwardDynamicsDerivatives(*run)
+
+    def bind(self, quantity: str, fext: bool = False) -> Bound:
+        """A call with buffers of its own, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
+        return Bound(self, quantity, fext)
 
     # Kinematics, energy, momentum
 
     def forward_kinematics(self, q: ArrayLike) -> Array:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
-        return self._run("forward_kinematics", q=q)[0]
+        return self._run("forward_kinematics", (q,))[0]
 
     def frame_placement(self, q: ArrayLike, name: str) -> Array:
         """Placement (..., 4, 4) of a named frame in the world."""
         f = self.model.frame(name)
         if f.joint == WORLD:
             return np.broadcast_to(f.placement, (*self._q("q", q).shape[:-1], 4, 4)).copy()
-        return self._run("frame_placement", q=q, joint=f.joint, placement=f.placement)[0]
+        return self._run("frame_placement", (q,), joint=f.joint, placement=f.placement)[0]
 
     def frame_jacobian(self, q: ArrayLike, name: str, frame: FrameChoice = "local") -> Array:
         """Jacobian (..., 6, nv) of a named frame, rows linear then angular.
@@ -202,7 +290,7 @@ class Robot:
         f = self._frame(name, frame)
         if f.joint == WORLD:
             return np.zeros((*self._q("q", q).shape[:-1], 6, self.nv))
-        return self._run("frame_jacobian", q=q, joint=f.joint, placement=f.placement, frame=frame)[0]
+        return self._run("frame_jacobian", (q,), joint=f.joint, placement=f.placement, frame=frame)[0]
 
     def frame_velocity(self, q: ArrayLike, v: ArrayLike, name: str, frame: FrameChoice = "local") -> Array:
         """Velocity (..., 6) of a named frame, linear then angular; frames as in `frame_jacobian`."""
@@ -210,30 +298,30 @@ class Robot:
         if f.joint == WORLD:
             batch = checks.common_batch({"q": (self._q("q", q), 1), "v": (self._v("v", v), 1)})
             return np.zeros((*batch, 6))
-        return self._run("frame_velocity", q=q, v=v, joint=f.joint, placement=f.placement, frame=frame)[0]
+        return self._run("frame_velocity", (q, v), joint=f.joint, placement=f.placement, frame=frame)[0]
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
         """v^T M v / 2 [J], (...)."""
-        return self._run("kinetic_energy", q=q, v=v)[0]
+        return self._run("kinetic_energy", (q, v))[0]
 
     def potential_energy(self, q: ArrayLike) -> Array:
         """Energy in the field of gravity [J], (...)."""
-        return self._run("potential_energy", q=q)[0]
+        return self._run("potential_energy", (q,))[0]
 
     def center_of_mass(self, q: ArrayLike) -> Array:
         """(..., 3) in the world [m]."""
         self._needs_mass()
-        return self._run("center_of_mass", q=q)[0]
+        return self._run("center_of_mass", (q,))[0]
 
     def centroidal_map(self, q: ArrayLike) -> Array:
         """A (..., 6, nv): A v is the momentum about the centre of mass, linear then angular, in world axes."""
         self._needs_mass()
-        return self._run("centroidal_map", q=q)[0]
+        return self._run("centroidal_map", (q,))[0]
 
     def centroidal_momentum(self, q: ArrayLike, v: ArrayLike) -> Array:
         """(..., 6): linear momentum, then angular momentum about the centre of mass, in world axes."""
         self._needs_mass()
-        return self._run("centroidal_momentum", q=q, v=v)[0]
+        return self._run("centroidal_momentum", (q, v))[0]
 
     # Inside
 
@@ -253,21 +341,64 @@ class Robot:
             raise UnknownName("frame choice", frame, FRAMES)
         return self.model.frame(name)
 
-    def _run(self, quantity: str, **given: Any) -> tuple[Array, ...]:
-        """Check the inputs, run the reference chunk by chunk, and check what must hold of the result."""
+    def _run(
+        self, quantity: str, given: Sequence[Any], fext: Any = None, out: Out = None, **static: Any
+    ) -> tuple[Array, ...]:
+        """A quantity by the backend: inputs checked, flags explained."""
+        if self.backend != "compiled" or static or quantity not in COMPILED or self._reference.tree.coupling:
+            return into(out, self._run_reference(quantity, self._checked(quantity, given, fext), **static))
+        compiled = self._compiled or self._compile()
+        inputs = given if fext is None else (*given, fext)
+        for x in inputs:
+            if type(x) is not np.ndarray or x.dtype is not FLOAT64:
+                inputs = tuple(self._checked(quantity, given, fext).values())
+                break
+        outs = None if out is None else outputs(out)
+        try:
+            results, flags = compiled.kernel(quantity, fext is not None)(inputs, outs, self._threads)
+        except (TypeError, ValueError):
+            self._checked(quantity, given, fext)  # says what is wrong, and where
+            raise
+        if flags:
+            checked = self._checked(quantity, given, fext)
+            if flags & SUSPECT:
+                self._run_reference(quantity, checked)  # raises if the mass matrix is singular indeed
+        return results
+
+    def _bindable(self, quantity: str) -> tuple[tuple[str, ...], bool]:
+        """A quantity's inputs, and whether it takes external forces."""
+        inputs = INPUTS[quantity]
+        return inputs, "a" in inputs or "tau" in inputs
+
+    def _kernel(self, quantity: str, fext: bool):
+        """Compiled code for a quantity, or None where there is none."""
+        if self.backend != "compiled" or self._reference.tree.coupling:
+            return None
+        return (self._compiled or self._compile()).kernel(quantity, fext)
+
+    def _compile(self) -> Compiled:
+        from .compiled import Compiled
+
+        (diagonal,) = self._reference.run("mass_diagonal", {"q": self.neutral()})
+        diagonal = np.abs(diagonal)
+        self._compiled = Compiled(self._reference.tree, 1e-10 * diagonal + 1e-14 * diagonal.max())
+        return self._compiled
+
+    def _checked(self, quantity: str, given: Sequence[Any], fext: Any) -> dict[str, Array]:
+        """The inputs by name, as arrays that may be trusted."""
         inputs: dict[str, Array] = {}
-        for name in ("q", "v", "a", "tau", "fext"):
-            value = given.pop(name, None)
-            if value is None:
-                continue
-            if name == "q":
-                inputs[name] = self._q(name, value)
-            elif name == "fext":
-                inputs[name] = checks.numbers(
-                    name, value, (self.njoints, 6), f"njoints = {self.njoints}, then force and moment"
-                )
-            else:
-                inputs[name] = self._v(name, value)
+        for name, value in zip(INPUTS[quantity], given, strict=True):
+            inputs[name] = self._q(name, value) if name == "q" else self._v(name, value)
+        if fext is not None:
+            letters = f"njoints = {self.njoints}, then force and moment"
+            inputs["fext"] = checks.numbers("fext", fext, (self.njoints, 6), letters)
+        checks.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in inputs.items()})
+        return inputs
+
+    def _run_reference(self, quantity: str, inputs: dict[str, Array], **static: Any) -> tuple[Array, ...]:
+        """By the reference, chunk by chunk."""
+        if quantity == "forward_dynamics_derivatives" and "method" not in static:
+            static["method"] = "fdsva-dmm"
         cores = {name: 2 if name == "fext" else 1 for name in inputs}
         batch = checks.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
         flat = {
@@ -280,7 +411,7 @@ class Robot:
         pieces = []
         for start in range(0, max(total, 1), CHUNK):
             part = {name: x[start : start + CHUNK] for name, x in flat.items()}
-            results = self._reference.run(quantity, part, **given)
+            results = self._reference.run(quantity, part, **static)
             if quantity in ("forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives"):
                 self._refuse_singular(results[-1], part["q"], start, batch)
                 results = results[:-1]

@@ -56,3 +56,14 @@ class Library:
 
     def address(self, name: str) -> int:
         return self._engine.get_function_address(name)
+
+
+@cache
+def host_name() -> str:
+    """What determines machine code, besides its source."""
+    import llvmlite
+
+    features = llvm.get_host_cpu_features().flatten()
+    return "\n".join(
+        [llvmlite.__version__, str(llvm.llvm_version_info), llvm.get_process_triple(), llvm.get_host_cpu_name(), features]
+    )

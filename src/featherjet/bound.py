@@ -1,0 +1,101 @@
+"""Bound calls: one quantity of one robot with buffers of its own, for control loops."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .errors import InputError, UnknownName
+
+if TYPE_CHECKING:
+    from .robot import Robot
+
+Array = np.ndarray
+RESULTS: dict[str, tuple[str, ...]] = {
+    "inverse_dynamics": ("tau",),
+    "forward_dynamics": ("a",),
+    "mass_matrix": ("M",),
+    "inverse_mass_matrix": ("Minv",),
+    "gravity": ("g",),
+    "bias": ("b",),
+    "coriolis_matrix": ("C",),
+    "inverse_dynamics_derivatives": InverseDynamicsDerivatives._fields,
+    "forward_dynamics_derivatives": ForwardDynamicsDerivatives._fields,
+}
+
+
+class Bound:
+    """Write into the inputs' arrays, call, read the results' arrays: nothing is allocated.
+
+    >>> step = robot.bind("forward_dynamics_derivatives")
+    >>> step.q[:], step.v[:], step.tau[:] = q, v, tau
+    >>> step()
+    >>> step.da_dq
+    Inputs: `q` and, as the quantity needs them, `v`, `a`, `tau` (nv,), `fext` (njoints, 6). Results by their names in
+    `step.results`. The arrays stay the same objects for the life of the bound call.
+    """
+
+    def __init__(self, robot: Robot, quantity: str, fext: bool = False) -> None:
+        if quantity not in RESULTS:
+            raise UnknownName("quantity to bind", quantity, RESULTS)
+        self._robot, self.quantity = robot, quantity
+        inputs, forces = robot._bindable(quantity)
+        if fext and not forces:
+            raise InputError(f"{quantity} takes no external forces")
+        self.inputs = (*inputs, "fext") if fext else inputs
+        self.results = RESULTS[quantity]
+        nv = robot.nv
+        square = quantity.endswith(("derivatives", "matrix"))
+        self._arrays: dict[str, Array] = {}
+        for name in self.inputs:
+            shape = (robot.njoints, 6) if name == "fext" else (robot.nq if name == "q" else nv,)
+            self._arrays[name] = np.zeros(shape)
+        self._arrays["q"][:] = robot.neutral()
+        for name in self.results:
+            self._arrays[name] = np.zeros((nv, nv) if square else nv)
+        self.__dict__.update(self._arrays)
+        self._prepare(fext)
+
+    def _prepare(self, fext: bool) -> None:
+        robot = self._robot
+        self._kernel = robot._kernel(self.quantity, fext)
+        if self._kernel is None:  # no compiled code for this robot: the reference does it
+            self._go = None
+            return
+        self._flags = np.zeros(1, np.int64)
+        self._address = np.array(self._flags.ctypes.data, np.int64)
+        operands = [self._address, *(self._arrays[n] for n in (*self.inputs, *self.results))]
+        self._pointers = np.array([x.ctypes.data for x in operands], np.uint64)
+        self._dims = np.ones(16, np.int64)
+        strides = [s for x in operands[1:] for s in x.strides]
+        self._steps = np.array([0] * len(operands) + strides, np.int64)
+        entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self._kernel.address)
+        arguments = [self._pointers.ctypes.data, self._dims.ctypes.data, self._steps.ctypes.data, self._kernel.data]
+        self._go = _bound(entry, [ctypes.c_void_p(x) for x in arguments])
+
+    def __call__(self) -> None:
+        """Compute the results from what the inputs hold now."""
+        if self._go is None:
+            self._slow()
+            return
+        self._go()
+        if self._flags[0]:
+            self._flags[0] = 0
+            self._slow()  # says what is wrong; or, if nothing is, computes it by the careful way
+
+    def _slow(self) -> None:
+        a = self._arrays
+        given = [a[n] for n in self.inputs if n != "fext"]
+        out = tuple(a[n] for n in self.results)
+        self._robot._run(self.quantity, given, a.get("fext"), out)
+
+    def __getattr__(self, name: str) -> Any:
+        raise UnknownName(f"array of a bound {self.__dict__.get('quantity', 'call')}", name, self._arrays)
+
+
+def _bound(entry: Any, arguments: list[Any]) -> Any:
+    a, b, c, d = arguments
+    return lambda: entry(a, b, c, d)
