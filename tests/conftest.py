@@ -1,10 +1,18 @@
-"""What all tests share: hypothesis draws the same examples on every run, so that failures repeat."""
+"""What all tests share: hypothesis draws the same examples on every run, so that failures repeat.
+
+Tests run on the plain reference unless they ask for compiled code: the oracles judge the reference on thousands of
+models, and test_compiled.py holds compiled code to the reference.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
-from hypothesis import HealthCheck, settings
+import os
+
+os.environ["FEATHERJET_BACKEND"] = "numpy"
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
 
 settings.register_profile(
     "featherjet",

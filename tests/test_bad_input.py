@@ -209,8 +209,8 @@ def test_names_of_the_wrong_type_are_refused(robot: fj.Robot, name) -> None:
         lambda: robot.frame_placement(q, name),
         lambda: robot.frame_jacobian(q, "link0", name),
         lambda: robot.forward_dynamics_derivatives(q, v, v, method=name),
-        lambda: fj.Robot(robot.model, backend=name),
-        lambda: fj.load("arm", backend=name),
+        lambda: fj.Robot(robot.model, backend=name or 0.5),  # None is the default backend
+        lambda: fj.load("arm", backend=name or 0.5),
     ):
         with pytest.raises(fj.FeatherjetError):
             call()

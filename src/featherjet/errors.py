@@ -27,7 +27,7 @@ class UnknownName(FeatherjetError, KeyError):
 
     def __init__(self, what: str, name: str, choices: Iterable[str], hint: str = "") -> None:
         self.what, self.name, self.choices = what, name, tuple(choices)
-        close = get_close_matches(name, self.choices, n=3, cutoff=0.5)
+        close = get_close_matches(name, self.choices, n=3, cutoff=0.5) if isinstance(name, str) else []
         listed = close or list(self.choices[:8])
         lead = "did you mean" if close else "there are"
         more = "" if close or len(self.choices) <= 8 else f", ... ({len(self.choices)} in all)"

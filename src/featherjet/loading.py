@@ -16,7 +16,7 @@ def load(
     mimic: bool = False,
     strict: bool = False,
     gravity: Sequence[float] | None = None,
-    backend: str = "compiled",
+    backend: str | None = None,
 ) -> Robot:
     """A robot from a URDF or MJCF file, or by name: a built-in one, or one of an installed example-robot-data.
 
@@ -24,7 +24,7 @@ def load(
     mimic:   couple URDF's mimicking joints to their leaders; by default they are independent, as in Pinocchio.
     strict:  refuse links that no physical body could have, instead of warning.
     gravity: (3,) [m/s^2]; by default the file's, or 9.81 downwards.
-    backend: "compiled", or "numpy" for the plain reference.
+    backend: "compiled" (the default), or "numpy" for the plain reference.
     """
     from .model.catalog import load_model
 

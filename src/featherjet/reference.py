@@ -56,21 +56,24 @@ class Reference:
         lanes = np.broadcast_shapes(*(x.shape[: -core.get(k, 1)] for k, x in given.items()))
         scan = Scan(self.tree, lanes, np.result_type(*given.values()))
         with np.errstate(divide="ignore", invalid="ignore"):  # a singular mass matrix is the caller's to report
-            results = getattr(self, "_" + name)(scan, **self._enter(given), **static)
+            results = getattr(self, "_" + name)(scan, **self._enter(given, lanes), **static)
         return tuple(leading(r, len(lanes)) for r in results)
 
-    def _enter(self, given: Mapping[str, Array]) -> dict[str, Any]:
-        """Coordinates to the front, and those of mimicking joints filled in (tau stays: it is the user's)."""
+    def _enter(self, given: Mapping[str, Array], lanes: tuple[int, ...]) -> dict[str, Any]:
+        """Coordinates to the front, all with the same lanes; those of mimicking joints filled in.
+
+        (tau stays: it is the user's.)
+        """
         out: dict[str, Any] = {}
         for name, x in given.items():
             if name == "fext":
-                x = np.moveaxis(x, (-2, -1), (0, 1))
+                x = np.moveaxis(np.broadcast_to(x, (*lanes, *x.shape[-2:])), (-2, -1), (0, 1))
                 out[name] = [tuple(f) for f in x]
                 continue
-            x = np.moveaxis(x, -1, 0)
+            x = np.moveaxis(np.broadcast_to(x, (*lanes, x.shape[-1])), -1, 0)
             c = self.tree.coupling
             if c is not None and name != "tau":
-                lane = (slice(None),) + (None,) * (x.ndim - 1)
+                lane = (slice(None),) + (None,) * len(lanes)
                 x = x[c.qi] * c.qs[lane] + c.q0[lane] if name == "q" else x[c.vi] * c.vs[lane]
             out[name] = x
         return out

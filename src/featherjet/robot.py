@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -80,11 +81,13 @@ class Robot:
 
     q (..., nq), v, a, tau (..., nv); fext (..., njoints, 6): force then moment on each joint's body, in that joint's
     frame. SI units. Leading axes broadcast.
+    backend: "compiled" (the default) or "numpy", the plain reference; FEATHERJET_BACKEND changes the default.
     """
 
-    def __init__(self, model: Model, backend: str = "compiled", threads: int | None = None) -> None:
+    def __init__(self, model: Model, backend: str | None = None, threads: int | None = None) -> None:
         if not isinstance(model, Model):
             raise InputError(f"Robot takes a Model, got {type(model).__name__}; to load a file use featherjet.load")
+        backend = backend or os.environ.get("FEATHERJET_BACKEND") or "compiled"
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
@@ -169,8 +172,8 @@ class Robot:
         except (TypeError, ValueError) as e:
             raise InputError(f"rng: expected a numpy Generator, a seed or None, got {rng!r}") from e
         try:
-            shape = () if size is None else tuple(int(n) for n in np.atleast_1d(np.asarray(size, dtype=int)))
-        except (TypeError, ValueError) as e:
+            shape = () if size is None else tuple(map(index, size)) if isinstance(size, tuple) else (index(size),)
+        except TypeError as e:
             raise InputError(f"size: expected a whole number or a tuple of them, got {size!r}") from e
         if any(n < 0 for n in shape):
             raise InputError(f"size: must not be negative, got {size!r}")
@@ -178,24 +181,28 @@ class Robot:
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """q moved along the tangent vector dv (..., nv)."""
-        return configuration.integrate(self.model, self._q("q", q), self._v("dv", dv))
+        return configuration.integrate(self.model, *self._pair(q=self._q("q", q), dv=self._v("dv", dv)))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The tangent vector (..., nv) at q0 that leads to q1."""
-        return configuration.difference(self.model, self._q("q0", q0), self._q("q1", q1))
+        return configuration.difference(self.model, *self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1)))
 
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
         """The geodesic between q0 (t = 0) and q1 (t = 1)."""
         t = checks.numbers("t", t, (), "any shape")
-        return configuration.interpolate(self.model, self._q("q0", q0), self._q("q1", q1), t)
+        pair = self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1))
+        checks.common_batch({"q0": (pair[0], 1), "q1": (pair[1], 1), "t": (t, 0)})
+        return configuration.interpolate(self.model, *pair, t)
 
     def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of integrate by q and by dv."""
-        return configuration.integrate_jacobians(self.model, self._q("q", q), self._v("dv", dv))
+        pair = self._pair(q=self._q("q", q), dv=self._v("dv", dv))
+        return configuration.integrate_jacobians(self.model, *pair)
 
     def difference_jacobians(self, q0: ArrayLike, q1: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of difference by q0 and by q1."""
-        return configuration.difference_jacobians(self.model, self._q("q0", q0), self._q("q1", q1))
+        pair = self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1))
+        return configuration.difference_jacobians(self.model, *pair)
 
     # Dynamics. `out` takes an array, or a tuple of arrays for several results, to write into.
 
@@ -257,7 +264,7 @@ class Robot:
                     *self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
                 )
             method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
-        if method not in METHODS:
+        if not isinstance(method, str) or method not in METHODS:
             raise UnknownName("method", method, ("auto", *METHODS))
         compiled = method == "direct" and self.backend == "compiled"
         static = {} if compiled else {"method": method}
@@ -331,6 +338,11 @@ class Robot:
 
     def _v(self, name: str, v: ArrayLike) -> Array:
         return checks.numbers(name, v, (self.nv,), f"nv = {self.nv}")
+
+    def _pair(self, **given: Array) -> tuple[Array, ...]:
+        """Arrays whose batches broadcast."""
+        checks.common_batch({name: (x, 1) for name, x in given.items()})
+        return tuple(given.values())
 
     def _needs_mass(self) -> None:
         if self.mass == 0:
@@ -416,7 +428,7 @@ class Robot:
                 self._refuse_singular(results[-1], part["q"], start, batch)
                 results = results[:-1]
             pieces.append(results)
-        return tuple(np.concatenate(r).reshape(*batch, *r[0].shape[1:]) for r in zip(*pieces, strict=True))
+        return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
 
     def _refuse_singular(self, pivots: Array, q: Array, start: int, batch: tuple[int, ...]) -> None:
         (diagonal,) = self._reference.run("mass_diagonal", {"q": q})

@@ -41,8 +41,7 @@ def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Arra
 
 def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6, **inputs: object) -> Array:
     """The same by central differences: slower to converge, but knows nothing of complex numbers."""
-    if not 0 < step < 1:
-        raise InputError(f"step: expected a number between 0 and 1, got {step!r}")
+    _check_step(step)
     given = _checked(robot, quantity, by, inputs)
     ends = [
         robot._reference.run(quantity, _beside(given, by, _moved(robot, by, given[by], h)))[0]
@@ -53,6 +52,7 @@ def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6,
 
 def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, step: float = 1e-6) -> Array:
     """Central differences of your own function of q, (..., nq) -> (...), on the manifold: (..., nv)."""
+    _check_step(step)
     at = robot._q("q", q)  # type: ignore[arg-type]
     ends = [np.asarray(f(_moved(robot, "q", at, h))) for h in (step, -step)]
     return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
@@ -105,25 +105,29 @@ def _finding(name: str, got: Array, true: Array, value: Array) -> Finding:
     return Finding(name, float(error[worst]), worst)
 
 
+def _check_step(step: float) -> None:
+    if not isinstance(step, (int, float)) or not 0 < step < 1:
+        raise InputError(f"step: expected a number between 0 and 1, got {step!r}")
+
+
 def _checked(robot: Robot, quantity: str, by: str, inputs: Mapping[str, object]) -> dict[str, Array]:
     if quantity not in QUANTITIES:
         raise UnknownName("quantity", quantity, QUANTITIES)
     if quantity.startswith("cent") and robot.mass == 0:
         raise InputError(f"robot {robot.name!r} has no mass, so no centre of mass")
+    needed, forces = robot._bindable(quantity)
     given = {name: x for name, x in inputs.items() if x is not None}
-    if by not in given:
-        raise UnknownName(f"input of {quantity} to differentiate by", by, given)
     if by == "fext":
         raise InputError("derivatives by fext are not taken here; differentiate by q, v, a or tau")
-    out = {}
-    for name, x in given.items():
-        if name == "q":
-            out[name] = robot._q(name, x)  # type: ignore[arg-type]
-        elif name == "fext":
-            out[name] = checks.numbers(name, x, (robot.njoints, 6), "njoints, 6")
-        else:
-            out[name] = robot._v(name, x)  # type: ignore[arg-type]
-    return out
+    if by not in needed:
+        raise UnknownName(f"input of {quantity} to differentiate by", by, needed)
+    if {*given} - {"fext"} != {*needed} or ("fext" in given and not forces):
+        raise InputError(f"{quantity} takes {', '.join(needed)}{' and fext' if forces else ''}; got {', '.join(given)}")
+    out = robot._checked(quantity, [given[name] for name in needed], given.get("fext"))
+    if quantity in ("forward_dynamics", "inverse_mass_matrix"):
+        robot._run_reference(quantity, out)  # refuses a singular mass matrix
+    batch = checks.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in out.items()})
+    return out | {by: np.broadcast_to(out[by], (*batch, out[by].shape[-1]))}
 
 
 def _moved(robot: Robot, by: str, x: Array, h: complex) -> Array:

@@ -53,10 +53,10 @@ def factorise(M: Array, parents: Sequence[int]) -> Factor:
 
 
 def solve(factor: Factor, b: Array) -> Array:
-    """M^-1 b for b (n, lanes) or (n, columns, lanes)."""
+    """M^-1 b for b (n, lanes...) or (n, columns, lanes...)."""
     L, D, above = factor
     wide = b.ndim > D.ndim
-    lane = (lambda x: x[..., None, :]) if wide else (lambda x: x)
+    lane = (lambda x: x[:, None]) if wide else (lambda x: x)
     x = b.copy()
     for k in reversed(range(len(above))):  # L^T y = b
         if above[k]:

@@ -49,4 +49,7 @@ def by_lanes(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
     """The same with all columns at once, as lanes of the scan: what suits NumPy."""
     n = scan.nv
     one = np.eye(n).reshape(n, n, *(1 for _ in scan.lanes))
-    return aba.solve(scan, joints, np.broadcast_to(one, (n, n, *scan.lanes)).astype(scan.dtype))
+    Minv = aba.solve(scan, joints, np.broadcast_to(one, (n, n, *scan.lanes)).astype(scan.dtype))
+    lower = np.tril_indices(n, -1)
+    Minv[lower] = Minv[lower[::-1]]  # symmetric to the last bit
+    return Minv

@@ -75,6 +75,11 @@ class ModelBuilder:
         if not np.isfinite(length) or length < 1e-9:
             raise ModelError(f"joint {name!r}: the axis {axis} has no direction")
         where = f"joint {name!r}: "
+        inertias = per_dof(armature, k.nv, where + "armature")
+        if not np.isfinite(pitch):
+            raise ModelError(f"{where}pitch must be finite, got {pitch}")
+        if not np.isfinite(inertias).all() or (inertias < 0).any():
+            raise ModelError(f"{where}armature must be finite and not negative, got {inertias}")
         self._drafts[name] = _Draft(
             dict(
                 name=name,
@@ -87,17 +92,12 @@ class ModelBuilder:
                 upper=per_dof(upper, k.nq, where + "upper limits"),
                 velocity_limit=per_dof(velocity_limit, k.nv, where + "velocity limits"),
                 effort_limit=per_dof(effort_limit, k.nv, where + "effort limits"),
-                armature=per_dof(armature, k.nv, where + "armature"),
+                armature=inertias,
                 damping=per_dof(damping, k.nv, where + "damping"),
                 friction=per_dof(friction, k.nv, where + "friction"),
                 mimic=mimic,
             )
         )
-        if not np.isfinite(pitch):
-            raise ModelError(f"{where}pitch must be finite, got {pitch}")
-        armature = self._drafts[name].settings["armature"]
-        if not np.isfinite(armature).all() or (armature < 0).any():
-            raise ModelError(f"{where}armature must be finite and not negative, got {armature}")
         self.add_frame(name, name, kind="joint")
         return name
 

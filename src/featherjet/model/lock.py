@@ -19,6 +19,8 @@ def lock(model: Model, positions: Mapping[str, object]) -> Model:
 
     A locked joint's body joins its parent's, its children hang on its parent, and its frames stay, on its parent.
     """
+    if not isinstance(positions, Mapping):
+        raise InputError(f"lock: expected a mapping of joint names to coordinates, got {positions!r}")
     held: dict[str, Array] = {}
     for name, value in positions.items():
         joint = model.joints[model.joint_index(name)]
@@ -57,7 +59,10 @@ def lock(model: Model, positions: Mapping[str, object]) -> Model:
 
 def coordinates(joint: Joint, value: object) -> Array:
     """A user's position of one joint as its nq coordinates; a continuous joint also takes its angle."""
-    x = np.atleast_1d(np.asarray(value, float))
+    try:
+        x = np.atleast_1d(np.asarray(value, float))
+    except (TypeError, ValueError):
+        x = np.array([])
     if joint.kind.name == "continuous" and x.shape == (1,):
         x = np.array([np.cos(x[0]), np.sin(x[0])])
     if x.shape != (joint.kind.nq,) or not np.isfinite(x).all():

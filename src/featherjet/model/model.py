@@ -158,6 +158,8 @@ class Model:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
+        if not np.isfinite(self.gravity).all():
+            raise ModelError(f"gravity: must be finite, got {self.gravity}")
         if not self.joints:
             raise ModelError(
                 f"robot {self.name!r} has no moving joint; load it with root='free' to let it move as one body"
@@ -245,7 +247,7 @@ class Model:
 
     def frame(self, name: str) -> Frame:
         """The frame of that name (joints, links and fixed joints all have one)."""
-        found = self._frames.get(name)
+        found = self._frames.get(name) if isinstance(name, str) else None
         if found is None:
             raise UnknownName("frame", name, self._frames)
         return found

@@ -84,7 +84,7 @@ class Tree:
                         body.mass, Vec3(*(A.T @ body.com).tolist()), Sym3.from_array(A.T @ body.inertia @ A)
                     ),
                     pitch=joint.pitch,
-                    armature=tuple(joint.armature.tolist()),
+                    armature=tuple(joint.armature),  # NumPy's floats: a pivot of zero then gives inf, not an exception
                     align=Mat3.from_array(A),
                     q=slice(nq, nq + joint.kind.nq),
                     v=slice(nv, nv + joint.kind.nv),
