@@ -10,9 +10,9 @@ import os
 
 os.environ["FEATHERJET_BACKEND"] = "numpy"
 
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-from hypothesis import HealthCheck, settings  # noqa: E402
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "featherjet",

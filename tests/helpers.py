@@ -40,9 +40,7 @@ def agree(actual: object, expected: object, tolerance: float, what: str = "", fl
     assert worst <= tolerance, f"{what}: off by {worst:.2e} of the largest entry, allowed {tolerance:.0e}"
 
 
-def each_agrees(
-    actual: object, expected: object, tolerance: float, what: str = "", floor: object = 0.0
-) -> None:
+def each_agrees(actual: object, expected: object, tolerance: float, what: str = "", floor: object = 0.0) -> None:
     """`agree` for every sample of a batch by itself."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     floors = np.broadcast_to(floor, len(expected))
@@ -98,9 +96,7 @@ def bodies(draw: st.DrawFn) -> tuple[float, np.ndarray, np.ndarray]:
 
 
 @st.composite
-def models(
-    draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), most: int = 10, armature: bool = True
-) -> fj.Model:
+def models(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), most: int = 10, armature: bool = True) -> fj.Model:
     """A whole tree: kinds, parents (several roots too), axes, placements, inertias, armatures, gravity."""
     b = fj.ModelBuilder("drawn", draw(st.sampled_from([(0.0, 0.0, -9.81), (1.0, -2.0, 3.0)])))
     for i in range(draw(st.integers(1, most))):

@@ -142,9 +142,7 @@ def test_slightly_off_unit_norm_is_normalised(robot: fj.Robot, k: int, scale: fl
 
 @pytest.mark.parametrize("k", range(4))
 @pytest.mark.parametrize("scale", [0.0, 1e-3, 0.999, 1.00001, 2.0, -3.0])
-@pytest.mark.parametrize(
-    "call", ["inverse_dynamics", "mass_matrix", "integrate", "difference", "forward_kinematics"]
-)
+@pytest.mark.parametrize("call", ["inverse_dynamics", "mass_matrix", "integrate", "difference", "forward_kinematics"])
 def test_far_off_unit_norm_is_refused(robot: fj.Robot, call: str, scale: float, k: int) -> None:
     given = arguments(robot, call)
     name = CALLS[call][0]

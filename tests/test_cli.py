@@ -28,9 +28,7 @@ MASSLESS = """<robot name="hollow"><link name="base"/>
   <joint name="wrist" type="revolute"><parent link="arm"/><child link="tip"/><origin xyz="0.5 0 0"/>
     <limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
 TWISTED = MASSLESS.replace('ixx="1" iyy="1"', 'ixx="1" iyy="9"').replace('"hollow"', '"[bold]twisted"')
-MIMIC = MASSLESS.replace(
-    'velocity="1"/>', 'velocity="1"/><mimic joint="shoulder" multiplier="-2" offset="0.5"/>'
-)
+MIMIC = MASSLESS.replace('velocity="1"/>', 'velocity="1"/><mimic joint="shoulder" multiplier="-2" offset="0.5"/>')
 
 
 @pytest.fixture(autouse=True)
@@ -113,9 +111,7 @@ def test_debug_shows_where_an_error_arose(flag, variable, capsys, monkeypatch):
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "error, code", [(KeyboardInterrupt(), 130), (MemoryError(), 2), (OSError(28, "full"), 2)]
-)
+@pytest.mark.parametrize("error, code", [(KeyboardInterrupt(), 130), (MemoryError(), 2), (OSError(28, "full"), 2)])
 def test_what_befalls_a_command_becomes_an_exit_code(error, code, capsys, monkeypatch):
     def strike(*_, **__):
         raise error
@@ -170,9 +166,7 @@ def test_info_strict_refuses_and_mimic_shows_the_leader(capsys):
     assert "revolute = -2 shoulder +0.5" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    "model", [fj.models.chain(600), fj.models.tree(300), fj.models.random_tree(200, seed=1)]
-)
+@pytest.mark.parametrize("model", [fj.models.chain(600), fj.models.tree(300), fj.models.random_tree(200, seed=1)])
 def test_outline_keeps_the_order_and_stays_narrow(model):
     rows = list(outline(model))
     assert [row.name for row in rows] == list(model.joint_names)
@@ -490,9 +484,7 @@ def test_interrupted_derive_leaves_nothing(sign):
     main(["sample", "humanoid", "--size", "20000", "--no-tau", "--out", "in.npz"])
     process = start("derive", "humanoid", "--states", "in.npz", "--out", "d.npz")
     deadline = time.monotonic() + 30
-    while (
-        not any(p.stat().st_size for p in Path().glob(".d.npz.*/mass_matrix")) and time.monotonic() < deadline
-    ):
+    while not any(p.stat().st_size for p in Path().glob(".d.npz.*/mass_matrix")) and time.monotonic() < deadline:
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(sign)

@@ -27,9 +27,7 @@ TIGHT = 1e-12
 
 
 @st.composite
-def pairs(
-    draw: st.DrawFn, sizes: Sequence[float] = SIZES
-) -> tuple[fj.Robot, pin.Model, np.ndarray, np.ndarray]:
+def pairs(draw: st.DrawFn, sizes: Sequence[float] = SIZES) -> tuple[fj.Robot, pin.Model, np.ndarray, np.ndarray]:
     """A robot, a configuration, and a tangent vector of some size, from none at all to nearly half a turn."""
     robot = fj.Robot(draw(models(most=5)))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -211,9 +209,7 @@ def test_random_rotations_are_uniform() -> None:
     assert abs((np.trace(R, axis1=1, axis2=2) ** 2).mean() - 1) < 0.03
 
 
-@pytest.mark.parametrize(
-    "size, shape", [(None, ()), (3, (3,)), ((2, 3), (2, 3)), (0, (0,)), (np.int64(2), (2,))]
-)
+@pytest.mark.parametrize("size, shape", [(None, ()), (3, (3,)), ((2, 3), (2, 3)), (0, (0,)), (np.int64(2), (2,))])
 def test_sizes_of_random_configurations(size, shape) -> None:
     robot = every_kind()
     q = robot.random_configuration(0, size)

@@ -242,12 +242,8 @@ def test_frames_equal_pinocchios(frame: str, case: tuple[fj.Robot, State], data:
 def test_fext_defaults_to_none_at_all(case: tuple[fj.Robot, State]) -> None:
     robot, s = case
     none = np.zeros_like(s.fext)
-    np.testing.assert_array_equal(
-        robot.inverse_dynamics(s.q, s.v, s.a), robot.inverse_dynamics(s.q, s.v, s.a, none)
-    )
-    np.testing.assert_array_equal(
-        robot.forward_dynamics(s.q, s.v, s.a), robot.forward_dynamics(s.q, s.v, s.a, none)
-    )
+    np.testing.assert_array_equal(robot.inverse_dynamics(s.q, s.v, s.a), robot.inverse_dynamics(s.q, s.v, s.a, none))
+    np.testing.assert_array_equal(robot.forward_dynamics(s.q, s.v, s.a), robot.forward_dynamics(s.q, s.v, s.a, none))
 
 
 # Accuracy: the same algorithms on long doubles

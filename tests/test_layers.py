@@ -44,19 +44,12 @@ def imports(path: Path) -> list[tuple[str, ...]]:
 def test_imports_come_from_the_layers_above(path: Path) -> None:
     own = layer((path.parts[0].removesuffix(".py"),))
     for target in imports(path):
-        assert layer(target) <= own, (
-            f"{path} ({LAYERS[own]}) imports {'.'.join(target)} ({LAYERS[layer(target)]})"
-        )
+        assert layer(target) <= own, f"{path} ({LAYERS[own]}) imports {'.'.join(target)} ({LAYERS[layer(target)]})"
 
 
 def test_the_rule_can_be_broken() -> None:
     """The parser sees relative, absolute and local imports."""
-    assert (
-        layer(("math", "spatial"))
-        < layer(("model", "tree"))
-        < layer(("algorithms", "aba"))
-        < layer(("robot",))
-    )
+    assert layer(("math", "spatial")) < layer(("model", "tree")) < layer(("algorithms", "aba")) < layer(("robot",))
     assert ("model", "tree", "Node") in imports(Path("algorithms/aba.py"))
     assert ("math", "spatial", "Motion") in imports(Path("model/joints.py"))
     assert ("errors", "UnknownName") in imports(Path("model/joints.py"))

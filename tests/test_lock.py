@@ -34,9 +34,7 @@ def positions(robot: fj.Robot, q: np.ndarray, held: set[str]) -> dict[str, np.nd
 
 
 @given(with_state(models()), st.data())
-def test_a_locked_robot_is_the_original_with_joints_held(
-    case: tuple[fj.Robot, State], data: st.DataObject
-) -> None:
+def test_a_locked_robot_is_the_original_with_joints_held(case: tuple[fj.Robot, State], data: st.DataObject) -> None:
     robot, s = case
     names = list(robot.joint_names)
     held = set(data.draw(st.lists(st.sampled_from(names), max_size=len(names) - 1, unique=True)))
@@ -78,9 +76,7 @@ def test_equals_pinocchios_reduced_model(case: tuple[fj.Robot, State], data: st.
     t = random_state(locked, 1, seed=5)
     q, v, a, f = (x[0] for x in t)
     theirs = pin.rnea(reduced, reduced.createData(), q, v, a, forces(f))
-    agree(
-        locked.inverse_dynamics(q, v, a, f), theirs, 1e-12, floor=0.01 * np.abs(locked.mass_matrix(q)).max()
-    )
+    agree(locked.inverse_dynamics(q, v, a, f), theirs, 1e-12, floor=0.01 * np.abs(locked.mass_matrix(q)).max())
 
 
 @pytest.mark.parametrize(

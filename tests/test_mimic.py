@@ -49,9 +49,7 @@ def urdf() -> str:
 
 
 @pytest.fixture(scope="module", params=["fixed", "free"])
-def robots(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[fj.Robot, fj.Robot]:
+def robots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[fj.Robot, fj.Robot]:
     """The coupled robot and the one whose joints are all independent."""
     path = Path(tmp_path_factory.mktemp("mimic")) / "coupled.urdf"
     path.write_text(urdf())
@@ -202,9 +200,7 @@ def with_mimics() -> list[str]:
 
 
 @pytest.mark.parametrize("name", with_mimics())
-@pytest.mark.filterwarnings(
-    "ignore::featherjet.errors.PhysicsWarning", "ignore::featherjet.errors.ModelWarning"
-)
+@pytest.mark.filterwarnings("ignore::featherjet.errors.PhysicsWarning", "ignore::featherjet.errors.ModelWarning")
 def test_robots_with_real_mimics(name: str) -> None:
     """The grippers of the wheel, coupled and verified; Pinocchio cannot differentiate these."""
     if name in BROKEN:

@@ -174,9 +174,7 @@ def test_inertias_are_mujocos(name):
     their = []
     for b in moving(theirs):
         R = data.ximat[b].reshape(3, 3)
-        their.append(
-            about_origin(theirs.body_mass[b], data.xipos[b], R @ np.diag(theirs.body_inertia[b]) @ R.T)
-        )
+        their.append(about_origin(theirs.body_mass[b], data.xipos[b], R @ np.diag(theirs.body_inertia[b]) @ R.T))
     for a, b in zip(map(sum, zip(*mine)), map(sum, zip(*their)), strict=True):  # noqa: B905
         np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11 * max(1.0, np.abs(b).max()))
 
@@ -238,9 +236,7 @@ def test_gravity_comes_from_the_file_unless_given():
 
 
 def test_defaults_compiler_and_assets():
-    top = (
-        '<compiler angle="radian"/><default><joint armature=".5" axis="0 1 0"/><geom density="7"/></default>'
-    )
+    top = '<compiler angle="radian"/><default><joint armature=".5" axis="0 1 0"/><geom density="7"/></default>'
     (joint,) = mjcf.parse_mjcf(mj('<body><joint ref=".25"/><geom size="1"/></body>', top)).joints
     assert joint.armature[0] == 0.5
     np.testing.assert_allclose(joint.placement[0, 0], np.cos(0.25))

@@ -121,9 +121,7 @@ def test_pickling(wrap) -> None:
         assert robot.joint_names == original.joint_names
         assert robot.model.joints[0].kind is model.joints[0].kind
         s = random_state(original)
-        for x, y in zip(
-            robot.inverse_dynamics_derivatives(*s), original.inverse_dynamics_derivatives(*s), strict=True
-        ):
+        for x, y in zip(robot.inverse_dynamics_derivatives(*s), original.inverse_dynamics_derivatives(*s), strict=True):
             np.testing.assert_array_equal(x, y)
 
 
@@ -294,9 +292,7 @@ def test_bad_mimics_are_refused(follower, leader, message: str) -> None:
         b.build()
 
 
-@pytest.mark.parametrize(
-    "axis", [*np.eye(3), *-np.eye(3), (1, 2, 3), (-1, 1e-9, 0), (1, 1, 1), (0, 1e-3, -1)]
-)
+@pytest.mark.parametrize("axis", [*np.eye(3), *-np.eye(3), (1, 2, 3), (-1, 1e-9, 0), (1, 1, 1), (0, 1e-3, -1)])
 def test_axis_alignment_is_a_rotation_to_the_axis(axis) -> None:
     axis = np.asarray(axis, float) / np.linalg.norm(axis)
     A = axis_alignment(axis)

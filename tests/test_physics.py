@@ -16,9 +16,7 @@ H = 1e-30
 drawn = with_state(models())
 
 
-def along(
-    robot: fj.Robot, quantity: str, q: np.ndarray, rate: np.ndarray, **inputs: np.ndarray
-) -> np.ndarray:
+def along(robot: fj.Robot, quantity: str, q: np.ndarray, rate: np.ndarray, **inputs: np.ndarray) -> np.ndarray:
     """Time derivative of a quantity when q moves with the given velocity, everything else held."""
     moved = configuration.integrate(robot.model, q, 1j * H * rate)
     return robot._reference.run(quantity, {"q": moved, **inputs})[0].imag / H
@@ -42,9 +40,7 @@ def test_mass_matrix_is_positive(case: tuple[fj.Robot, State]) -> None:
     robot, s = case
     M = robot.mass_matrix(s.q)
     assert (np.linalg.eigvalsh(M) > 0).all()
-    each_agrees(
-        times(M, s.v)[..., None, :] @ s.v[..., None], 2 * robot.kinetic_energy(s.q, s.v)[:, None, None], 1e-13
-    )
+    each_agrees(times(M, s.v)[..., None, :] @ s.v[..., None], 2 * robot.kinetic_energy(s.q, s.v)[:, None, None], 1e-13)
     each_agrees(M @ robot.inverse_mass_matrix(s.q), np.tile(np.eye(robot.nv), (3, 1, 1)), 1e-9)
 
 

@@ -240,9 +240,7 @@ def test_active_and_passive_laws(representation: str, shape: tuple[int, ...]):
     close(ro.rotate(b, ro.rotate(a, r)), ro.rotate(ro.concatenate(b, a), r), 1e-14)
     frames = ro.rotate_frame(b, ro.rotate_frame(a, r))
     close(frames, ro.rotate_frame(ro.concatenate(a, b), r), 1e-14)
-    assert_same(
-        ro.concatenate(b, a), ro.inverse(ro.concatenate(ro.inverse(a), ro.inverse(b))), representation
-    )
+    assert_same(ro.concatenate(b, a), ro.inverse(ro.concatenate(ro.inverse(a), ro.inverse(b))), representation)
 
 
 @pytest.mark.parametrize("shape", BATCHES)
@@ -293,15 +291,10 @@ def test_slerp(representation: str):
 def test_stumpff_functions_and_their_complex_steps():
     x = np.concatenate([np.logspace(-20, 2, 60), [4 - 1e-9, 4 + 1e-9, np.pi**2]])
     with mp.workdps(60):
-        exact = [
-            [sum((-mp.mpf(xi)) ** k / mp.factorial(2 * k + n) for k in range(90)) for xi in x]
-            for n in range(8)
-        ]
+        exact = [[sum((-mp.mpf(xi)) ** k / mp.factorial(2 * k + n) for k in range(90)) for xi in x] for n in range(8)]
     for n in range(6):
         value = np.array(exact[n], dtype=float)
-        slope = np.array(
-            [(n * a - b) / 2 for a, b in zip(exact[n + 2], exact[n + 1], strict=True)], dtype=float
-        )
+        slope = np.array([(n * a - b) / 2 for a, b in zip(exact[n + 2], exact[n + 1], strict=True)], dtype=float)
         close(stumpff(x, n)[0], value, atol=2e-15 / factorial(n))
         close(stumpff(x + 1j * H, n)[0].imag / H, slope, atol=2e-14 / factorial(n + 2))
 

@@ -255,9 +255,7 @@ def test_vectors_and_matrices_of_three(draw) -> None:
     s, c = sincos(scalars(draw(1))[0])
     turned = R.rotate_z(c, s)
     zero = 0 * np.atleast_1d(c)
-    Rz = np.stack([c + zero, -s + zero, zero, s + zero, c + zero, zero, zero, zero, zero + 1], -1).reshape(
-        -1, 3, 3
-    )
+    Rz = np.stack([c + zero, -s + zero, zero, s + zero, c + zero, zero, zero, zero, zero + 1], -1).reshape(-1, 3, 3)
     close(np.stack([flat(x) for x in (turned.x, turned.y, turned.z)], -1), Rm @ Rz, 1e-13)
     close(np.atleast_1d(c * c + s * s), 1 + zero, 1e-13 * max(1, np.abs(c).max() ** 2))
 

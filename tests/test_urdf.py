@@ -15,9 +15,7 @@ from featherjet.model.catalog import robots
 from featherjet.model.model import WORLD, Mimic, Model
 from featherjet.model.urdf import load_urdf, parse_urdf
 
-URDFS = {
-    Path(path).parts[-3] + "/" + Path(path).stem: path for path in robots().values() if path != "built-in"
-}
+URDFS = {Path(path).parts[-3] + "/" + Path(path).stem: path for path in robots().values() if path != "built-in"}
 PIN_ROOT = {"fixed": None, "free": pin.JointModelFreeFlyer, "planar": pin.JointModelPlanar}
 PIN_FRAME = {
     "joint": pin.FrameType.JOINT,
@@ -63,9 +61,7 @@ def assert_same(ours: Model, theirs: pin.Model) -> None:
         ("damping", theirs.damping),
         ("friction", theirs.friction),
     ):
-        np.testing.assert_array_equal(
-            np.concatenate([getattr(j, mine) for j in ours.joints]), unbounded(their), mine
-        )
+        np.testing.assert_array_equal(np.concatenate([getattr(j, mine) for j in ours.joints]), unbounded(their), mine)
     assert_same_frames(ours, theirs)
     assert_same_motion(ours, theirs)
 
@@ -130,16 +126,12 @@ def test_every_robot_is_pinocchios(robot, root):
         assert_same(quietly(load_urdf, URDFS[robot], root), theirs)
 
 
-@pytest.mark.parametrize(
-    "robot", [name for name in URDFS if "double_pendulum" in name or "tiago_pro" in name]
-)
+@pytest.mark.parametrize("robot", [name for name in URDFS if "double_pendulum" in name or "tiago_pro" in name])
 def test_planar_root_is_pinocchios(robot):
     assert_same(quietly(load_urdf, URDFS[robot], "planar"), pin_model(URDFS[robot], "planar"))
 
 
-def link(
-    name: str, mass: float = 1.0, inertia: str = 'ixx="2" ixy=".1" ixz="0" iyy="3" iyz="0.2" izz="4"'
-) -> str:
+def link(name: str, mass: float = 1.0, inertia: str = 'ixx="2" ixy=".1" ixz="0" iyy="3" iyz="0.2" izz="4"') -> str:
     return (
         f'<link name="{name}"><inertial><origin xyz="0.1 0.2 0.3" rpy="0.3 0.2 0.1"/>'
         f'<mass value="{mass}"/><inertia {inertia}/></inertial></link>\n'
@@ -241,9 +233,7 @@ def test_continuous_mimics_have_one_coordinate():
 def test_mimics_of_every_robot(robot_):
     """Independent and coupled models are the same tree, less one coordinate for each follower."""
     if "psyonic" in robot_:  # as shipped, its fingers mimic joints it does not have
-        with pytest.raises(
-            ModelError, match=r"<joint name='Left_index_q2'>: mimics joint 'index_q1', which does not"
-        ):
+        with pytest.raises(ModelError, match=r"<joint name='Left_index_q2'>: mimics joint 'index_q1', which does not"):
             load_urdf(URDFS[robot_], mimic=True)
         return
     free, coupled = (quietly(load_urdf, URDFS[robot_], mimic=mimic) for mimic in (False, True))

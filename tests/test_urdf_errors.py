@@ -148,9 +148,7 @@ def test_bad_roots():
 def test_dubious_files_warn_or_are_refused(text, warning, message):
     with pytest.warns(warning, match=message):
         ours = parse_urdf(text, source="x")
-    if (
-        ours.mass > 0
-    ):  # Pinocchio divides a negative mass's moment by a tiny number, and shows a lever of 1e30
+    if ours.mass > 0:  # Pinocchio divides a negative mass's moment by a tiny number, and shows a lever of 1e30
         assert_same(ours, pin_model(text))
     with pytest.raises(ModelError, match=message):
         parse_urdf(text, source="x", strict=True)
@@ -178,9 +176,7 @@ SNIPPETS = [
     b"\xff",
     b"1 2",
 ]
-CUTS = st.tuples(
-    st.integers(0, 10_000), st.integers(0, 40), st.sampled_from(SNIPPETS) | st.binary(max_size=4)
-)
+CUTS = st.tuples(st.integers(0, 10_000), st.integers(0, 40), st.sampled_from(SNIPPETS) | st.binary(max_size=4))
 
 
 @settings(max_examples=400, deadline=2000)

@@ -125,9 +125,7 @@ def test_check_of_a_singular_robot_says_so() -> None:
 def test_bad_questions_are_refused(oracle) -> None:
     robot = every_kind(5, 8)
     s = random_state(robot)
-    with pytest.raises(
-        UnknownName, match="unknown quantity 'inverse_dynamic'; did you mean: inverse_dynamics"
-    ):
+    with pytest.raises(UnknownName, match="unknown quantity 'inverse_dynamic'; did you mean: inverse_dynamics"):
         oracle(robot, "inverse_dynamic", "q", q=s.q, v=s.v, a=s.a)
     with pytest.raises(UnknownName, match="'x'"):
         oracle(robot, "inverse_dynamics", "x", q=s.q, v=s.v, a=s.a)

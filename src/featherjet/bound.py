@@ -73,7 +73,12 @@ class Bound:
         strides = [s for x in operands[1:] for s in x.strides]
         self._steps = np.array([0] * len(operands) + strides, np.int64)
         entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self._kernel.address)
-        arguments = [self._pointers.ctypes.data, self._dims.ctypes.data, self._steps.ctypes.data, self._kernel.data]
+        arguments = [
+            self._pointers.ctypes.data,
+            self._dims.ctypes.data,
+            self._steps.ctypes.data,
+            self._kernel.data,
+        ]
         self._go = _bound(entry, [ctypes.c_void_p(x) for x in arguments])
 
     def __call__(self) -> None:

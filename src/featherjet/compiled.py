@@ -44,7 +44,9 @@ class Kernel:
         self.call = self._gufunc.call
         self.cores = [1 + (x == "fext") for x in (*KERNELS[name].inputs, *(("fext",) if fext else ()))]
         self.shapes = [tuple(sizes[d] for d in core) for core in KERNELS[name].outputs]
-        self.cost = tree.nv * sum(20.0 if len(s) == 2 else 200.0 / tree.nv for s in self.shapes) * tree.nv + 300 * tree.nv
+        self.cost = (
+            tree.nv * sum(20.0 if len(s) == 2 else 200.0 / tree.nv for s in self.shapes) * tree.nv + 300 * tree.nv
+        )
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results, and the flags that were raised."""

@@ -190,9 +190,9 @@ class Robot:
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
         """The geodesic between q0 (t = 0) and q1 (t = 1)."""
         t = checks.numbers("t", t, (), "any shape")
-        pair = self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1))
-        checks.common_batch({"q0": (pair[0], 1), "q1": (pair[1], 1), "t": (t, 0)})
-        return configuration.interpolate(self.model, *pair, t)
+        start, end = self._q("q0", q0), self._q("q1", q1)
+        checks.common_batch({"q0": (start, 1), "q1": (end, 1), "t": (t, 0)})
+        return configuration.interpolate(self.model, start, end, t)
 
     def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of integrate by q and by dv."""
@@ -260,9 +260,7 @@ class Robot:
         """
         if method == "auto":
             if self.backend == "compiled":
-                return ForwardDynamicsDerivatives(
-                    *self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
-                )
+                return ForwardDynamicsDerivatives(*self._run("forward_dynamics_derivatives", (q, v, tau), fext, out))
             method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
         if not isinstance(method, str) or method not in METHODS:
             raise UnknownName("method", method, ("auto", *METHODS))
@@ -438,9 +436,7 @@ class Robot:
             # a pivot of zero spoils those of all joints nearer the root: the outermost bad one is to blame
             dof = int(np.flatnonzero(bad[sample])[-1])
             joint = next(
-                j.name
-                for j, i in zip(self.model.joints, self.model.v_starts, strict=True)
-                if i <= dof < i + j.nv
+                j.name for j, i in zip(self.model.joints, self.model.v_starts, strict=True) if i <= dof < i + j.nv
             )
             where = f" at sample {tuple(map(int, np.unravel_index(start + sample, batch)))}" if batch else ""
             raise SingularMassMatrix(

@@ -1,6 +1,6 @@
 """The Coriolis matrix whose Mdot - 2C is skew; [IDSVA] refs. [20]-[22], the body-level B of eq. 28.
 
-With C = sum over bodies of J^T (I Jd + B J): Mdot = C + C^T follows from Id = B + B^T, and C v holds all velocity terms.
+With C = sum over bodies of J^T (I Jd + B J): Mdot = C + C^T follows from Id = B + B^T, and C v holds all terms in v.
 """
 
 from __future__ import annotations

@@ -33,9 +33,7 @@ def factor(scan: Scan, G: Array, q: Array) -> ltl.Factor:
     return ltl.factorise(reduce_matrix(G, mass_matrix(scan, q)), ltl.dense_parents(G.shape[1]))
 
 
-def forward_dynamics(
-    scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None
-) -> Forward:
+def forward_dynamics(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None) -> Forward:
     """a from the tree's q and v (nv_tree, ...), and tau (nv, ...) of the independent joints."""
     M = factor(scan, G, q)
     bias = reduce_vector(G, inverse_dynamics(scan, q, v, None, fext))
@@ -47,9 +45,7 @@ def inverse_mass_matrix(scan: Scan, G: Array, q: Array) -> Inverse:
     return Inverse(inverse(M), M.D)
 
 
-def forward_dynamics_derivatives(
-    scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None
-):
+def forward_dynamics_derivatives(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
     """[IDSVA] eq. 5 in the independent coordinates; returns the derivatives and the pivots of M."""
     a, pivots = forward_dynamics(scan, G, q, v, tau, fext)
     M = factor(scan, G, q)

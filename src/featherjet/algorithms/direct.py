@@ -22,8 +22,8 @@ from ..math.spatial import ArticulatedInertia, Coriolis, Force, Motion
 from ..math.vec3 import Mat3, Scalar, Vec3
 from ..model.tree import Node
 from .aba import NO_FORCE, Articulated, Response, articulate, inertia, pivot_values, respond, subspace
-from .results import ForwardDynamicsDerivatives
 from .motion import REST, Moving, moving, net_force
+from .results import ForwardDynamicsDerivatives
 from .rnea import force
 from .scan import Array, Scan
 

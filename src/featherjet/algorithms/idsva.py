@@ -51,9 +51,7 @@ def inverse_dynamics_derivatives(
     fields = scan.coordinates(q), scan.rates(v), scan.rates(a)
     bodies = scan.outward(moving(scan.tree.gravity), *fields)
     seeds = scan.each(seed, bodies, fext if fext is not None else scan.constant(None))
-    return InverseDynamicsDerivatives(
-        *scan.pairs(within, across, scan.inward(collect, seeds, bodies), diagonal)
-    )
+    return InverseDynamicsDerivatives(*scan.pairs(within, across, scan.inward(collect, seeds, bodies), diagonal))
 
 
 def seed(node: Node, body: Moving, fext) -> Composite:

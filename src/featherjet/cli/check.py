@@ -32,9 +32,7 @@ matrix. Exit code: 0 all within tolerance, 1 some are not or cannot be had, 2 th
 def add(commands: Any) -> None:
     sub = command(commands, "check", run, "verify a robot's derivatives by complex step", EXAMPLES)
     add_robot(sub)
-    sub.add_argument(
-        "--samples", type=count, default=10, metavar="N", help="random states to try (default: 10)"
-    )
+    sub.add_argument("--samples", type=count, default=10, metavar="N", help="random states to try (default: 10)")
     add_seed(sub)
     sub.add_argument(
         "--tolerance", type=positive, metavar="X",

@@ -76,9 +76,7 @@ def derive(robot: Robot, states: Mapping[str, Array]) -> dict[str, Array]:
     return inverse._asdict() | robot.forward_dynamics_derivatives(q, v, tau)._asdict()
 
 
-def verify(
-    robot: Robot, states: Mapping[str, Array], derivatives: Mapping[str, Array]
-) -> Iterator[list[Finding]]:
+def verify(robot: Robot, states: Mapping[str, Array], derivatives: Mapping[str, Array]) -> Iterator[list[Finding]]:
     """Every derivative at every state against complex step, batch by batch."""
     for part in batches(robot, len(states["q"])):
         here = {name: x[part] for name, x in states.items()}
@@ -86,10 +84,7 @@ def verify(
             "dtau": {name: here[name] for name in ("q", "v", "a")},
             "da": {name: here[name] for name in ("q", "v", "tau")},
         }
-        yield [
-            compare(robot, name, x[part], inputs[name.split("_")[0]], part.start)
-            for name, x in derivatives.items()
-        ]
+        yield [compare(robot, name, x[part], inputs[name.split("_")[0]], part.start) for name, x in derivatives.items()]
 
 
 def report(derivatives: Mapping[str, Array], found: list[Finding]) -> bool:
@@ -101,8 +96,6 @@ def report(derivatives: Mapping[str, Array], found: list[Finding]) -> bool:
         x = derivatives[finding.quantity]
         zero = np.mean((x == 0).all(0))
         shape = " x ".join(map(str, x.shape))
-        listing.add_row(
-            finding.quantity, shape, f"{np.abs(x).max():.3g}", f"{zero:.0%}", f"{finding.error:.1e}"
-        )
+        listing.add_row(finding.quantity, shape, f"{np.abs(x).max():.3g}", f"{zero:.0%}", f"{finding.error:.1e}")
     console().print(listing)
     return all(f.error <= tolerance(f.quantity) for f in found)

@@ -44,9 +44,7 @@ OF_MASS_Q, OF_MASS_QV = ("center_of_mass", "centroidal_map"), ("centroidal_momen
 
 
 def add(commands: Any) -> None:
-    sub = command(
-        commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES
-    )
+    sub = command(commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES)
     add_robot(sub)
     sub.add_argument("--states", required=True, metavar="FILE", help="the .npz file of states, see below")
     add_out(sub, "the .npz file to write")

@@ -15,18 +15,14 @@ NAMED = 5  # how many joints a sentence lists
 def doubts(robot: Robot) -> list[str]:
     """One sentence for each kind of doubt; empty for a robot beyond reproach."""
     joints = robot.model.joints
-    found = [
-        f"joint {j.name!r}: the body it carries has {defect}" for j in joints for defect in j.body.defects
-    ]
+    found = [f"joint {j.name!r}: the body it carries has {defect}" for j in joints for defect in j.body.defects]
     scalar = [j for j in joints if j.kind.nq == 1 and not j.mimic]
     open_ended = (j.name for j in scalar if np.isinf(j.lower[0]) or np.isinf(j.upper[0]))
     crossed = (j.name for j in scalar if j.lower[0] > j.upper[0])
     motionless = (j.name for j in scalar if j.lower[0] == j.upper[0])
     massless = (j.name for j in joints if j.body.mass == 0)
     found += listed("no mass on {}", massless)
-    found += listed(
-        "no position limit, or only one, on {}: random configurations take -pi to pi there", open_ended
-    )
+    found += listed("no position limit, or only one, on {}: random configurations take -pi to pi there", open_ended)
     found += listed("lower limit above upper on {}", crossed)
     found += listed("lower limit equal to upper on {}: random configurations never move there", motionless)
     return found + singular(robot)

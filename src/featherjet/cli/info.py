@@ -25,9 +25,7 @@ entries in a configuration and in a velocity; mass is that of the body the joint
 
 
 def add(commands: Any) -> None:
-    sub = command(
-        commands, "info", run, "show a robot's joints, masses and limits, and what looks wrong", EXAMPLES
-    )
+    sub = command(commands, "info", run, "show a robot's joints, masses and limits, and what looks wrong", EXAMPLES)
     add_robot(sub)
     sub.add_argument("--frames", action="store_true", help="also list the named frames")
 
@@ -66,7 +64,5 @@ def show_frames(robot: Robot) -> None:
     line()
     listing = table("frame", "kind", "on joint")
     for frame in robot.model.frames:
-        listing.add_row(
-            frame.name, frame.kind, robot.joint_names[frame.joint] if frame.joint >= 0 else "(world)"
-        )
+        listing.add_row(frame.name, frame.kind, robot.joint_names[frame.joint] if frame.joint >= 0 else "(world)")
     console().print(listing)

@@ -36,9 +36,7 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise
     except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         if "pickle" in str(error):
-            raise InputError(
-                f"{path}: no .npz file of plain arrays; pickled objects are never read"
-            ) from None
+            raise InputError(f"{path}: no .npz file of plain arrays; pickled objects are never read") from None
         raise InputError(f"{path}: broken, or not an .npz file ({error})") from None
     if odd := [name for name, x in arrays.items() if not isinstance(x, np.ndarray)]:
         raise InputError(f"{path}: {odd[0]!r} in it is not an array")

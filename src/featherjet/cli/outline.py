@@ -37,9 +37,7 @@ def outline(model: Model) -> Iterator[Row]:
         stack += _branches(children.get(i, []), below)
 
 
-def _branches(
-    joints: list[int], above: tuple[str, ...]
-) -> list[tuple[int, tuple[str, ...], tuple[str, ...]]]:
+def _branches(joints: list[int], above: tuple[str, ...]) -> list[tuple[int, tuple[str, ...], tuple[str, ...]]]:
     """For sibling joints, last first: index, marks before the name, and marks before what hangs on it."""
     if len(joints) < 2:
         return [(i, above, above) for i in joints]
@@ -54,9 +52,7 @@ def _clipped(marks: tuple[str, ...]) -> tuple[str, ...]:
 
 def row(model: Model, i: int, marks: str) -> Row:
     joint = model.joints[i]
-    q, v = (
-        span(start, size) for start, size in ((model.q_starts[i], joint.nq), (model.v_starts[i], joint.nv))
-    )
+    q, v = (span(start, size) for start, size in ((model.q_starts[i], joint.nq), (model.v_starts[i], joint.nv)))
     kind = joint.kind.name
     if joint.mimic:
         kind += f" = {joint.mimic.multiplier:g} {joint.mimic.joint}"

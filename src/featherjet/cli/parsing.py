@@ -37,9 +37,7 @@ def add_robot(sub: argparse.ArgumentParser) -> None:
         help="how the first link hangs on the world (default: fixed)",
     )
     sub.add_argument("--mimic", action="store_true", help="couple URDF's mimicking joints to their leaders")
-    sub.add_argument(
-        "--strict", action="store_true", help="refuse what no physical robot has, instead of warning"
-    )
+    sub.add_argument("--strict", action="store_true", help="refuse what no physical robot has, instead of warning")
 
 
 def add_seed(sub: argparse.ArgumentParser) -> None:

@@ -83,9 +83,7 @@ def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
         bar.outline.set_visible(False)
         bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=2)
         bar.ax.minorticks_off()
-    caption = (
-        f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
-    )
+    caption = f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
     figure.supxlabel(caption.format(len(next(iter(matrices.values())))), fontsize=10, color=INK)
     return figure
 
@@ -111,9 +109,7 @@ def label(ax: Any, model: Model, left: bool) -> None:
         [(limb.start + limb.stop - 1) / 2 for limb in roomy],
         [clipped(limb.name) for limb in roomy],
     )
-    crowded = any(
-        len(name) > 44 * (limb.stop - limb.start) / n for name, limb in zip(names, roomy, strict=True)
-    )
+    crowded = any(len(name) > 44 * (limb.stop - limb.start) / n for name, limb in zip(names, roomy, strict=True))
     ax.xaxis.tick_top()
     ax.set_xticks(middles, names, fontsize=9 if len(names) < 12 else 7)
     if crowded:

@@ -29,9 +29,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--size", type=count, default=1000, metavar="N", help="number of states (default: 1000)")
     add_seed(sub)
     sub.add_argument("--fext", action="store_true", help="also random external forces fext (N, njoints, 6)")
-    sub.add_argument(
-        "--no-tau", action="store_true", help="leave tau out, so that only inverse dynamics is derived"
-    )
+    sub.add_argument("--no-tau", action="store_true", help="leave tau out, so that only inverse dynamics is derived")
 
 
 def run(args: argparse.Namespace) -> int:

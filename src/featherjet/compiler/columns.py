@@ -1,6 +1,6 @@
 """LLVM for `Pairs` and `Responses`: matrices of one sample, in which each lane is a column.
 
-What the walks kept for each dof has been arranged, for each sample, by groups of L dofs: P[group][number][dof in group].
+What the walks kept for each dof has been arranged, for each sample, by groups of L dofs: P[group][number][dof].
 So the records of a group of columns are plain vectors, the record of one dof is spread over the lanes, and a row's
 entries are stored as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import llvmlite.ir as ir
 
 from .graph import Expr
-from .lanes import I8, I64, PTR, VOID, Lanes, external
+from .lanes import I8, I64, PTR, VOID, Lanes, Value, external
 from .program import Key, Pairs, Program, Ref, Responses, Store, Variant
 
 MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
@@ -29,12 +29,12 @@ class Columns(Lanes):
         self.offset: dict[Key, int] = {key: k for k, key in enumerate(self.kept)}
         self.M = ir.VectorType(ir.IntType(1), lanes)
 
-    def mask(self, b: ir.IRBuilder, byte: ir.Value) -> ir.Value:
+    def mask(self, b: ir.IRBuilder, byte: Value) -> Value:
         """The lanes whose bits are set."""
         bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
         return b.bitcast(bits, self.M)
 
-    def put(self, b: ir.IRBuilder, x: Sequence[tuple[ir.Value, ir.Value]], there: ir.Value) -> None:
+    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value) -> None:
         """Store (vector, pointer)s, of each the lanes that are columns of the matrix: all, but in the last group."""
         name = f"llvm.masked.store.v{self.L}f64.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
@@ -47,13 +47,13 @@ class Columns(Lanes):
                 for vector, pointer in x:
                     b.call(masked, [vector, pointer, ir.IntType(32)(8), self.mask(b, there)])
 
-    def record(self, b: ir.IRBuilder, P: ir.Value, dof: ir.Value) -> ir.Value:
+    def record(self, b: ir.IRBuilder, P: Value, dof: Value) -> Value:
         """Where a dof's numbers begin: they follow each other at a distance of L doubles."""
         group = b.sdiv(dof, I64(self.L))
         start = b.add(b.mul(group, I64(len(self.kept) * self.L)), b.srem(dof, I64(self.L)))
         return self.number(b, P, start)
 
-    def kept_at(self, b: ir.IRBuilder, record: ir.Value, key: Key) -> ir.Value:
+    def kept_at(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         return self.number(b, record, I64(self.offset[key] * self.L))
 
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
@@ -77,17 +77,17 @@ class Columns(Lanes):
                     b.load(b.gep(at, [I64(k)], source_etype=I8), typ=I8, align=1) for k in range(MASKS)
                 )
 
-                def where(ref: Ref, this=this, group=group) -> tuple[ir.Value, bool]:
+                def where(ref: Ref, this=this, group=group) -> tuple[Value, bool]:
                     assert ref.key is not None
                     return self.kept_at(b, this if ref.role == "row" else group, ref.key), ref.role == "row"
 
-                def values(of: Sequence[Expr], where=where) -> list[ir.Value]:
-                    found: dict[int, ir.Value] = {}
+                def values(of: Sequence[Expr], where=where) -> list[Value]:
+                    found: dict[int, Value] = {}
                     sinks = [(x, lambda y, m=m: found.__setitem__(m, y)) for m, x in enumerate(of)]
                     self.straight(b, sinks, where)
                     return [found[m] for m in range(n_out)]
 
-                def emit(xs: Sequence[ir.Value], rows=rows, first=first, there=there) -> None:
+                def emit(xs: Sequence[Value], rows=rows, first=first, there=there) -> None:
                     where = [self.number(b, row, first) for row in rows]
                     self.put(b, list(zip(xs, where, strict=True)), there)
 
@@ -99,7 +99,10 @@ class Columns(Lanes):
                     with no:
                         all_within = b.icmp_unsigned("==", within, there)
                         all_across = b.icmp_unsigned("==", across, there)
-                        with b.if_else(b.and_(all_within, b.icmp_unsigned("==", middle, I8(0)))) as (yes2, no2):
+                        with b.if_else(b.and_(all_within, b.icmp_unsigned("==", middle, I8(0)))) as (
+                            yes2,
+                            no2,
+                        ):
                             with yes2:
                                 emit(values(loop.within))
                             with no2, b.if_else(all_across) as (yes3, no3):
@@ -155,10 +158,10 @@ class _Response:
         with e.loop(b, I64(0), groups) as g:
             self.first = b.mul(g, I64(e.L))
             self.group = e.number(b, P, b.mul(g, I64(len(e.kept) * e.L)))
-            # Each group has four lists of steps: joints whose dofs are columns, ancestors, bodies outward, rows of zeros.
+            # Each group has four lists of steps: joints whose dofs are columns, ancestors, bodies outward, strangers.
             bounds = [e.integer(b, starts, b.add(b.mul(g, I64(4)), I64(k))) for k in range(5)]
 
-            def each(k: int, body: Callable[[ir.Value, list[ir.Value]], None], bounds=bounds) -> None:
+            def each(k: int, body: Callable[[Value, list[Value]], None], bounds=bounds) -> None:
                 with e.loop(b, bounds[k], bounds[k + 1]) as s:
                     at = b.gep(steps, [b.mul(s, I64(STEP))], source_etype=I64)
                     i, *masks = (e.integer(b, at, I64(j)) for j in range(STEP))
@@ -175,10 +178,10 @@ class _Response:
 
     # Where things are
 
-    def where(self, i: ir.Value, first: ir.Value, parent: ir.Value | None) -> Callable[[Ref], tuple[ir.Value, bool]]:
+    def where(self, i: Value, first: Value, parent: Value | None) -> Callable[[Ref], tuple[Value, bool]]:
         e, b = self.e, self.b
 
-        def find(ref: Ref) -> tuple[ir.Value, bool]:
+        def find(ref: Ref) -> tuple[Value, bool]:
             assert ref.key is not None
             if ref.space == "D":
                 if ref.role == "col":
@@ -194,28 +197,26 @@ class _Response:
 
         return find
 
-    def left_at(self, dof: ir.Value, key: Key) -> ir.Value:
+    def left_at(self, dof: Value, key: Key) -> Value:
         b = self.b
         return self.e.vector(b, self.U, b.add(b.mul(dof, I64(len(self.left))), I64(self.left[key])))
 
-    def state_at(self, joint: ir.Value, key: Key) -> ir.Value:
+    def state_at(self, joint: Value, key: Key) -> Value:
         b = self.b
         return self.e.vector(b, self.A, b.add(b.mul(joint, I64(len(self.state))), I64(self.state[key])))
 
-    def entry(self, m: int, row: ir.Value) -> ir.Value:
+    def entry(self, m: int, row: Value) -> Value:
         """Where the group's entries of a row of matrix m begin."""
         b = self.b
         line = b.gep(self.outs[m], [b.mul(row, self.by_row[m])], source_etype=I8)
         return self.e.number(b, line, self.first)
 
-    def compute(self, stores: Sequence[Store], where: Callable) -> dict[Ref, ir.Value]:
-        found: dict[Ref, ir.Value] = {}
-        self.e.straight(
-            self.b, [(s.value, lambda x, r=s.ref: found.__setitem__(r, x)) for s in stores], where
-        )
+    def compute(self, stores: Sequence[Store], where: Callable) -> dict[Ref, Value]:
+        found: dict[Ref, Value] = {}
+        self.e.straight(self.b, [(s.value, lambda x, r=s.ref: found.__setitem__(r, x)) for s in stores], where)
         return found
 
-    def by_variant(self, i: ir.Value, body: Callable[[Variant], None]) -> None:
+    def by_variant(self, i: Value, body: Callable[[Variant], None]) -> None:
         e = self.e
         cases = [(k, lambda v=v: body(v)) for k, v in enumerate(e.program.variants)]
         e.switch(self.b, e.integer(self.b, self.variant, i), cases)
@@ -230,7 +231,7 @@ class _Response:
             target = e.vector(b, self.H, I64(self.handed[Key("J", 0, path)]))
             e.straight(b, [(value, lambda x, t=target: e.store(b, x, t))], where)
 
-    def at_own(self, i: ir.Value, masks: list[ir.Value]) -> None:
+    def at_own(self, i: Value, masks: list[Value]) -> None:
         """A joint whose dofs are columns of the group, or an ancestor: what is left at its dofs to begin with."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)
@@ -241,7 +242,7 @@ class _Response:
             for path, values in self.loop.own.items():
                 for k in range(v.nv):
 
-                    def keep(x: ir.Value, k=k, path=path) -> None:
+                    def keep(x: Value, k=k, path=path) -> None:
                         x = b.select(mine, x, e.const(0.0))
                         e.store(b, x, self.left_at(b.add(first, I64(k)), Key("J", 0, path)))
 
@@ -249,7 +250,7 @@ class _Response:
 
         self.by_variant(i, body)
 
-    def at_ancestor(self, i: ir.Value, masks: list[ir.Value]) -> None:
+    def at_ancestor(self, i: Value, masks: list[Value]) -> None:
         """The way up: lanes for which joint i is an ancestor."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)
@@ -263,7 +264,7 @@ class _Response:
 
         self.by_variant(i, body)
 
-    def at_body(self, i: ir.Value, masks: list[ir.Value]) -> None:
+    def at_body(self, i: Value, masks: list[Value]) -> None:
         """The way out: lanes whose column's joint is i (at), is above i (inside), or neither (along)."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)
@@ -273,7 +274,7 @@ class _Response:
             parent = None if v.is_root else e.integer(b, self.parent, i)
             where = self.where(i, first, parent)
 
-            def finish(values: dict[Ref, ir.Value]) -> None:
+            def finish(values: dict[Ref, Value]) -> None:
                 entries = []
                 for ref, x in values.items():
                     if ref.space == "E":
@@ -333,7 +334,7 @@ class _Response:
 
         return [Store(s.ref, again(s.value.index)) for s in stores]
 
-    def at_stranger(self, i: ir.Value, masks: list[ir.Value]) -> None:
+    def at_stranger(self, i: Value, masks: list[Value]) -> None:
         """A body of a tree that has none of the group's columns."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)

@@ -65,5 +65,11 @@ def host_name() -> str:
 
     features = llvm.get_host_cpu_features().flatten()
     return "\n".join(
-        [llvmlite.__version__, str(llvm.llvm_version_info), llvm.get_process_triple(), llvm.get_host_cpu_name(), features]
+        [
+            llvmlite.__version__,
+            str(llvm.llvm_version_info),
+            llvm.get_process_triple(),
+            llvm.get_host_cpu_name(),
+            features,
+        ]
     )

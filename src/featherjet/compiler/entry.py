@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import llvmlite.ir as ir
 
 from .columns import Columns, _Response
-from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, external
+from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Value, external
 from .program import Pairs, Program, Responses, Walk
 from .walks import Walks
 
@@ -103,7 +103,7 @@ class Samples:
 
     # Memory
 
-    def core_strides(self, steps: ir.Value) -> list[list[ir.Value]]:
+    def core_strides(self, steps: Value) -> list[list[Value]]:
         """Byte strides of each operand's core dimensions: NumPy lists them after the outer ones."""
         found, at = [], len(self.operands)
         for operand in self.operands:
@@ -111,7 +111,7 @@ class Samples:
             at += len(operand.core)
         return found
 
-    def scratch(self, samples: ir.Value) -> ir.Value:
+    def scratch(self, samples: Value) -> Value:
         """One allocation, cut into J, D, the inputs, P, the columns' own, and matrices that do not go out directly."""
         b, w = self.b, self.w
         groups = w.slot(b, self.data, "groups")
@@ -152,17 +152,17 @@ class Samples:
         numbers = [o for o, x in enumerate(self.operands) if x.name.startswith("out")]
         return zip(numbers, self.program.outputs, strict=True)
 
-    def dense(self, o: int) -> ir.Value:
+    def dense(self, o: int) -> Value:
         """Whether a row's entries lie side by side."""
         return self.b.icmp_signed("==", self.strides[o][1], I64(8))
 
-    def flat(self, o: int) -> ir.Value:
+    def flat(self, o: int) -> Value:
         """Whether a whole matrix lies in one piece."""
         b = self.b
         rows = b.icmp_signed("==", self.strides[o][0], b.mul(self.nv, I64(8)))
         return b.and_(self.dense(o), rows)
 
-    def point(self, args: ir.Value, steps: ir.Value, s: ir.Value, samples: ir.Value) -> None:
+    def point(self, args: Value, steps: Value, s: Value, samples: Value) -> None:
         """Where each lane's sample begins, in each operand."""
         b, w = self.b, self.w
         last = b.sub(samples, I64(1))
@@ -175,7 +175,7 @@ class Samples:
                 pointer = b.gep(base, [b.mul(sample, step)], source_etype=I8)
                 b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR), align=8)
 
-    def each_lane(self, o: int, shift: ir.Value) -> list[ir.Value]:
+    def each_lane(self, o: int, shift: Value) -> list[Value]:
         b, L = self.b, self.w.L
         starts = [b.gep(self.lane_pointers, [I64(o * L + l)], source_etype=PTR) for l in range(L)]
         return [b.gep(b.load(p, typ=PTR, align=8), [shift], source_etype=I8) for p in starts]
@@ -192,8 +192,8 @@ class Samples:
                 continue
             target = self.inputs[self.program.inputs.index(operand.name)]
 
-            def one(index: ir.Value, shift: ir.Value, o=o, target=target) -> None:
-                x: ir.Value = ir.Constant(w.V, ir.Undefined)
+            def one(index: Value, shift: Value, o=o, target=target) -> None:
+                x: Value = ir.Constant(w.V, ir.Undefined)
                 for l, pointer in enumerate(self.each_lane(o, shift)):
                     number = b.load(pointer, typ=DOUBLE, align=8)
                     x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
@@ -211,7 +211,7 @@ class Samples:
         if "q" in self.program.inputs:
             self.check_units(self.inputs[self.program.inputs.index("q")])
 
-    def check_units(self, q: ir.Value) -> None:
+    def check_units(self, q: Value) -> None:
         """Quaternions and cosine-sine pairs: flag what is far from norm one, scale the rest to it."""
         b, w = self.b, self.w
         units = w.slot(b, self.data, "units")
@@ -231,7 +231,7 @@ class Samples:
                 pointer = w.vector(b, q, k)
                 w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
 
-    def flag(self, bad: ir.Value, flag: int) -> None:
+    def flag(self, bad: Value, flag: int) -> None:
         b, w = self.b, self.w
         with b.if_then(w.any_lane(b, bad), likely=False):
             b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(flag)), self.report, align=8)
@@ -291,7 +291,7 @@ class Samples:
         b.ret_void()
         return f
 
-    def write_matrices(self, lane: ir.Value) -> None:
+    def write_matrices(self, lane: Value) -> None:
         """All matrices of one sample: directly, or through spare memory."""
         b, w = self.b, self.w
         P = w.number(b, self.P, b.mul(self.area, lane))
@@ -338,7 +338,7 @@ class Samples:
         head = b.select(b.icmp_signed("<", head, count), head, count)
         body = b.add(head, b.and_(b.sub(count, head), I64(-C)))
 
-        def one(k: ir.Value) -> None:
+        def one(k: Value) -> None:
             b.store(b.load(w.number(b, source, k), typ=DOUBLE, align=8), w.number(b, target, k), align=8)
 
         with w.loop(b, I64(0), head) as k:
@@ -352,7 +352,7 @@ class Samples:
         return f
 
 
-def transposed(b: ir.IRBuilder, x: list[ir.Value]) -> list[ir.Value]:
+def transposed(b: ir.IRBuilder, x: list[Value]) -> list[Value]:
     """L vectors of L lanes, rows and columns exchanged, by butterflies."""
     L, bit = len(x), 1
     mask = ir.VectorType(I32, L)

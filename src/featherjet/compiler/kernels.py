@@ -39,9 +39,7 @@ KERNELS: dict[str, Kernel] = {
     "coriolis_matrix": Kernel(("q", "v"), (NN,), lambda s, q, v: [coriolis.coriolis_matrix(s, q, v)]),
     "inverse_mass_matrix": Kernel(("q",), (NN,), minv.inverse_mass_matrix, pivots=True),
     "forward_dynamics": Kernel(("q", "v", "tau"), (("v",),), aba.forward_dynamics, True, True),
-    "inverse_dynamics_derivatives": Kernel(
-        ("q", "v", "a"), (NN, NN, NN), idsva.inverse_dynamics_derivatives, True
-    ),
+    "inverse_dynamics_derivatives": Kernel(("q", "v", "a"), (NN, NN, NN), idsva.inverse_dynamics_derivatives, True),
     "forward_dynamics_derivatives": Kernel(("q", "v", "tau"), (NN, NN, NN), _fd, True, True),
 }
 
@@ -71,9 +69,7 @@ def trace(name: str, variants: Sequence[Variant], fext: bool) -> Program:
     program = scan.program
     if kernel.pivots:
         program.watched = _key(results.pop())
-    program.outputs = [
-        Output("matrix", r) if isinstance(r, int) else Output("dofs", keys=(_key(r),)) for r in results
-    ]
+    program.outputs = [Output("matrix", r) if isinstance(r, int) else Output("dofs", keys=(_key(r),)) for r in results]
     # operands come in the kernel's order, whatever order the algorithm asked for them
     program.inputs = [x for x in (*kernel.inputs, "fext") if x in program.inputs]
     return program

@@ -9,7 +9,7 @@ import llvmlite.ir as ir
 
 from .graph import Expr, Graph
 from .program import Ref
-from .sincos import sincos_function
+from .sincos import Value, sincos_function
 
 PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
@@ -44,29 +44,29 @@ class Lanes:
 
     # Memory
 
-    def slot(self, b: ir.IRBuilder, data: ir.Value, name: str) -> ir.Value:
+    def slot(self, b: ir.IRBuilder, data: Value, name: str) -> Value:
         """A count or a pointer out of `data`."""
         typ = I64 if name in COUNTS else PTR
         return b.load(b.gep(data, [I64(SLOT[name])], source_etype=I64), typ=typ, align=8)
 
-    def integer(self, b: ir.IRBuilder, table: ir.Value, index: ir.Value) -> ir.Value:
+    def integer(self, b: ir.IRBuilder, table: Value, index: Value) -> Value:
         return b.load(b.gep(table, [index], source_etype=I64), typ=I64, align=8)
 
-    def vector(self, b: ir.IRBuilder, base: ir.Value, index: ir.Value) -> ir.Value:
+    def vector(self, b: ir.IRBuilder, base: Value, index: Value) -> Value:
         """Pointer to vector number `index`."""
         return b.gep(base, [index], source_etype=self.V)
 
-    def number(self, b: ir.IRBuilder, base: ir.Value, index: ir.Value) -> ir.Value:
+    def number(self, b: ir.IRBuilder, base: Value, index: Value) -> Value:
         """Pointer to double number `index`."""
         return b.gep(base, [index], source_etype=DOUBLE)
 
-    def load(self, b: ir.IRBuilder, pointer: ir.Value) -> ir.Value:
+    def load(self, b: ir.IRBuilder, pointer: Value) -> Value:
         return b.load(pointer, typ=self.V, align=self.align)
 
-    def store(self, b: ir.IRBuilder, x: ir.Value, pointer: ir.Value) -> None:
+    def store(self, b: ir.IRBuilder, x: Value, pointer: Value) -> None:
         b.store(x, pointer, align=self.align)
 
-    def cell(self, b: ir.IRBuilder) -> ir.Value:
+    def cell(self, b: ir.IRBuilder) -> Value:
         """Room for one vector on the stack."""
         with b.goto_entry_block():
             cell = b.alloca(self.V)
@@ -78,7 +78,7 @@ class Lanes:
     def const(self, c: float) -> ir.Constant:
         return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(DOUBLE, c)
 
-    def spread(self, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    def spread(self, b: ir.IRBuilder, x: Value) -> Value:
         """One number in all lanes."""
         if self.L == 1:
             return x
@@ -86,28 +86,26 @@ class Lanes:
         first = b.insert_element(undef, x, I32(0))
         return b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
 
-    def any_lane(self, b: ir.IRBuilder, mask: ir.Value) -> ir.Value:
+    def any_lane(self, b: ir.IRBuilder, mask: Value) -> Value:
         if self.L == 1:
             return mask
         bits = ir.IntType(self.L)
         return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
 
-    def sincos(self, b: ir.IRBuilder, x: ir.Value) -> tuple[ir.Value, ir.Value]:
+    def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
         cells = [self.cell(b) for _ in range(2)]
         b.call(sincos_function(self.module, self.L), [x, *cells])
         sine, cosine = (b.load(cell, typ=self.V, align=8) for cell in cells)
         return sine, cosine
 
-    def sqrt(self, b: ir.IRBuilder, x: ir.Value) -> ir.Value:
+    def sqrt(self, b: ir.IRBuilder, x: Value) -> Value:
         name = f"llvm.sqrt.v{self.L}f64" if self.L > 1 else "llvm.sqrt.f64"
         return b.call(external(self.module, name, self.V, self.V), [x])
 
     # Control
 
     @contextmanager
-    def loop(
-        self, b: ir.IRBuilder, start: ir.Value, stop: ir.Value, step: ir.Value | int = 1
-    ) -> Iterator[ir.Value]:
+    def loop(self, b: ir.IRBuilder, start: Value, stop: Value, step: Value | int = 1) -> Iterator[Value]:
         """for (i = start; i < stop; i += step); with step -1, downwards to stop, which is included."""
         go = ">=" if step == -1 else "<"
         before, head, end = b.block, b.append_basic_block("head"), b.append_basic_block("end")
@@ -121,7 +119,7 @@ class Lanes:
         b.cbranch(b.icmp_signed(go, following, stop), head, end)
         b.position_at_end(end)
 
-    def switch(self, b: ir.IRBuilder, value: ir.Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
+    def switch(self, b: ir.IRBuilder, value: Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Run the case of that number."""
         if len(cases) == 1:
             cases[0][1]()
@@ -143,22 +141,22 @@ class Lanes:
     def straight(
         self,
         b: ir.IRBuilder,
-        results: Sequence[tuple[Expr, Callable[[ir.Value], None]]],
-        where: Callable[[Ref], tuple[ir.Value, bool]],
+        results: Sequence[tuple[Expr, Callable[[Value], None]]],
+        where: Callable[[Ref], tuple[Value, bool]],
     ) -> None:
         """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there.
 
         where(ref) -> (pointer, whether a plain number is there that all lanes share).
         """
-        sinks: dict[int, list[Callable[[ir.Value], None]]] = {}
+        sinks: dict[int, list[Callable[[Value], None]]] = {}
         for value, sink in results:
             sinks.setdefault(value.index, []).append(sink)
-        values: dict[int, ir.Value] = {}
-        trig: dict[int, tuple[ir.Value, ir.Value]] = {}
+        values: dict[int, Value] = {}
+        trig: dict[int, tuple[Value, Value]] = {}
         for i in self.graph.reachable(sinks):
             op = self.graph.ops[i]
             if op.name == "const":
-                x: ir.Value = self.const(op.data[0])  # type: ignore[index]
+                x: Value = self.const(op.data[0])  # type: ignore[index]
             elif op.name == "load":
                 pointer, plain = where(op.data)  # type: ignore[arg-type]
                 x = self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)

@@ -92,9 +92,7 @@ class RolledScan:
         field = Field(self._number(), loop, {})
         for v in sorted(self.program.variants, key=lambda v: not v.is_root):  # a root shows what a parent looks like
             parent = None if v.is_root else self._parent(field)
-            field.values[v] = self._lifted(
-                step(self._node(v), parent, *(self._at(f, v, loop) for f in inputs))
-            )
+            field.values[v] = self._lifted(step(self._node(v), parent, *(self._at(f, v, loop) for f in inputs)))
         self._record(field)
         return field
 
@@ -132,7 +130,12 @@ class RolledScan:
         middle = [x + e for x, e in zip(within(row, row), extra, strict=True)]
         matrices = self._new_matrices(len(lower))
         self.program.loops.append(
-            Pairs(matrices, list(lower), list(self._lifted(across(row, col))), [self.graph.lift(x) for x in middle])
+            Pairs(
+                matrices,
+                list(lower),
+                list(self._lifted(across(row, col))),
+                [self.graph.lift(x) for x in middle],
+            )
         )
         return tuple(matrices)
 
@@ -147,8 +150,7 @@ class RolledScan:
     ) -> tuple[int, ...]:
         starts = self.each(
             lambda node, own: [
-                (handed, tuple(left))
-                for handed, left in (start(node, j, own) for j in range(node.kind.nv))
+                (handed, tuple(left)) for handed, left in (start(node, j, own) for j in range(node.kind.nv))
             ],
             joints,
         )
@@ -272,12 +274,7 @@ class RolledScan:
 
     def _everywhere(self, field: Field, path: tuple) -> list[Expr]:
         """What stands at a path of every dof's record, in all variants that have it."""
-        return [
-            x
-            for value in field.values.values()
-            for full, x in leaves(value)
-            if split(full)[0] == path
-        ]
+        return [x for value in field.values.values() for full, x in leaves(value) if split(full)[0] == path]
 
     def _node(self, v: Variant) -> Any:
         """A joint whose constants are loads from the table."""
@@ -309,4 +306,3 @@ def _self(number: int, path: tuple) -> Ref:
     if k is None:
         return Ref("J", "self", 0, Key("J", number, rest))
     return Ref("D", "self", k, Key("D", number, rest))
-

@@ -7,7 +7,11 @@ since fdlibm). Beyond that, which no joint reaches in earnest, each lane calls t
 
 from __future__ import annotations
 
+from typing import Any
+
 import llvmlite.ir as ir
+
+Value = Any  # a value of llvmlite, whose own types do not tell much
 
 P1, P2, P3 = 1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21
 REACH = 823549.0
@@ -42,14 +46,14 @@ def sincos_function(module: ir.Module, lanes: int) -> ir.Function:
     def integer(c: int) -> ir.Constant:
         return ir.Constant(W, [c] * lanes) if lanes > 1 else ir.Constant(W, c)
 
-    def intrinsic(name: str, *args: ir.Value) -> ir.Value:
+    def intrinsic(name: str, *args: Value) -> Value:
         suffix = f"v{lanes}f64" if lanes > 1 else "f64"
         full = f"llvm.{name}.{suffix}"
         g = module.globals.get(full) or ir.Function(module, ir.FunctionType(V, [V] * len(args)), full)
         return b.call(g, list(args))
 
-    def poly(coefficients: tuple[float, ...], z: ir.Value) -> ir.Value:
-        p: ir.Value = const(coefficients[-1])
+    def poly(coefficients: tuple[float, ...], z: Value) -> Value:
+        p: Value = const(coefficients[-1])
         for c in reversed(coefficients[:-1]):
             p = intrinsic("fma", p, z, const(c))
         return p

@@ -23,9 +23,7 @@ class Tables:
     def __init__(self, tree: Tree, least: np.ndarray, columns: int) -> None:
         nodes = tree.nodes
         known = variants(tree)
-        units = [
-            (n.q.start + part.start, part.stop - part.start) for n in nodes for part in n.kind.manifold.units
-        ]
+        units = [(n.q.start + part.start, part.stop - part.start) for n in nodes for part in n.kind.manifold.units]
         starts, bodies = column_steps(tree, columns)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),

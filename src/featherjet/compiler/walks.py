@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from .lanes import I64, PTR, Lanes
+from .lanes import I64, PTR, Lanes, Value
 from .program import Key, Program, Ref, Store, Variant, Walk
 from .rolled import TABLE
 
@@ -52,9 +52,7 @@ class Walks(Lanes):
         b.ret_void()
         return f
 
-    def environment(
-        self, b: ir.IRBuilder, memory: Sequence[ir.Value], i: ir.Value, parent: ir.Value | None
-    ) -> dict:
+    def environment(self, b: ir.IRBuilder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
         """Pointers to all that belongs to joint i."""
         data, J, D, *inputs = memory
         first = self.integer(b, self.slot(b, data, "v_start"), i)
@@ -75,7 +73,7 @@ class Walks(Lanes):
             env[name] = self.vector(b, pointer, start)
         return env
 
-    def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[ir.Value, bool]:
+    def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[Value, bool]:
         """Where a reference points, and whether a plain number is there."""
         if ref.space in ("table", "dofs", "param"):
             return self.number(b, env[ref.space], I64(ref.k)), True
@@ -85,8 +83,8 @@ class Walks(Lanes):
             return self.vector(b, env[ref.space, ref.role], I64(at)), False
         return self.vector(b, env[ref.space], I64(ref.k)), False
 
-    def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[ir.Value], None]:
-        def put(x: ir.Value) -> None:
+    def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[Value], None]:
+        def put(x: Value) -> None:
             pointer, _ = self.pointer(b, env, store.ref)
             if store.add:
                 x = b.fadd(self.load(b, pointer), x)

@@ -102,9 +102,7 @@ class Transform:
 
     def motion_inverse(self, m: Motion) -> Motion:
         """Express in the placed frame a motion given in the outer one."""
-        return Motion(
-            self.R.transposed_times(m.ang), self.R.transposed_times(m.lin - self.p.cross(m.ang))
-        )
+        return Motion(self.R.transposed_times(m.ang), self.R.transposed_times(m.lin - self.p.cross(m.ang)))
 
     @staticmethod
     def identity() -> Transform:
@@ -205,9 +203,7 @@ class ArticulatedInertia:
             self.H.y - g.lin.y * f.ang,
             self.H.z - g.lin.z * f.ang,
         )
-        return ArticulatedInertia(
-            self.A.minus_outer(f.ang, g.ang), H, self.M.minus_outer(f.lin, g.lin)
-        )
+        return ArticulatedInertia(self.A.minus_outer(f.ang, g.ang), H, self.M.minus_outer(f.lin, g.lin))
 
     @staticmethod
     def of(I: Inertia) -> ArticulatedInertia:

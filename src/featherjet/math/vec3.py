@@ -121,9 +121,7 @@ class Sym3:
         )
 
     def __add__(self, B: Sym3) -> Sym3:
-        return Sym3(
-            self.xx + B.xx, self.xy + B.xy, self.xz + B.xz, self.yy + B.yy, self.yz + B.yz, self.zz + B.zz
-        )
+        return Sym3(self.xx + B.xx, self.xy + B.xy, self.xz + B.xz, self.yy + B.yy, self.yz + B.yz, self.zz + B.zz)
 
     def minus_outer(self, a: Vec3, b: Vec3) -> Sym3:
         """self - a b^T, where a b^T is known to be symmetric."""
@@ -146,9 +144,7 @@ class Sym3:
         row2 = Vec3(R.x.y, R.y.y, R.z.y)
         row3 = Vec3(R.x.z, R.y.z, R.z.z)
         A1, A2 = self @ row1, self @ row2
-        return Sym3(
-            A1.dot(row1), A1.dot(row2), A1.dot(row3), A2.dot(row2), A2.dot(row3), (self @ row3).dot(row3)
-        )
+        return Sym3(A1.dot(row1), A1.dot(row2), A1.dot(row3), A2.dot(row2), A2.dot(row3), (self @ row3).dot(row3))
 
     @staticmethod
     def from_array(A: np.ndarray) -> Sym3:

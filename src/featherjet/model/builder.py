@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from .joints import kind as kind_named
 from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, frozen, rigid
 
 
-def transform(R: object = None, p: object = None) -> Array:
+def transform(R: Any = None, p: Any = None) -> Array:
     """A homogeneous transform (4, 4) from a rotation matrix and an origin."""
     T = np.eye(4)
     if R is not None:
@@ -31,7 +32,7 @@ def per_dof(value: object, n: int, what: str) -> Array:
 
 @dataclass
 class _Draft:
-    settings: dict
+    settings: dict[str, Any]
     body: Body = field(default_factory=Body)
 
 
@@ -81,7 +82,7 @@ class ModelBuilder:
         if not np.isfinite(inertias).all() or (inertias < 0).any():
             raise ModelError(f"{where}armature must be finite and not negative, got {inertias}")
         self._drafts[name] = _Draft(
-            dict(
+            dict[str, Any](
                 name=name,
                 kind=k,
                 parent=parent,
@@ -131,9 +132,7 @@ class ModelBuilder:
         if name is not None:
             self.add_frame(name, joint, T, kind="body")
 
-    def add_frame(
-        self, name: str, joint: str | None, placement: object = None, kind: str = "operational"
-    ) -> None:
+    def add_frame(self, name: str, joint: str | None, placement: object = None, kind: str = "operational") -> None:
         """A named frame on a joint's body, or on the world (None)."""
         if joint is not None:
             self._draft(joint, f"frame {name!r}")
@@ -150,7 +149,8 @@ class ModelBuilder:
             name = stack.pop()
             draft = self._drafts[name]
             index[name] = len(joints)
-            joints.append(Joint(**draft.settings | {"parent": index[draft.settings["parent"]]}, body=draft.body))
+            settings: dict[str, Any] = {**draft.settings, "parent": index[draft.settings["parent"]]}
+            joints.append(Joint(**settings, body=draft.body))
             stack.extend(reversed(children.get(name, [])))
         frames, taken = [], set()
         for name, joint, placement, kind in self._frames:

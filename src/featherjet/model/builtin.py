@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -82,7 +83,15 @@ def quadruped() -> Model:
     b.add_joint("root", "free")
     b.add_body("root", 16.0, (0.0, 0.0, 0.02), _box(16.0, (0.6, 0.3, 0.2)), name="trunk")
     for name, x, y in (("LF", 1, 1), ("LH", -1, 1), ("RF", 1, -1), ("RH", -1, -1)):
-        _leg(b, name, "root", (0.3 * x, 0.12 * y, 0.0), side=y, lengths=(0.08, 0.3, 0.3), masses=(1.6, 1.5, 0.4))
+        _leg(
+            b,
+            name,
+            "root",
+            (0.3 * x, 0.12 * y, 0.0),
+            side=y,
+            lengths=(0.08, 0.3, 0.3),
+            masses=(1.6, 1.5, 0.4),
+        )
         b.add_frame(f"{name}_foot", f"{name}_KFE", transform(p=(0.0, 0.0, -0.3)))
     return b.build()
 
@@ -156,10 +165,15 @@ def _leg(b: ModelBuilder, name: str, parent: str, at, side: int, lengths, masses
     b.add_body(f"{name}_KFE", masses[2], (0, 0, -0.45 * shank), _box(masses[2], (0.04, 0.04, shank)))
 
 
-def _motor(limit: float, effort: float) -> dict[str, float]:
+def _motor(limit: float, effort: float) -> dict[str, Any]:
     """Settings of a geared revolute drive; the armature grows with its strength."""
     return dict(
-        lower=-limit, upper=limit, velocity_limit=10.0, effort_limit=effort, armature=effort * 5e-4, damping=0.1
+        lower=-limit,
+        upper=limit,
+        velocity_limit=10.0,
+        effort_limit=effort,
+        armature=effort * 5e-4,
+        damping=0.1,
     )
 
 

@@ -129,9 +129,7 @@ def _library() -> dict[str, Path]:
 def _catalogued(folders: tuple[Path, ...]) -> dict[str, Path]:
     """A robot is called as its file, less "_robot"; files of one name as their folders, or in full."""
     files = [file for folder in folders for file in sorted(folder.rglob("*.urdf")) if _has_links(file)]
-    called = [
-        (_plain(file), _folder_names(file, folders)[1], _normal("_".join(file.parts[-4:]))) for file in files
-    ]
+    called = [(_plain(file), _folder_names(file, folders)[1], _normal("_".join(file.parts[-4:]))) for file in files]
     stems = Counter(stem for stem, _, _ in called)
     shorts = Counter(short for stem, short, _ in called if stems[stem] > 1)
     names = [

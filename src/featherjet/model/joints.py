@@ -155,8 +155,7 @@ class Free(JointKind):
 
 
 KINDS: dict[str, JointKind] = {
-    cls.name: cls()
-    for cls in (Revolute, Continuous, Prismatic, Helical, Spherical, Translation, Planar, Free)
+    cls.name: cls() for cls in (Revolute, Continuous, Prismatic, Helical, Spherical, Translation, Planar, Free)
 }
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..math import se3
 from ..math import rotations as so3
+from ..math import se3
 
 Array = np.ndarray
 

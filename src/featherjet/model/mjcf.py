@@ -144,9 +144,7 @@ def _root_kind(mj: Any, root: str) -> str | None:
     trees = {int(mj.body_rootid[body]) for body in mj.jnt_bodyid}
     if root == "free" and len(trees) == 1:
         return None
-    raise ModelError(
-        f"root={root!r}: the file has a free joint of its own; load it with root='fixed', as it is"
-    )
+    raise ModelError(f"root={root!r}: the file has a free joint of its own; load it with root='fixed', as it is")
 
 
 def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -> list[str]:

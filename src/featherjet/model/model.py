@@ -80,9 +80,7 @@ class Body:
         if moments[0] < -1e-9 * scale:
             found.append(f"inertia not positive (principal moments {np.array2string(moments, precision=3)})")
         elif moments[0] + moments[1] < moments[2] * (1 - 1e-6):
-            found.append(
-                f"principal moments {np.array2string(moments, precision=3)} break the triangle inequality"
-            )
+            found.append(f"principal moments {np.array2string(moments, precision=3)} break the triangle inequality")
         if self.mass == 0 and scale > 1e-300:
             found.append("inertia without mass")
         return found

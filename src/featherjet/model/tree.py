@@ -1,6 +1,6 @@
 """The algorithms' view of a model: its tree with constants in canonical frames, ready to be scanned.
 
-A joint with an axis moves along z of its canonical frame, whatever its axis is in the model: the joint's frame is turned
+A joint with an axis moves along z of its canonical frame, whatever its axis is in the model: its frame is turned
 by `align` (z goes to the axis), and its body, its children's placements and its external force turn along. The physics
 does not change, and one piece of code serves every axis.
 Joints that mimic are independent here; `Coupling` maps the user's coordinates to the tree's and forces back.

@@ -53,9 +53,7 @@ def load_urdf(
     gravity: Sequence[float] | None = None,
 ) -> Model:
     """The robot in a URDF file, its base fixed, free or planar; `strict` refuses what else is warned of."""
-    return parse_urdf(
-        read_bytes(path), root, mimic=mimic, strict=strict, gravity=gravity, source=os.fspath(path)
-    )
+    return parse_urdf(read_bytes(path), root, mimic=mimic, strict=strict, gravity=gravity, source=os.fspath(path))
 
 
 def parse_urdf(
@@ -129,9 +127,7 @@ def _joint(name: str, element: Element) -> _Joint:
     return _Joint(name, type_, parent.text("link"), child.text("link"), element)
 
 
-def _tree(
-    robot: Element, links: dict[str, Element], joints: dict[str, _Joint]
-) -> tuple[str, dict[str, list[_Joint]]]:
+def _tree(robot: Element, links: dict[str, Element], joints: dict[str, _Joint]) -> tuple[str, dict[str, list[_Joint]]]:
     """The root link, and below each link its joints, sorted by name; anything but one tree is refused."""
     if not links:
         raise robot.error("there is no <link>")
@@ -151,9 +147,7 @@ def _tree(
         below[joint.parent].append(joint)
     bases = [name for name in links if name not in above]
     if len(bases) > 1:
-        raise links[bases[1]].error(
-            f"no joint connects it to {bases[0]!r}; root links: {', '.join(bases[:8])}"
-        )
+        raise links[bases[1]].error(f"no joint connects it to {bases[0]!r}; root links: {', '.join(bases[:8])}")
     reached = list(bases)
     for link in reached:
         reached.extend(joint.child for joint in below[link])
@@ -178,17 +172,13 @@ def _build(
     carrier = None
     if root_kind:
         if ROOT_JOINT in joint_names:
-            raise ModelError(
-                f"a joint is called {ROOT_JOINT!r}, the name of the joint that root={root_kind!r} adds"
-            )
+            raise ModelError(f"a joint is called {ROOT_JOINT!r}, the name of the joint that root={root_kind!r} adds")
         joint_names.add(ROOT_JOINT)
         carrier = builder.add_joint(ROOT_JOINT, root_kind)
     taken = joint_names | set(links)
     stack: list[tuple[str, _Joint | None, str | None, Array]] = [(base, None, carrier, np.eye(4))]
     while stack:
-        link, joint, carrier, T = (
-            stack.pop()
-        )  # T: the parent link's frame in that of the joint that carries it
+        link, joint, carrier, T = stack.pop()  # T: the parent link's frame in that of the joint that carries it
         if joint is not None:
             T = T @ _origin(joint.element)
             if joint.type == "fixed":
@@ -196,9 +186,7 @@ def _build(
             else:
                 settings = _settings(joint, joint.name in one_coordinate, builder.strict)
                 follows = followers.get(joint.name)
-                carrier = builder.add_joint(
-                    joint.name, parent=carrier, placement=T, mimic=follows, **settings
-                )
+                carrier = builder.add_joint(joint.name, parent=carrier, placement=T, mimic=follows, **settings)
                 T = np.eye(4)
         frame = link
         if link in joint_names and (joint is None or joint.name != link):
@@ -279,9 +267,7 @@ def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
                 raise at.error(f"mimics itself: {' -> '.join([*path, leader])}")
             for end in (path[-1], leader):
                 if joints[end].type not in ONE_AXIS:
-                    raise at.error(
-                        f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint"
-                    )
+                    raise at.error(f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint")
             path.append(leader)
         if len(path) > 1:
             followers[name] = Mimic(path[-1], multiplier, offset)

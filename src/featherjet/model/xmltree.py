@@ -55,18 +55,14 @@ class Element:
             return default
         words = self.text(attribute).split()
         if len(words) != 3:
-            raise self.error(
-                f"{attribute}={self.attributes[attribute]!r}: expected 3 numbers, got {len(words)}"
-            )
+            raise self.error(f"{attribute}={self.attributes[attribute]!r}: expected 3 numbers, got {len(words)}")
         return [self._parsed(attribute, word) for word in words]
 
     def _parsed(self, attribute: str, word: str) -> float:
         value = float(word) if NUMBER.fullmatch(word) else math.nan
         if not math.isfinite(value):
             hint = "; a xacro expression: expand the file first" if "${" in word else ""
-            raise self.error(
-                f"{attribute}={self.attributes[attribute]!r}: {word!r} is not a finite number{hint}"
-            )
+            raise self.error(f"{attribute}={self.attributes[attribute]!r}: {word!r} is not a finite number{hint}")
         return value
 
     def error(self, message: str) -> ModelError:

@@ -113,9 +113,7 @@ def quaternion_from_matrix(C: ArrayLike) -> Array:
     K[..., 1:, 1:] = C + np.swapaxes(C, -1, -2)
     K[..., i + 1, i + 1] += (1 - trace)[..., None]
     K[..., 0, 0] = 1 + trace
-    K[..., 0, 1:] = np.stack(
-        [C[..., (a + 2) % 3, (a + 1) % 3] - C[..., (a + 1) % 3, (a + 2) % 3] for a in i], -1
-    )
+    K[..., 0, 1:] = np.stack([C[..., (a + 2) % 3, (a + 1) % 3] - C[..., (a + 1) % 3, (a + 2) % 3] for a in i], -1)
     K[..., 1:, 0] = K[..., 0, 1:]
     diagonal = np.diagonal(K, axis1=-2, axis2=-1)
     best = np.argmax(np.real(diagonal), -1)[..., None]

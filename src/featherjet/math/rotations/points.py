@@ -12,9 +12,7 @@ from featherjet.errors import InputError
 from featherjet.math.rotations.inputs import Array, checked
 
 
-def velocity_in_rotating_frame(
-    v_A: ArrayLike, dr_AP: ArrayLike, omega_IB: ArrayLike, r_AP: ArrayLike
-) -> Array:
+def velocity_in_rotating_frame(v_A: ArrayLike, dr_AP: ArrayLike, omega_IB: ArrayLike, r_AP: ArrayLike) -> Array:
     """v_P = v_A + dr_AP + omega_IB x r_AP, all in B: the absolute velocity (m/s) of a point P.
 
     A is any moving point, r_AP (m) goes from A to P, dr_AP (m/s) is the rate of its components in B, and
