@@ -7,6 +7,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
+from featherjet.robot import BACKENDS
 from helpers import every_kind, random_state
 
 CALLS: dict[str, tuple[str, ...]] = {
@@ -34,9 +35,9 @@ ARGUMENTS = [(call, name) for call, names in CALLS.items() for name in names]
 FORWARD = ["forward_dynamics", "forward_dynamics_derivatives", "inverse_mass_matrix"]
 
 
-@pytest.fixture(scope="module")
-def robot() -> fj.Robot:
-    return every_kind(0, 8)
+@pytest.fixture(scope="module", params=BACKENDS)
+def robot(request: pytest.FixtureRequest) -> fj.Robot:
+    return fj.Robot(every_kind(0, 8).model, request.param)
 
 
 def arguments(robot: fj.Robot, call: str, size: int = 3) -> dict[str, np.ndarray]:

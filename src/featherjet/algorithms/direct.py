@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ..math.spatial import ArticulatedInertia, Coriolis, Force, Motion
 from ..math.vec3 import Mat3, Scalar, Vec3
 from ..model.tree import Node
-from .aba import NO_FORCE, Articulated, Response, articulate, inertia, pivot_values, respond, subspace
+from .aba import NO_FORCE, Articulated, Pivot, Response, articulate, inertia, pivot_values, respond, subspace
 from .motion import REST, Moving, moving, net_force
 from .results import ForwardDynamicsDerivatives
 from .rnea import force
@@ -112,7 +112,7 @@ def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fex
     free = scan.inward(articulate, scan.each(inertia, bodies), scan.each(subspace, bodies))
     bodies = scan.each(accelerated, bodies, respond(scan, free, bias, scan.rates(tau)))
     joints = scan.inward(eliminate, scan.each(seed, bodies, fext), free, scan.each(columns, bodies))
-    by = scan.responses(start, through, past, inside, joints, scan.each(lambda node, j: j.columns, joints))
+    by = scan.responses(start, through, outward, joints, scan.each(lambda node, j: j.columns, joints))
     return ForwardDynamicsDerivatives(*by), pivot_values(scan, free)
 
 
@@ -181,36 +181,27 @@ def through(node: Node, handed: tuple, joint: Joint) -> tuple:
     return up(node, handed, joint.dofs)
 
 
-def past(node: Node, parent: tuple | None, joint: Joint, left: Sequence[tuple] | None) -> tuple:
-    return along(node, parent, joint.dofs, left)
-
-
-def along(node: Node, parent: tuple | None, dofs: Sequence, left: Sequence[tuple] | None) -> tuple:
-    """Outward where nothing happens but what the parent does: r = u - U^T a / d."""
-    state = parent or (REST,) * len(left[0])  # type: ignore[index]  # a root is on everyone's way
+def outward(
+    node: Node, parent: tuple | None, joint: Joint, left: Sequence | None, below: Column | None, here: Column | None
+) -> tuple:
+    """r = u - (R x + U^T a) / d, where x counts in J's subtree only, and a is shifted by y from J on."""
+    state = parent or (REST, REST, REST)
+    if here:
+        state = state[0] + here.yq, state[1] + here.yv, state[2]
+    xs = (below.xq, below.xv, None) if below else (None, None, None)
     rates = []
-    for k, dof in enumerate(dofs):
-        rs = tuple(response(dof, a, left[k][i] if left else None) for i, a in enumerate(state))
+    for k, dof in enumerate(joint.dofs):
+        us = left[k] if left else (None, None, None)
+        rs = tuple(response(dof, a, u, x) for a, u, x in zip(state, us, xs, strict=True))
         state = tuple(a + r * dof.S for a, r in zip(state, rs, strict=True))
         rates.append(rs)
     return state, rates
 
 
-def response(dof: Eliminated, a: Motion, u: Scalar | None) -> Scalar:
-    r = -dof.dinv * dof.U.dot(a)
+def response(dof: Eliminated | Pivot, a: Motion, u: Scalar | None, x: Vec3 | None = None) -> Scalar:
+    """How a dof answers to the acceleration a of what it stands on."""
+    force = dof.U.dot(a)
+    if x is not None:
+        force = force + dof.R.dot(x)  # type: ignore[union-attr]
+    r = -dof.dinv * force
     return r if u is None else u + r
-
-
-def inside(node: Node, parent: tuple | None, joint: Joint, left, c: Column, at: bool) -> tuple:
-    """In the subtree: a is shifted by y from the joint on, and r = -(R x + U^T a) / d."""
-    aq, av, at_ = parent or (REST, REST, REST)
-    if at:
-        aq, av = aq + c.yq, av + c.yv
-    rates = []
-    for k, dof in enumerate(joint.dofs):
-        rq = -dof.dinv * (dof.R.dot(c.xq) + dof.U.dot(aq))
-        rv = -dof.dinv * (dof.R.dot(c.xv) + dof.U.dot(av))
-        rt = response(dof, at_, left[k][2] if left else None)
-        aq, av, at_ = aq + rq * dof.S, av + rv * dof.S, at_ + rt * dof.S
-        rates.append((rq, rv, rt))
-    return (aq, av, at_), rates

@@ -14,7 +14,8 @@ import numpy as np
 
 from ..model.tree import Node
 from . import aba
-from .direct import along, torque, up
+from .direct import response, torque, up
+from .motion import REST
 from .scan import Array, Scan
 
 
@@ -38,11 +39,19 @@ def by_columns(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
         handed, left = torque(dofs, j)
         return (handed,), [(u,) for u in left]
 
-    def inside(node: Node, parent, dofs, left, column, at) -> tuple:
-        return along(node, parent, dofs, left)
-
     dofs = scan.each(lambda node, joint: joint.pivots, joints)
-    return scan.responses(start, up, along, inside, dofs, dofs)[0]
+    return scan.responses(start, up, outward, dofs, dofs)[0]
+
+
+def outward(node: Node, parent: tuple | None, dofs: list[aba.Pivot], left: Sequence | None, below, here) -> tuple:
+    """Where nothing happens but what the parent does: r = u - U^T a / d."""
+    (a,) = parent or (REST,)
+    rates = []
+    for k, dof in enumerate(dofs):
+        r = response(dof, a, left[k][0] if left else None)
+        a = a + r * dof.S
+        rates.append((r,))
+    return (a,), rates
 
 
 def by_lanes(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:

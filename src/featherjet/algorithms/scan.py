@@ -115,20 +115,19 @@ class Scan:
         self,
         start: Callable[..., tuple],
         up: Callable[..., tuple],
-        along: Callable[..., tuple],
-        inside: Callable[..., tuple],
+        out: Callable[..., tuple],
         joints: Sequence[Any],
         columns: Sequence[Sequence[Any]],
     ) -> tuple[Array, ...]:
         """Matrices whose column j is how all bodies answer to something that happens at dof j, of joint J.
 
-        start(node, j, own)                   what J hands to its parent, and an `u` for each of its dofs
-        up(node, handed, own)                 the same for J's ancestors, given what was handed to them
-        along(node, state, own, u)            outward: the body's state and the entries of its dofs, given its parent's
-                                              state (None at a root) and the u's found on the way up
-        inside(node, state, own, u, col, at)  the same for bodies of J's subtree; `at` is True at J itself
-        j is the dof's number within its joint, own the joint's record, col the record of dof j. A body that is not on
-        J's way to the root has u = None.
+        start(node, j, own)                      what J hands to its parent, and what is left for each of its dofs
+        up(node, handed, own)                    the same for J's ancestors, given what was handed to them
+        out(node, state, own, left, below, here) outward over all bodies: the body's state and the entries of its dofs,
+                                                 given its parent's state (None at a root) and what was left on the way
+        j is the dof's number within its joint, own the joint's record. `left` is None for bodies not on J's way to the
+        root; `below` is the record of dof j for bodies of J's subtree, `here` for J itself, and None elsewhere. What is
+        None counts as zero, and `out` must be linear in it: compiled code mixes columns by masks.
         """
         columns_of = [r for joint in columns for r in joint]
         matrices: list[Array] = []
@@ -137,20 +136,17 @@ class Scan:
             root = path[-1] if path else J
             for j in range(J.v.stop - J.v.start):
                 c = J.v.start + j
-                handed, own_u = start(J, j, joints[J.index])
-                found = {J.index: own_u}
+                handed, own_left = start(J, j, joints[J.index])
+                found = {J.index: own_left}
                 for node in path:
                     handed, found[node.index] = up(node, handed, joints[node.index])
                 states: dict[int, Any] = {}
                 for i in range(root.index, self.tree.ends[root.index]):
                     node = self.tree.nodes[i]
                     parent = None if node.is_root else states[node.parent]
-                    u = found.get(i)
-                    if J.index <= i < self.tree.ends[J.index]:
-                        col = columns_of[c]
-                        states[i], entries = inside(node, parent, joints[i], u, col, i == J.index)
-                    else:
-                        states[i], entries = along(node, parent, joints[i], u)
+                    below = columns_of[c] if J.index <= i < self.tree.ends[J.index] else None
+                    here = below if i == J.index else None
+                    states[i], entries = out(node, parent, joints[i], found.get(i), below, here)
                     for k, entry in zip(range(node.v.start, node.v.stop), entries, strict=True):
                         if not matrices:
                             matrices = [self._zeros(self.nv, self.nv) for _ in entry]

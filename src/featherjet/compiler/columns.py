@@ -87,6 +87,11 @@ class Columns(Lanes):
                     self.straight(b, sinks, where)
                     return [found[m] for m in range(n_out)]
 
+                def extra(m: int, where=where) -> Value:
+                    found: list[Value] = []
+                    self.straight(b, [(loop.extra[m], found.append)], where)
+                    return found[0]
+
                 def emit(xs: Sequence[Value], rows=rows, first=first, there=there) -> None:
                     where = [self.number(b, row, first) for row in rows]
                     self.put(b, list(zip(xs, where, strict=True)), there)
@@ -110,12 +115,13 @@ class Columns(Lanes):
                                     emit(values(loop.across))
                                 with no3:
                                     below, above = values(loop.within), values(loop.across)
-                                    centre = values(loop.diagonal)
                                     chosen = []
-                                    for w, a, c in zip(below, above, centre, strict=True):
-                                        x = b.select(self.mask(b, across), a, self.const(0.0))
-                                        x = b.select(self.mask(b, within), w, x)
-                                        chosen.append(b.select(self.mask(b, middle), c, x))
+                                    for m, (x, y) in enumerate(zip(below, above, strict=True)):
+                                        if loop.extra[m].value != 0:
+                                            more = b.select(self.mask(b, middle), extra(m), self.const(0.0))
+                                            x = b.fadd(x, more)
+                                        y = b.select(self.mask(b, across), y, self.const(0.0))
+                                        chosen.append(b.select(self.mask(b, within), x, y))
                                     emit(chosen)
         b.ret_void()
         return f
@@ -184,7 +190,7 @@ class _Response:
         def find(ref: Ref) -> tuple[Value, bool]:
             assert ref.key is not None
             if ref.space == "D":
-                if ref.role == "col":
+                if ref.role in ("col", "below", "here"):
                     return e.kept_at(b, self.group, ref.key), False
                 return e.kept_at(b, e.record(b, self.P, b.add(first, I64(ref.k))), ref.key), True
             if ref.space == "H":
@@ -211,9 +217,11 @@ class _Response:
         line = b.gep(self.outs[m], [b.mul(row, self.by_row[m])], source_etype=I8)
         return self.e.number(b, line, self.first)
 
-    def compute(self, stores: Sequence[Store], where: Callable) -> dict[Ref, Value]:
+    def compute(self, stores: Sequence[Store], where: Callable, masks: dict | None = None) -> dict[Ref, Value]:
+        """The values of stores; loads whose role has a mask are zero in the lanes it leaves out."""
         found: dict[Ref, Value] = {}
-        self.e.straight(self.b, [(s.value, lambda x, r=s.ref: found.__setitem__(r, x)) for s in stores], where)
+        sinks = [(s.value, lambda x, r=s.ref: found.__setitem__(r, x)) for s in stores]
+        self.e.straight(self.b, sinks, where, masks)
         return found
 
     def by_variant(self, i: Value, body: Callable[[Variant], None]) -> None:
@@ -286,10 +294,12 @@ class _Response:
                 e.put(b, entries, self.there)
 
             none, everywhere = I64(0), I64((1 << e.L) - 1)
-            with b.if_else(b.icmp_unsigned("==", b.or_(inside, at), none)) as (yes, no):
+            outside = b.icmp_unsigned("==", b.or_(inside, at), none)
+            with b.if_else(outside) as (yes, no):
                 with yes, b.if_else(b.icmp_unsigned("==", touched, none)) as (still, moved):
                     with still:
-                        finish(self.compute(self.without_left(self.loop.along[v]), where))
+                        if not v.is_root:
+                            finish(self.compute(self.loop.still[v], where))
                     with moved:
                         finish(self.compute(self.loop.along[v], where))
                 with no, b.if_else(b.icmp_unsigned("==", inside, everywhere)) as (yes2, no2):
@@ -297,42 +307,10 @@ class _Response:
                         if not v.is_root:
                             finish(self.compute(self.loop.inside[v], where))
                     with no2:
-                        outer = self.compute(self.loop.along[v], where)
-                        inner = outer if v.is_root else self.compute(self.loop.inside[v], where)
-                        here = self.compute(self.loop.inside_at[v], where)
-                        chosen = {}
-                        for ref, x in outer.items():
-                            x = b.select(e.mask(b, inside), inner[ref], x)
-                            chosen[ref] = b.select(e.mask(b, at), here[ref], x)
-                        finish(chosen)
+                        masks = {"below": e.mask(b, b.or_(inside, at)), "here": e.mask(b, at)}
+                        finish(self.compute(self.loop.mixed[v], where, masks))
 
         self.by_variant(i, body)
-
-    def without_left(self, stores: Sequence[Store]) -> list[Store]:
-        """The same with nothing left at the dofs: loads of "L" are zero."""
-        graph = self.e.graph
-        made: dict[int, Expr] = {}
-
-        def again(i: int) -> Expr:
-            if i not in made:
-                op = graph.ops[i]
-                if op.name == "load":
-                    zero = op.data.space == "L"  # type: ignore[union-attr]
-                    made[i] = graph.const(0.0) if zero else Expr(graph, i)
-                elif op.name == "const":
-                    made[i] = Expr(graph, i)
-                else:
-                    args = [again(a) for a in op.args]
-                    made[i] = {
-                        "neg": lambda x: -x,
-                        "add": lambda x, y: x + y,
-                        "sub": lambda x, y: x - y,
-                        "mul": lambda x, y: x * y,
-                        "div": lambda x, y: x / y,
-                    }[op.name](*args)
-            return made[i]
-
-        return [Store(s.ref, again(s.value.index)) for s in stores]
 
     def at_stranger(self, i: Value, masks: list[Value]) -> None:
         """A body of a tree that has none of the group's columns."""

@@ -143,10 +143,12 @@ class Lanes:
         b: ir.IRBuilder,
         results: Sequence[tuple[Expr, Callable[[Value], None]]],
         where: Callable[[Ref], tuple[Value, bool]],
+        masks: dict[str, Value] | None = None,
     ) -> None:
         """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there.
 
-        where(ref) -> (pointer, whether a plain number is there that all lanes share).
+        where(ref) -> (pointer, whether a plain number is there that all lanes share). Loads of a role that has a mask
+        are zero in the lanes it leaves out.
         """
         sinks: dict[int, list[Callable[[Value], None]]] = {}
         for value, sink in results:
@@ -160,6 +162,9 @@ class Lanes:
             elif op.name == "load":
                 pointer, plain = where(op.data)  # type: ignore[arg-type]
                 x = self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)
+                mask = (masks or {}).get(op.data.role)  # type: ignore[union-attr]
+                if mask is not None:
+                    x = b.select(mask, x, self.const(0.0))
             elif op.name in ("sin", "cos"):
                 if op.args[0] not in trig:
                     trig[op.args[0]] = self.sincos(b, values[op.args[0]])

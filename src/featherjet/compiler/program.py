@@ -61,17 +61,17 @@ class Walk:
 
 @dataclass
 class Pairs:
-    """All entries of some matrices: row r, column c, as `within` (c above r), `across` (c below r), or diagonal."""
+    """All entries of some matrices: row r, column c, as `within` (c above r or at r) or `across` (c below r)."""
 
     matrices: list[int]
     within: list[Expr]  # roles "row" and "col"
     across: list[Expr]
-    diagonal: list[Expr]  # role "row" only
+    extra: list[Expr]  # on the diagonal, role "col"
 
     @property
     def values(self) -> list[Expr]:
         """Everything it computes."""
-        return [*self.within, *self.across, *self.diagonal]
+        return [*self.within, *self.across, *self.extra]
 
 
 @dataclass
@@ -86,14 +86,15 @@ class Responses:
     handed: dict[tuple, Expr]  # path in "H" -> what a column starts with, role "col"
     own: dict[tuple, list[Expr]]  # path in "L" -> for each dof of the column's own joint, role "col"
     up: dict[Variant, list[Store]] = field(default_factory=dict)
-    along: dict[Variant, list[Store]] = field(default_factory=dict)
-    inside: dict[Variant, list[Store]] = field(default_factory=dict)
-    inside_at: dict[Variant, list[Store]] = field(default_factory=dict)
+    still: dict[Variant, list[Store]] = field(default_factory=dict)  # outward, where nothing is left
+    along: dict[Variant, list[Store]] = field(default_factory=dict)  # with something left
+    inside: dict[Variant, list[Store]] = field(default_factory=dict)  # in the subtree
+    mixed: dict[Variant, list[Store]] = field(default_factory=dict)  # roles "below" and "here" for the column's record
 
     @property
     def values(self) -> list[Expr]:
         """Everything it computes."""
-        bodies = [s for group in (self.up, self.along, self.inside, self.inside_at) for s in group.values()]
+        bodies = [s for group in (self.up, self.still, self.along, self.inside, self.mixed) for s in group.values()]
         own = [x for xs in self.own.values() for x in xs]
         return [*self.handed.values(), *own, *(store.value for stores in bodies for store in stores)]
 

@@ -126,15 +126,14 @@ class RolledScan:
     ) -> tuple[int, ...]:
         row, col = self._dof(dofs, "row"), self._dof(dofs, "col")
         lower = self._lifted(within(col, row))
-        extra = diagonal(row) if diagonal else (0.0,) * len(lower)
-        middle = [x + e for x, e in zip(within(row, row), extra, strict=True)]
+        extra = diagonal(col) if diagonal else (0.0,) * len(lower)
         matrices = self._new_matrices(len(lower))
         self.program.loops.append(
             Pairs(
                 matrices,
                 list(lower),
                 list(self._lifted(across(row, col))),
-                [self.graph.lift(x) for x in middle],
+                [self.graph.lift(x) for x in extra],
             )
         )
         return tuple(matrices)
@@ -143,8 +142,7 @@ class RolledScan:
         self,
         start: Callable[..., tuple],
         up: Callable[..., tuple],
-        along: Callable[..., tuple],
-        inside: Callable[..., tuple],
+        out: Callable[..., tuple],
         joints: Field,
         columns: Field,
     ) -> tuple[int, ...]:
@@ -154,7 +152,8 @@ class RolledScan:
             ],
             joints,
         )
-        col, begin = self._dof(columns, "col"), self._dof(starts, "col")
+        begin = self._dof(starts, "col")
+        col, below, here = (self._dof(columns, role) for role in ("col", "below", "here"))
         left = begin[1][0]
         most = max(v.nv for v in self.program.variants)
         longest = next(x for v, x in starts.values.items() if v.nv == most)
@@ -186,11 +185,12 @@ class RolledScan:
             found = [loads("L", left, k=k) for k in range(v.nv)]
             parent = None if v.is_root else loads("A", shapes["state"], "parent")
             steps = {
-                "along": along(node, parent, own, found),
-                "inside_at": inside(node, parent, own, found, col, True),
+                "along": out(node, parent, own, found, None, None),
+                "mixed": out(node, parent, own, found, below, here),
             }
-            if not v.is_root:  # which is below nobody
-                steps["inside"] = inside(node, parent, own, None, col, False)
+            if not v.is_root:  # which is below nobody, and on everybody's way
+                steps["still"] = out(node, parent, own, None, None, None)
+                steps["inside"] = out(node, parent, own, None, col, None)
             for name, (state, entries) in steps.items():
                 shapes.setdefault("state", state)
                 shapes.setdefault("entry", entries[0])

@@ -1,0 +1,120 @@
+"""How many arithmetic instructions one sample takes, counted in the traced program.
+
+A multiplication whose result only goes into one addition is fused with it and counts once, as it does in a core. What
+is counted is the work that has to be done: entries that exist, not the idle lanes at the end of a group of columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from ..compiler.graph import Expr, Graph
+from ..compiler.kernels import trace
+from ..compiler.program import Pairs, Program, Responses, Store, Variant, Walk
+from ..compiler.tables import variants
+from ..model.tree import Node, Tree
+
+SINCOS = 35  # arithmetic instructions of a vector sine and cosine together
+
+
+def operations(tree: Tree, quantity: str) -> int:
+    """Arithmetic instructions of one sample, in one lane."""
+    program = trace(quantity, variants(tree), False)
+    count = _Counted(program)
+    total = 0
+    for loop in program.loops:
+        if isinstance(loop, Walk):
+            total += sum(count.walk(loop, _variant(node)) for node in tree.nodes)
+        elif isinstance(loop, Pairs):
+            total += pairs(tree, loop, count)
+        else:
+            total += responses(tree, loop, count)
+    return total
+
+
+def pairs(tree: Tree, loop: Pairs, count: _Counted) -> int:
+    """All entries whose dofs are on a common way to the root."""
+    within = across = 0
+    for node in tree.nodes:
+        subtree = tree.subtree(node)
+        within += (node.v.stop - node.v.start) * (subtree.stop - subtree.start)
+        across += (node.v.stop - node.v.start) * (subtree.stop - node.v.stop)
+    return (
+        (within - tree.nv) * count.values(loop.within)
+        + across * count.values(loop.across)
+        + tree.nv * count.values(loop.diagonal)
+    )
+
+
+def responses(tree: Tree, loop: Responses, count: _Counted) -> int:
+    """All columns: up from their joints, and out over the tree they are in."""
+    along = [count.stores(loop.along[_variant(node)]) for node in tree.nodes]
+    up = [count.stores(loop.up[_variant(node)]) for node in tree.nodes]
+    at = [count.stores(loop.inside_at[_variant(node)]) for node in tree.nodes]
+    inside = [0 if n.is_root else count.stores(loop.inside[_variant(n)]) for n in tree.nodes]
+    start = count.values([*loop.handed.values(), *(x for xs in loop.own.values() for x in xs)])
+    root: list[int] = []
+    way: list[int] = []  # operations on the way up from a joint
+    for node in tree.nodes:
+        root.append(node.index if node.is_root else root[node.parent])
+        way.append(0 if node.is_root else way[node.parent] + up[node.parent])
+    total = 0
+    for J in tree.nodes:
+        j, end = J.index, tree.ends[J.index]
+        out = sum(along[root[j] : tree.ends[root[j]]]) - sum(along[j:end])
+        out += at[j] + sum(inside[j + 1 : end])
+        total += (J.v.stop - J.v.start) * (start + way[j] + out)
+    return total
+
+
+class _Counted:
+    """Counts of pieces of one program's graph, each made once."""
+
+    def __init__(self, program: Program) -> None:
+        self.graph, self.wanted = program.graph, program.wanted()
+        self._walks: dict[tuple[int, Variant], int] = {}
+
+    def values(self, values: Iterable[Expr]) -> int:
+        return instructions(self.graph, [x.index for x in values])
+
+    def stores(self, stores: list[Store]) -> int:
+        return self.values(s.value for s in stores)
+
+    def walk(self, loop: Walk, variant: Variant) -> int:
+        key = id(loop), variant
+        if key not in self._walks:
+            live = [s for s in loop.stores[variant] if s.ref.key in self.wanted]
+            self._walks[key] = self.stores(live) + sum(s.add for s in live)
+        return self._walks[key]
+
+
+def instructions(graph: Graph, roots: Iterable[int]) -> int:
+    """Arithmetic instructions that the roots need, multiplications fused into additions where they can be."""
+    roots = list(roots)
+    order = graph.reachable(roots)
+    uses: Counter[int] = Counter(roots)
+    for i in order:
+        uses.update(graph.ops[i].args)
+    total = 0
+    for i in order:
+        op = graph.ops[i]
+        if op.name in ("add", "sub"):
+            fused = any(graph.ops[_bare(graph, a)].name == "mul" and uses[a] == 1 for a in op.args)
+            total += 1 - fused  # the multiplication is counted where it stands
+        elif op.name in ("mul", "div", "sqrt"):
+            total += 1
+        elif op.name == "sin":
+            total += SINCOS
+    return total
+
+
+def _bare(graph: Graph, i: int) -> int:
+    """What is negated, if something is: signs are free."""
+    return graph.ops[i].args[0] if graph.ops[i].name == "neg" else i
+
+
+def _variant(node: Node) -> Variant:
+    return Variant(node.kind.name, node.is_root, node.kind.nq, node.kind.nv)
+
+
