@@ -152,7 +152,7 @@ def batch(name: str, robot: Robot, quantity: str, states: States) -> Way:
     call = getattr(Robot(robot.model, "compiled", threads), quantity)
     inputs = states.inputs(quantity)
     out = room(robot, quantity, len(states.q))
-    into = out if len(out) > 1 else out[0]
+    into = out if quantity.endswith("derivatives") else out[0]
 
     def run(_: int) -> None:
         call(*inputs, out=into)
@@ -250,7 +250,7 @@ def pinocchio_call(name: str, robot: Robot, quantity: str, states: States) -> Wa
 
 def _pinocchio(quantity: str) -> Callable[..., Any]:
     names = ("rnea", "aba", "computeRNEADerivatives", "computeABADerivatives")
-    return getattr(peer("pinocchio"), dict(zip(QUANTITIES, names, strict=True))[quantity])
+    return getattr(peer("pinocchio"), names[QUANTITIES.index(quantity)])
 
 
 # MuJoCo
@@ -283,9 +283,7 @@ def mujoco_loop(name: str, robot: Robot, quantity: str, states: States) -> Way:
 
     def values(count: int) -> None:
         (y,) = out
-        compute, result = (
-            (mujoco.mj_inverse, d.qfrc_inverse) if inverse else (mujoco.mj_forward, d.qacc)
-        )
+        compute, result = (mujoco.mj_inverse, d.qfrc_inverse) if inverse else (mujoco.mj_forward, d.qacc)
         for k in range(count):
             prepare(k)
             compute(m, d)

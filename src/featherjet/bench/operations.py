@@ -40,31 +40,32 @@ def pairs(tree: Tree, loop: Pairs, count: _Counted) -> int:
         subtree = tree.subtree(node)
         within += (node.v.stop - node.v.start) * (subtree.stop - subtree.start)
         across += (node.v.stop - node.v.start) * (subtree.stop - node.v.stop)
-    return (
-        (within - tree.nv) * count.values(loop.within)
-        + across * count.values(loop.across)
-        + tree.nv * count.values(loop.diagonal)
-    )
+    extra = sum(1 for x in loop.extra if x.value != 0)
+    return within * count.values(loop.within) + across * count.values(loop.across) + tree.nv * extra
 
 
 def responses(tree: Tree, loop: Responses, count: _Counted) -> int:
     """All columns: up from their joints, and out over the tree they are in."""
-    along = [count.stores(loop.along[_variant(node)]) for node in tree.nodes]
-    up = [count.stores(loop.up[_variant(node)]) for node in tree.nodes]
-    at = [count.stores(loop.inside_at[_variant(node)]) for node in tree.nodes]
-    inside = [0 if n.is_root else count.stores(loop.inside[_variant(n)]) for n in tree.nodes]
+    nodes = tree.nodes
+    up, along, at = (
+        [count.stores(part[_variant(node)]) for node in nodes] for part in (loop.up, loop.along, loop.mixed)
+    )
+    still, inside = (
+        [0 if node.is_root else count.stores(part[_variant(node)]) for node in nodes]
+        for part in (loop.still, loop.inside)
+    )
     start = count.values([*loop.handed.values(), *(x for xs in loop.own.values() for x in xs)])
     root: list[int] = []
-    way: list[int] = []  # operations on the way up from a joint
-    for node in tree.nodes:
-        root.append(node.index if node.is_root else root[node.parent])
-        way.append(0 if node.is_root else way[node.parent] + up[node.parent])
+    way: list[int] = []  # up from a joint and back to it, beyond what bodies off the way do
+    for node in nodes:
+        p = node.parent
+        root.append(node.index if node.is_root else root[p])
+        way.append(0 if node.is_root else way[p] + up[p] + along[p] - still[p])
     total = 0
-    for J in tree.nodes:
+    for J in nodes:
         j, end = J.index, tree.ends[J.index]
-        out = sum(along[root[j] : tree.ends[root[j]]]) - sum(along[j:end])
-        out += at[j] + sum(inside[j + 1 : end])
-        total += (J.v.stop - J.v.start) * (start + way[j] + out)
+        outside = sum(still[root[j] : tree.ends[root[j]]]) - sum(still[j:end])
+        total += (J.v.stop - J.v.start) * (start + way[j] + outside + at[j] + sum(inside[j + 1 : end]))
     return total
 
 
@@ -116,5 +117,3 @@ def _bare(graph: Graph, i: int) -> int:
 
 def _variant(node: Node) -> Variant:
     return Variant(node.kind.name, node.is_root, node.kind.nq, node.kind.nv)
-
-

@@ -17,9 +17,7 @@ CHAINS = 12  # independent ones: enough to hide the latency, few enough to stay 
 def fma_peak(seconds: float = 0.2) -> float:
     """Fused multiply-adds of doubles per second on one core, the best of many short stretches."""
     library = Library(compile_module(_module()))
-    run = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(
-        library.address("peak")
-    )
+    run = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(library.address("peak"))
     turns, best = 100_000, 0.0
     with one_core():
         end = time.perf_counter() + seconds
@@ -43,9 +41,7 @@ def _module() -> ir.Module:
     for x in f.args[1:]:
         undefined = ir.Constant(V, ir.Undefined)
         first = b.insert_element(undefined, x, I32(0))
-        spread.append(
-            b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes))
-        )
+        spread.append(b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)))
     b.branch(loop)
     b.position_at_end(loop)
     turn = b.phi(I64)

@@ -52,7 +52,7 @@ def _quantity(
 ) -> dict[str, Any]:
     found, missing = ways(robot, quantity, states)
     errors = check(found)
-    times = measure(found, settings, tick)
+    times, quiet = measure(found, settings, tick)
     loop = times.get(PIN_LOOP)
     report = {}
     for name, seconds in times.items():
@@ -64,6 +64,7 @@ def _quantity(
     return {
         "operations": work,
         "share_of_peak": work / report[BATCH]["seconds"]["median"] / peak,
+        "quiet": quiet,
         "ways": report,
         "missing": missing,
     }
@@ -92,7 +93,7 @@ def scaling(
             depth: list[int] = []
             for node in tree.nodes:
                 depth.append(1 + (0 if node.is_root else depth[node.parent]))
-            seconds = measure([way], settings, tick)[BATCH]
+            seconds = measure([way], settings, tick).seconds[BATCH]
             work = operations(tree, quantity)
             rows.append({"n": n, "depth": max(depth), "seconds": _spread(seconds), "operations": work})
         n, d = np.array([r["n"] for r in rows], float), np.array([r["depth"] for r in rows], float)

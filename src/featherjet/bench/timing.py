@@ -1,4 +1,8 @@
-"""Times of contenders that take turns: whatever else the machine does, it does to all of them alike."""
+"""Times of contenders that take turns: whatever else the machine does, it does to all of them alike.
+
+A contender on one core is charged the processor time of its thread, so that other programs do not count; one on all
+cores is charged the time on the clock.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+
+FINE = time.get_clock_info("thread_time").resolution < 1e-6  # not so everywhere
 
 
 class Settings(NamedTuple):
@@ -49,6 +55,16 @@ class Spread(NamedTuple):
         return Spread(float(median), float(low), float(high))
 
 
+class Times(NamedTuple):
+    """Seconds per sample of each contender, round by round, NaN in rounds it sat out; and how quiet it was.
+
+    `quiet` is the share of the clock's time that the processor was ours: 1 when nothing else ran.
+    """
+
+    seconds: dict[str, np.ndarray]
+    quiet: float
+
+
 class Turn(NamedTuple):
     """What a contender does when it is its turn: so many samples so often, in the first so many rounds."""
 
@@ -73,11 +89,10 @@ def plan(contender: Contender, settings: Settings) -> Turn:
     return Turn(n, repeats, rounds)
 
 
-def measure(
-    contenders: Sequence[Contender], settings: Settings, tick: Callable[[], object] = lambda: None
-) -> dict[str, np.ndarray]:
-    """Seconds per sample of each contender, round by round; NaN in rounds it sat out."""
+def measure(contenders: Sequence[Contender], settings: Settings, tick: Callable[[], object] = lambda: None) -> Times:
+    """Let contenders take turns, in an order that alternates."""
     times = {c.name: np.full(settings.rounds, np.nan) for c in contenders}
+    ours = clock = 0.0
     with one_core() as let_go:
         turns = []
         for contender in contenders:
@@ -87,23 +102,26 @@ def measure(
         for r in range(settings.rounds):
             for contender, turn in turns if r % 2 else reversed(turns):
                 if r < turn.rounds:
+                    started = time.perf_counter()
                     with let_go(not contender.pinned):
                         seconds = _seconds(contender, turn.samples, turn.repeats)
+                    if contender.pinned:
+                        ours, clock = ours + seconds, clock + time.perf_counter() - started
                     times[contender.name][r] = seconds / (turn.samples * turn.repeats)
             tick()
-    return {name: x[1:] for name, x in times.items()}
+    return Times({name: x[1:] for name, x in times.items()}, ours / clock if clock else 1.0)
 
 
 def _seconds(contender: Contender, n: int, repeats: int) -> float:
-    run = contender.run
-    started = time.perf_counter()
+    run, now = contender.run, time.thread_time if FINE and contender.pinned else time.perf_counter
+    started = now()
     for _ in range(repeats):
         run(n)
-    return time.perf_counter() - started
+    return now() - started
 
 
 @contextmanager
-def one_core() -> Iterator[Callable[..., object]]:
+def one_core() -> Iterator[Callable[[bool], AbstractContextManager[None]]]:
     """Keep this thread on one core, where the system can; the value gives it all of them for a while."""
     if not hasattr(os, "sched_setaffinity"):
         yield _as_it_is

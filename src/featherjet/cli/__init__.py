@@ -15,11 +15,11 @@ from contextlib import contextmanager
 
 from .. import __version__
 from ..errors import FeatherjetError
-from . import check, demo, derive, info, robots, sample
+from . import bench, cache, check, demo, derive, info, robots, sample
 from .output import fail, told_warnings
 from .parsing import Parser
 
-COMMANDS = (info, robots, check, sample, derive, demo)
+COMMANDS = (info, robots, check, sample, derive, demo, bench, cache)
 DESCRIPTION = "The dynamics of robots and all their analytical derivatives."
 EXAMPLES = """\
 examples:
@@ -29,6 +29,7 @@ examples:
   featherjet sample quadruped --out states.npz         random states to try the next one with
   featherjet derive quadruped --states states.npz --out derivatives.npz
   featherjet demo                                      all of it on the built-in quadruped, with pictures
+  featherjet bench panda --quick                       how fast it is, beside Pinocchio and MuJoCo
 
 Each command has its own --help. An error is one line; FEATHERJET_DEBUG=1 or --debug shows where it arose."""
 

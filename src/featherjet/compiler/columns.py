@@ -57,16 +57,16 @@ class Columns(Lanes):
         return self.number(b, record, I64(self.offset[key] * self.L))
 
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
-        """(data, P, pointers to the matrices, row strides in bytes): all entries."""
+        """(data, P, pointers to the matrices, row strides in bytes, first, end): those rows' entries."""
         n_out = len(loop.matrices)
-        f = self.function(f"pairs{number}", [PTR, PTR, PTR, PTR])
-        data, P, outs, row_strides = f.args
+        f = self.function(f"pairs{number}", [PTR, PTR, PTR, PTR, I64, I64])
+        data, P, outs, row_strides, start, end = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
-        nv, groups = self.slot(b, data, "nv"), self.slot(b, data, "groups")
+        groups = self.slot(b, data, "groups")
         masks = self.slot(b, data, "pair_masks")
         bases = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
         by_row = [self.integer(b, row_strides, I64(m)) for m in range(n_out)]
-        with self.loop(b, I64(0), nv) as r:
+        with self.loop(b, start, end) as r:
             this = self.record(b, P, r)
             rows = [b.gep(base, [b.mul(r, by)], source_etype=I8) for base, by in zip(bases, by_row, strict=True)]
             with self.loop(b, I64(0), groups) as g:

@@ -7,7 +7,7 @@ Lanes beyond the last sample repeat it; they write the same numbers to the same 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import llvmlite.ir as ir
@@ -20,6 +20,7 @@ from .walks import Walks
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
 STREAM = 4 << 20  # bytes of matrices from which a call writes past the caches
+BLOCK, MARGIN = 64, 8  # numbers of a matrix that are made before they are streamed, and room around them
 
 
 @dataclass(frozen=True)
@@ -128,10 +129,16 @@ class Samples:
         square = b.mul(self.nv, self.nv)
         size = b.mul(b.mul(square, samples), I64(8 * len(matrices)))
         self.streams = b.icmp_signed(">", size, I64(STREAM))
-        self.indirect = {o: b.or_(b.not_(self.dense(o)), b.and_(self.streams, self.flat(o))) for o in matrices}
         spare = I64(0)
         for o in matrices:
-            spare = b.select(self.indirect[o], b.mul(square, I64(len(matrices))), spare)
+            self.streams = b.and_(self.streams, self.flat(o))
+            spare = b.select(self.dense(o), spare, b.mul(square, I64(len(matrices))))
+        # Rows of a stream: some hundred numbers at a time, with room before them for the end of the last cache line.
+        self.rows = b.add(b.udiv(I64(BLOCK), self.nv), I64(1))
+        if any(isinstance(loop, Responses) for loop in self.program.loops):
+            self.rows = self.nv
+        self.block = b.add(b.mul(self.rows, self.nv), I64(2 * MARGIN))
+        spare = b.select(self.streams, b.mul(self.block, I64(len(matrices))), spare)
         J, D = b.mul(self.joints, I64(w.NJ * w.L)), b.mul(self.nv, I64(w.ND * w.L))
         counts = [J, D, *inputs, b.mul(self.area, I64(w.L)), own, spare]
         counts = [b.and_(b.add(count, I64(7)), I64(-8)) for count in counts]  # of doubles, in whole cache lines
@@ -292,45 +299,89 @@ class Samples:
         return f
 
     def write_matrices(self, lane: Value) -> None:
-        """All matrices of one sample: directly, or through spare memory."""
+        """All matrices of one sample: directly, through spare memory where columns are apart, or as a stream."""
         b, w = self.b, self.w
         P = w.number(b, self.P, b.mul(self.area, lane))
-        square = b.mul(self.nv, self.nv)
         by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
         with b.goto_entry_block():
             outs, rows = b.alloca(PTR, I32(len(by_matrix))), b.alloca(I64, I32(len(by_matrix)))
         for k, f in self.matrices.items():
             loop = self.program.loops[k]
             assert not isinstance(loop, Walk)
-            places = []
-            for m, number in enumerate(loop.matrices):
-                o = by_matrix[number]
-                there = b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR)
-                target = b.load(there, typ=PTR, align=8)
-                spare = w.number(b, self.spare, b.mul(square, I64(m)))
-                place = b.select(self.indirect[o], spare, target)
-                b.store(place, b.gep(outs, [I64(m)], source_etype=PTR), align=8)
-                by_row = b.select(self.indirect[o], b.mul(self.nv, I64(8)), self.strides[o][0])
-                b.store(by_row, b.gep(rows, [I64(m)], source_etype=I64), align=8)
-                places.append((o, spare, target))
-            arguments = [self.data, P, outs, rows]
-            b.call(f, [*arguments, self.own] if isinstance(loop, Responses) else arguments)
-            for o, spare, target in places:
-                with b.if_then(self.indirect[o]):
-                    with b.if_else(self.flat(o)) as (yes, no):
-                        with yes:
-                            b.call(self.stream, [target, spare, square])
-                        with no, w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
-                            x = b.load(w.number(b, spare, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
-                            shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
-                            b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+            operands = [by_matrix[number] for number in loop.matrices]
+            targets = [
+                b.load(b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR), typ=PTR, align=8)
+                for o in operands
+            ]
+
+            def fill(places: list[tuple[Value, Value]], first: Value, end: Value, f=f, loop=loop) -> None:
+                """Rows first to end, matrix m beginning at places[m][0] with rows places[m][1] bytes apart."""
+                for m, (place, by_row) in enumerate(places):
+                    b.store(place, b.gep(outs, [I64(m)], source_etype=PTR), align=8)
+                    b.store(by_row, b.gep(rows, [I64(m)], source_etype=I64), align=8)
+                last = [self.own] if isinstance(loop, Responses) else [first, end]
+                b.call(f, [self.data, P, outs, rows, *last])
+
+            with b.if_else(self.streams) as (yes, no):
+                with yes:
+                    self.write_stream(targets, fill)
+                with no:
+                    self.write_plainly(operands, targets, fill)
+
+    def write_plainly(self, operands: list[int], targets: list[Value], fill: Callable) -> None:
+        b, w = self.b, self.w
+        square = b.mul(self.nv, self.nv)
+        spares = [w.number(b, self.spare, b.mul(square, I64(m))) for m in range(len(operands))]
+        places = []
+        for o, target, spare in zip(operands, targets, spares, strict=True):
+            dense = self.dense(o)
+            by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
+            places.append((b.select(dense, target, spare), by_row))
+        fill(places, I64(0), self.nv)
+        for o, target, spare in zip(operands, targets, spares, strict=True):
+            with b.if_then(b.not_(self.dense(o)), likely=False):
+                with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
+                    x = b.load(w.number(b, spare, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
+                    shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
+                    b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+
+    def write_stream(self, targets: list[Value], fill: Callable) -> None:
+        """Block by block into spare memory, and from there past the caches, in whole cache lines."""
+        b, w = self.b, self.w
+        by_row = b.mul(self.nv, I64(8))
+        starts = [
+            w.number(b, self.spare, b.add(b.mul(self.block, I64(m)), I64(MARGIN))) for m in range(len(targets))
+        ]
+        with b.goto_entry_block():
+            carried = [b.alloca(I64) for _ in targets]
+        for cell in carried:
+            b.store(I64(0), cell)
+        with w.loop(b, I64(0), self.nv, self.rows) as r0:
+            r1 = b.add(r0, self.rows)
+            r1 = b.select(b.icmp_signed("<", r1, self.nv), r1, self.nv)
+            back = b.sub(I64(0), b.mul(r0, by_row))
+            fill([(b.gep(start, [back], source_etype=I8), by_row) for start in starts], r0, r1)
+            final = b.icmp_signed("==", r1, self.nv)
+            for start, target, cell in zip(starts, targets, carried, strict=True):
+                before = b.load(cell, typ=I64)
+                source = w.number(b, start, b.sub(I64(0), before))
+                to = w.number(b, target, b.sub(b.mul(r0, self.nv), before))
+                count = b.add(before, b.mul(b.sub(r1, r0), self.nv))
+                rest = b.call(self.stream, [to, source, count, final])
+                b.store(rest, cell)
+                end, again = w.number(b, source, b.sub(count, rest)), w.number(b, start, b.sub(I64(0), rest))
+                with w.loop(b, I64(0), rest) as j:
+                    b.store(b.load(w.number(b, end, j), typ=DOUBLE, align=8), w.number(b, again, j), align=8)
 
     def emit_stream(self) -> ir.Function:
-        """(to, from, count): copy past the caches, in whole cache lines; what comes out is not read again soon."""
+        """(to, from, count, final) -> rest: copy whole cache lines past the caches; the rest only if it is final.
+
+        What comes out in such amounts is not read again soon, and lines that are written whole need not be read first.
+        """
         w, C = self.w, self.c.L
         line = ir.VectorType(DOUBLE, C)
-        f = w.function("stream", [PTR, PTR, I64])
-        target, source, count = f.args
+        f = w.function("stream", [PTR, PTR, I64, ir.IntType(1)], I64)
+        target, source, count, final = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
         past = w.module.add_metadata([I32(1)])
         off = b.udiv(b.and_(b.ptrtoint(target, I64), I64(8 * C - 1)), I64(8))
@@ -346,9 +397,11 @@ class Samples:
         with w.loop(b, head, body, C) as k:
             x = b.load(w.number(b, source, k), typ=line, align=8)
             b.store(x, w.number(b, target, k), align=8 * C).set_metadata("nontemporal", past)
-        with w.loop(b, body, count) as k:
-            one(k)
-        b.ret_void()
+        with b.if_then(final):
+            with w.loop(b, body, count) as k:
+                one(k)
+            b.ret(I64(0))
+        b.ret(b.sub(count, body))
         return f
 
 

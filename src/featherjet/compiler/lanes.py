@@ -31,9 +31,9 @@ class Lanes:
         self.module, self.graph, self.L, self.align = module, graph, lanes, align
         self.V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
 
-    def function(self, name: str, args: Sequence[ir.Type]) -> ir.Function:
+    def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID) -> ir.Function:
         """An internal function of that name, whose pointers do not alias."""
-        f = ir.Function(self.module, ir.FunctionType(VOID, list(args)), f"{name}_{self.L}")
+        f = ir.Function(self.module, ir.FunctionType(result, list(args)), f"{name}_{self.L}")
         f.linkage = "internal"
         f.attributes.add("nounwind")
         f.attributes.add("noinline")

@@ -1,0 +1,206 @@
+"""`featherjet bench`: featherjet beside Pinocchio, MuJoCo and finite differences, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from rich.progress import Progress
+from rich.text import Text
+
+from ..bench.contenders import BATCH, PIN_LOOP, QUANTITIES, WAYS, Disagreement
+from ..bench.peers import versions
+from ..bench.robots import Entrant, defaults, entrant
+from ..bench.timing import QUICK, Settings
+from ..errors import MissingExtra
+from .output import console, fail, line, progress, table
+from .parsing import ROOTS, command, count
+
+SIZES, QUICK_SIZES = (10, 20, 50, 100, 200), (10, 20, 40)
+BUSY = 0.9  # of the time the core should be ours
+EXAMPLES = """\
+examples:
+  featherjet bench                               panda, hyq, talos_full, chain100, chain500
+  featherjet bench panda --quick                 a first impression in seconds
+  featherjet bench my_robot.urdf --root free --batch 256
+  featherjet bench chain100 tree100x2            chains and trees of any size, made on the spot
+  featherjet bench --scaling                     how the cost grows with the size of the robot
+
+panda stands for the arm with its fingers locked, hyq and talos_full for robots that float, unless --root is
+given. Everything runs pinned to one core (but "all threads"), taking turns; times are processor times per
+state, medians over the rounds, with half the distance between the quartiles. Every result is compared before
+anything is timed; if results differ by more than 1e-8, nothing is. Ratios are to a Python loop over
+Pinocchio that stores its results. MuJoCo differentiates numerically, and has no da/dtau.
+Exit code: 0 done, 1 results differ."""
+
+
+def add(commands: Any) -> None:
+    sub = command(
+        commands, "bench", run, "measure featherjet beside Pinocchio, MuJoCo and finite differences", EXAMPLES
+    )
+    sub.add_argument("robots", nargs="*", metavar="ROBOT", help="names or files (default: see below)")
+    sub.add_argument("--root", choices=ROOTS, help="how the first link hangs on the world")
+    sub.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less precise")
+    sub.add_argument("--batch", type=count, metavar="N", help="states at a time (default: 1024; large robots 16)")
+    sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
+    sub.add_argument("--scaling", action="store_true", help="measure instead how ID derivatives grow with size")
+
+
+def run(args: argparse.Namespace) -> int:
+    from ..bench.peak import fma_peak  # brings LLVM, which other commands need not wait for
+    from ..bench.run import machine
+
+    folder = Path(args.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = QUICK if args.quick else Settings()
+    report: dict[str, Any] = {"machine": machine(), "peers": versions(), "fma_peak": fma_peak()}
+    introduce(report)
+    try:
+        if args.scaling:
+            measure_scaling(report, QUICK_SIZES if args.quick else SIZES, settings)
+        else:
+            measure_robots(report, chosen(args, report), settings)
+    except Disagreement as error:
+        fail(str(error), label="failed: ")
+        return 1
+    path = folder / ("scaling.json" if args.scaling else "bench.json")
+    write(path, report)
+    line("numbers: ", (str(path), "bold"))
+    if not args.scaling:
+        draw(report, folder / "bench.png")
+    return 0
+
+
+def chosen(args: argparse.Namespace, report: dict[str, Any]) -> list[Entrant]:
+    """The robots asked for, or the default ones."""
+    if args.robots:
+        return [entrant(name, args.root, args.batch) for name in args.robots]
+    found, missing = defaults(args.batch)
+    report["missing"] = missing
+    for what in missing:
+        line(("missing: ", "yellow"), what)
+    return found
+
+
+def introduce(report: dict[str, Any]) -> None:
+    m, peak = report["machine"], report["fma_peak"] / 1e9
+    line(f"featherjet {m['featherjet']} on {m['cpu']}, {m['cores']} cores, {m['lanes']} doubles a register")
+    line(f"one core does at most {peak:.3g}e9 fused multiply-adds a second")
+    for name, version in report["peers"].items():
+        line(f"{name}: {version}" if version else f"{name}: missing (not installed)")
+
+
+def measure_robots(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
+    from ..bench.run import race, turns
+
+    report["robots"] = []
+    for e in entrants:
+        with progress() as bar:
+            tick = ticking(bar, e.title, turns(settings))
+            report["robots"].append(race(e, settings, report["fma_peak"], tick))
+        line()
+        show(report["robots"][-1])
+    shares = [q["quiet"] for r in report["robots"] for q in r["quantities"].values()]
+    if min(shares) < BUSY:
+        line()
+        text = f"other programs were running: the core was ours for only {min(shares):.0%} of the time"
+        line(("warning: ", "yellow"), text, stderr=True)
+    line()
+
+
+def ticking(bar: Progress, title: str, total: int) -> Any:
+    task = bar.add_task(title, total=total)
+    return lambda: bar.advance(task)
+
+
+def show(robot: dict[str, Any]) -> None:
+    """Times and ratios of one robot."""
+    line((robot["title"], "bold"), f": {robot['joints']} joints, nv {robot['nv']}, batch {robot['batch']}")
+    quantities = robot["quantities"]
+    columns: list[Any] = ["per state"]
+    for quantity in QUANTITIES:
+        columns += [(SHORT[quantity], "right"), ("", "right"), ("ratio", "right")]
+    listing = table(*columns)
+    for way in WAYS:
+        cells = []
+        for quantity in QUANTITIES:
+            cells += figures(quantities[quantity]["ways"].get(way))
+        style = "bold" if way == BATCH else "dim" if way == PIN_LOOP else ""
+        if any(cells):
+            listing.add_row(Text(way, style=style), *cells)
+    for title, key, form in (
+        ("operations", "operations", "{:,}"),
+        ("share of the core's peak", "share_of_peak", "{:.0%}"),
+    ):
+        row = []
+        for quantity in QUANTITIES:
+            row += [form.format(quantities[quantity][key]), "", ""]
+        listing.add_row(Text(title, style="dim"), *row)
+    console().print(listing)
+    for way, why in {k: v for q in quantities.values() for k, v in q["missing"].items()}.items():
+        line(("missing: ", "yellow"), f"{way}: {why}")
+
+
+SHORT = dict(zip(QUANTITIES, ("ID", "FD", "ID derivatives", "FD derivatives"), strict=True))
+
+
+def figures(entry: dict[str, Any] | None) -> list[str]:
+    """Time, its spread, and the ratio."""
+    if not entry:
+        return ["", "", ""]
+    t = entry["seconds"]
+    spread = (t["high"] - t["low"]) / 2 / t["median"]
+    ratio = f"{entry['ratio']['median']:.3g}x" if entry["ratio"] else ""
+    return [duration(t["median"]), f"±{spread:.0%}", ratio]
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"
+
+
+def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Settings) -> None:
+    from ..bench.run import scaling
+
+    with progress() as bar:
+        tick = ticking(bar, "scaling", 3 * len(sizes) * (settings.rounds + 1))
+        report["scaling"] = scaling(sizes, settings, tick)
+    line()
+    columns = [("robots", "left"), *((f"N = {n}", "right") for n in sizes)]
+    exponents = ("time over N", "time over N*d", "operations over N*d")
+    listing = table(*columns, *((name, "right") for name in exponents))
+    for family, found in report["scaling"].items():
+        cells = [f"{duration(row['seconds']['median'])}, d {row['depth']}" for row in found["rows"]]
+        powers = [found[key] for key in ("time_over_n", "time_over_nd", "operations_over_nd")]
+        listing.add_row(family, *cells, *(f"power {p:.2f}" for p in powers))
+    console().print(listing)
+    line("ID derivatives per state, one thread; d is the depth of the tree")
+    line()
+
+
+def write(path: Path, report: dict[str, Any]) -> None:
+    """JSON, whole or not at all."""
+    aside = path.with_suffix(".part")
+    try:
+        aside.write_text(json.dumps(report, indent=1) + "\n")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def draw(report: dict[str, Any], path: Path) -> None:
+    from ..bench.chart import save_chart
+    from .pictures import require_matplotlib
+
+    try:
+        require_matplotlib()
+    except MissingExtra as error:
+        line(("missing: ", "yellow"), f"no chart: {error}")
+        return
+    save_chart(report, path)
+    line("chart: ", (str(path), "bold"))
