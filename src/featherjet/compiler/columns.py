@@ -96,33 +96,32 @@ class Columns(Lanes):
                     where = [self.number(b, row, first) for row in rows]
                     self.put(b, list(zip(xs, where, strict=True)), there)
 
-                zero = [self.const(0.0)] * n_out
-                empty = b.icmp_unsigned("==", b.or_(within, across), I8(0))
-                with b.if_else(empty) as (yes, no):
-                    with yes:
-                        emit(zero)
-                    with no:
-                        all_within = b.icmp_unsigned("==", within, there)
-                        all_across = b.icmp_unsigned("==", across, there)
-                        with b.if_else(b.and_(all_within, b.icmp_unsigned("==", middle, I8(0)))) as (
-                            yes2,
-                            no2,
-                        ):
-                            with yes2:
-                                emit(values(loop.within))
-                            with no2, b.if_else(all_across) as (yes3, no3):
-                                with yes3:
-                                    emit(values(loop.across))
-                                with no3:
-                                    below, above = values(loop.within), values(loop.across)
-                                    chosen = []
-                                    for m, (x, y) in enumerate(zip(below, above, strict=True)):
-                                        if loop.extra[m].value != 0:
-                                            more = b.select(self.mask(b, middle), extra(m), self.const(0.0))
-                                            x = b.fadd(x, more)
-                                        y = b.select(self.mask(b, across), y, self.const(0.0))
-                                        chosen.append(b.select(self.mask(b, within), x, y))
-                                    emit(chosen)
+                nothing = self.const(0.0)
+
+                def lower(within=within, middle=middle, extra=extra) -> list[Value]:
+                    """Entries of columns above the row, with what the diagonal has beyond them."""
+                    found = values(loop.within)
+                    on_diagonal = self.mask(b, middle)
+                    for m in range(n_out):
+                        if loop.extra[m].value != 0:
+                            found[m] = b.fadd(found[m], b.select(on_diagonal, extra(m), nothing))
+                    return [b.select(self.mask(b, within), x, nothing) for x in found]
+
+                def upper(across=across) -> list[Value]:
+                    return [b.select(self.mask(b, across), x, nothing) for x in values(loop.across)]
+
+                none = I8(0)
+                with b.if_else(b.icmp_unsigned("==", across, none)) as (yes, no):
+                    with yes, b.if_else(b.icmp_unsigned("==", within, none)) as (empty, full):
+                        with empty:
+                            emit([nothing] * n_out)
+                        with full:
+                            emit(lower())
+                    with no, b.if_else(b.icmp_unsigned("==", within, none)) as (yes, no):
+                        with yes:
+                            emit(upper())
+                        with no:
+                            emit([b.fadd(x, y) for x, y in zip(lower(), upper(), strict=True)])
         b.ret_void()
         return f
 

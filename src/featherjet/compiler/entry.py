@@ -349,9 +349,7 @@ class Samples:
         """Block by block into spare memory, and from there past the caches, in whole cache lines."""
         b, w = self.b, self.w
         by_row = b.mul(self.nv, I64(8))
-        starts = [
-            w.number(b, self.spare, b.add(b.mul(self.block, I64(m)), I64(MARGIN))) for m in range(len(targets))
-        ]
+        starts = [w.number(b, self.spare, b.add(b.mul(self.block, I64(m)), I64(MARGIN))) for m in range(len(targets))]
         with b.goto_entry_block():
             carried = [b.alloca(I64) for _ in targets]
         for cell in carried:

@@ -156,7 +156,6 @@ class RolledScan:
         col, below, here = (self._dof(columns, role) for role in ("col", "below", "here"))
         left = begin[1][0]
         most = max(v.nv for v in self.program.variants)
-        longest = next(x for v, x in starts.values.items() if v.nv == most)
         loop = Responses([], dict(leaves(begin[0])), {path: [] for path, _ in leaves(left)})
         for k in range(most):
             for path, _ in leaves(left):
@@ -165,7 +164,6 @@ class RolledScan:
                 one = next(iter(known)) if len(known) == 1 else None
                 load = self._load(Ref("D", "col", 0, Key("D", starts.number, at)))
                 loop.own[path].append(load if one is None else self.graph.const(one))
-        assert len(longest[0][1]) == most
 
         def stores(space: str, value: Any) -> list[Store]:
             found = []
