@@ -29,10 +29,6 @@ CORE: dict[str, tuple[str, ...]] = {
     "mass_diagonal": ("vv",),
     "coriolis_matrix": ("vv",),
     "inverse_dynamics_derivatives": ("vv", "vv", "vv"),
-    "forward_kinematics": ("...",),
-    "frame_placement": ("...",),
-    "frame_jacobian": ("6v",),
-    "frame_velocity": ("...",),
     "centroidal_map": ("6v",),
     "centroidal_momentum": ("...",),
     "center_of_mass": ("...",),
@@ -135,16 +131,11 @@ class Reference:
         return (*d, pivots)
 
     def _forward_kinematics(self, scan: Scan, q):
-        return (kinematics.forward_kinematics(scan, q),)
+        rows = kinematics.forward_kinematics(scan, q)
+        return (rows.reshape((len(rows), 4, 4, *scan.lanes)),)
 
-    def _frame_placement(self, scan: Scan, q, joint, placement):
-        return (kinematics.frame_placement(scan, q, joint, placement),)
-
-    def _frame_jacobian(self, scan: Scan, q, joint, placement, frame):
-        return self._leave("frame_jacobian", kinematics.frame_jacobian(scan, q, joint, placement, frame))
-
-    def _frame_velocity(self, scan: Scan, q, v, joint, placement, frame):
-        return (kinematics.frame_velocity(scan, q, v, joint, placement, frame),)
+    def _joint_columns(self, scan: Scan, q):
+        return (kinematics.joint_columns(scan, q),)  # of the tree's dofs, also where joints mimic
 
     def _centroidal_map(self, scan: Scan, q):
         return self._leave("centroidal_map", kinematics.centroidal_map(scan, q))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from . import checks
+from . import checks, frames
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .bound import Bound
 from .errors import InputError, SingularMassMatrix, UnknownName
@@ -34,13 +34,13 @@ INPUTS = {
     "inverse_dynamics_derivatives": ("q", "v", "a"),
     "forward_dynamics": ("q", "v", "tau"),
     "forward_dynamics_derivatives": ("q", "v", "tau"),
-    **dict.fromkeys(("bias", "coriolis_matrix", "frame_velocity", "kinetic_energy", "centroidal_momentum"), ("q", "v")),
-    **dict.fromkeys(("mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "frame_placement"), ("q",)),
-    **dict.fromkeys(("frame_jacobian", "potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
+    **dict.fromkeys(("bias", "coriolis_matrix", "kinetic_energy", "centroidal_momentum"), ("q", "v")),
+    **dict.fromkeys(("mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns"), ("q",)),
+    **dict.fromkeys(("potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
 }
 COMPILED = (
     "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives", "bias",
-    "coriolis_matrix", "mass_matrix", "inverse_mass_matrix", "gravity",
+    "coriolis_matrix", "mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns",
 )  # fmt: skip
 
 Out = Any  # None, an array, or a tuple of arrays
@@ -277,14 +277,15 @@ class Robot:
 
     def forward_kinematics(self, q: ArrayLike) -> Array:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
-        return self._run("forward_kinematics", (q,))[0]
+        rows = self._run("forward_kinematics", (q,))[0]
+        return rows.reshape((*np.shape(q)[:-1], self.njoints, 4, 4))
 
     def frame_placement(self, q: ArrayLike, name: str) -> Array:
         """Placement (..., 4, 4) of a named frame in the world."""
         f = self.model.frame(name)
         if f.joint == WORLD:
             return np.broadcast_to(f.placement, (*self._q("q", q).shape[:-1], 4, 4)).copy()
-        return self._run("frame_placement", (q,), joint=f.joint, placement=f.placement)[0]
+        return self.forward_kinematics(q)[..., f.joint, :, :] @ f.placement
 
     def frame_jacobian(self, q: ArrayLike, name: str, frame: FrameChoice = "local") -> Array:
         """Jacobian (..., 6, nv) of a named frame, rows linear then angular.
@@ -295,15 +296,15 @@ class Robot:
         f = self._frame(name, frame)
         if f.joint == WORLD:
             return np.zeros((*self._q("q", q).shape[:-1], 6, self.nv))
-        return self._run("frame_jacobian", (q,), joint=f.joint, placement=f.placement, frame=frame)[0]
+        columns = self._run("joint_columns", (q,))[0]
+        placement = self.frame_placement(q, name)
+        return frames.jacobian(self._reference.tree, f.joint, placement, columns, frame)
 
     def frame_velocity(self, q: ArrayLike, v: ArrayLike, name: str, frame: FrameChoice = "local") -> Array:
         """Velocity (..., 6) of a named frame, linear then angular; frames as in `frame_jacobian`."""
-        f = self._frame(name, frame)
-        if f.joint == WORLD:
-            batch = checks.common_batch({"q": (self._q("q", q), 1), "v": (self._v("v", v), 1)})
-            return np.zeros((*batch, 6))
-        return self._run("frame_velocity", (q, v), joint=f.joint, placement=f.placement, frame=frame)[0]
+        v = self._v("v", v)
+        checks.common_batch({"q": (self._q("q", q), 1), "v": (v, 1)})
+        return (self.frame_jacobian(q, name, frame) @ v[..., None])[..., 0]
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
         """v^T M v / 2 [J], (...)."""

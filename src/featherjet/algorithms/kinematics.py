@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ..math.spatial import Force, Motion, Subspace, Transform, span
 from ..math.vec3 import Mat3, Scalar, Vec3
 from ..model.tree import Node
@@ -41,67 +39,28 @@ def joint_frame(node: Node, X: Transform) -> Transform:
     return Transform(X.R.compose(back), X.p)
 
 
-def homogeneous(scan: Scan, X: Transform) -> Array:
-    """(4, 4, lanes)."""
-    R, p = X.R, X.p
-    rows = [
-        (R.x.x, R.y.x, R.z.x, p.x),
-        (R.x.y, R.y.y, R.z.y, p.y),
-        (R.x.z, R.y.z, R.z.z, p.z),
-        (0.0, 0.0, 0.0, 1.0),
-    ]
-    return scan.matrix_of(rows)
-
-
 def forward_kinematics(scan: Scan, q: Array) -> Array:
-    """Placement of every joint's frame in the world, (njoints, 4, 4)."""
-    frames = scan.each(lambda node, b: homogeneous(scan, joint_frame(node, b.X)), bodies(scan, q))
-    return np.stack(frames)
+    """Placement of every joint's frame in the world, (njoints, 16): the rows of a homogeneous transform."""
+
+    def rows(node: Node, body: Placed) -> tuple:
+        X = joint_frame(node, body.X)
+        R, p = X.R, X.p
+        first, second, third = (R.x.x, R.y.x, R.z.x, p.x), (R.x.y, R.y.y, R.z.y, p.y), (R.x.z, R.y.z, R.z.z, p.z)
+        return (*first, *second, *third, 0.0, 0.0, 0.0, 1.0)
+
+    return scan.numbers(scan.each(rows, bodies(scan, q)))
 
 
-def frame_transform(scan: Scan, body: Placed, joint: int, placement: Array) -> Transform:
-    """A frame given in a joint's own frame, in the world."""
-    offset = Transform(Mat3.from_array(placement[:3, :3]), Vec3(*placement[:3, 3].tolist()))
-    return joint_frame(scan.tree.nodes[joint], body.X).compose(offset)
+def joint_columns(scan: Scan, q: Array) -> Array:
+    """What each degree of freedom does to the bodies beyond it, (nv, 6): (linear, angular) at the world's origin.
 
-
-def frame_placement(scan: Scan, q: Array, joint: int, placement: Array) -> Array:
-    """Placement of a frame fixed to a joint's body, (4, 4)."""
-    return homogeneous(scan, frame_transform(scan, bodies(scan, q)[joint], joint, placement))
-
-
-def frame_jacobian(scan: Scan, q: Array, joint: int, placement: Array, frame: str) -> Array:
-    """Geometric Jacobian (6, nv) of a frame, rows (linear, angular); [KINDR] eq. 14.
-
-    frame = "local": velocity of the frame in its own axes; "world": spatial velocity at the world's origin;
-    "world_aligned": velocity of the frame's origin in the world's axes.
+    The columns of the geometric Jacobian in the world's frame; [KINDR] eq. 14.
     """
-    everywhere = bodies(scan, q)
-    X = frame_transform(scan, everywhere[joint], joint, placement)
-    columns: list[Motion] = [REST] * scan.nv
-    at = joint
-    while at >= 0:
-        node = scan.tree.nodes[at]
-        columns[node.v] = [seen_from(S, X, frame) for S in everywhere[at].S]
-        at = node.parent
-    return stack_motions(scan, columns)
 
+    def columns(node: Node, body: Placed) -> list[tuple]:
+        return [(S.lin.x, S.lin.y, S.lin.z, S.ang.x, S.ang.y, S.ang.z) for S in body.S]
 
-def frame_velocity(scan: Scan, q: Array, v: Array, joint: int, placement: Array, frame: str) -> Array:
-    """Velocity (6,) of a frame, (linear, angular), in the sense of `frame_jacobian`."""
-    body = bodies(scan, q, v)[joint]
-    seen = seen_from(body.v, frame_transform(scan, body, joint, placement), frame)
-    return stack_motions(scan, [seen])[:, 0]
-
-
-def seen_from(m: Motion, X: Transform, frame: str) -> Motion:
-    """A motion in world coordinates, in those named."""
-    if frame == "world":
-        return m
-    at_origin = Motion(m.ang, m.lin - X.p.cross(m.ang))
-    if frame == "world_aligned":
-        return at_origin
-    return Motion(X.R.transposed_times(at_origin.ang), X.R.transposed_times(at_origin.lin))
+    return scan.dof_numbers(scan.each(columns, bodies(scan, q)))
 
 
 def stack_motions(scan: Scan, motions: Sequence[Motion]) -> Array:

@@ -52,6 +52,14 @@ class Scan:
         """One sequence of scalars for each joint, as a vector over degrees of freedom."""
         return self._stack([x for entries in field for x in entries])
 
+    def numbers(self, field: Sequence[tuple]) -> Array:
+        """A tuple of scalars for each joint, as an array (njoints, k)."""
+        return np.stack([self._stack(x) for x in field])
+
+    def dof_numbers(self, field: Sequence[Sequence[tuple]]) -> Array:
+        """A tuple of scalars for each degree of freedom, as an array (nv, k)."""
+        return np.stack([self._stack(x) for joint in field for x in joint])
+
     # Walks
 
     def each(self, step: Callable[..., T], *inputs: Sequence) -> list[T]:

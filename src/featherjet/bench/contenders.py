@@ -69,6 +69,7 @@ class States:
     v: Array
     a: Array
     tau: Array
+    shared: dict[tuple, tuple[Array, ...]] = field(default_factory=dict)
 
     @staticmethod
     def random(robot: Robot, size: int, seed: int = 0) -> States:
@@ -79,6 +80,21 @@ class States:
 
     def inputs(self, quantity: str) -> tuple[Array, Array, Array]:
         return self.q, self.v, self.a if quantity.startswith("inverse") else self.tau
+
+    def room(self, quantity: str, owner: str, size: int | None = None) -> tuple[Array, ...]:
+        """Arrays for results: the first way has its own, to compare with; the others take turns with the same."""
+        n, matrices = self.v.shape[1], quantity.endswith("derivatives")
+        key = owner == BATCH, matrices
+        if key not in self.shared:
+            shape = (len(self.q), n, n) if matrices else (len(self.q), n)
+            self.shared[key] = tuple(np.full(shape, np.nan) for _ in range(3 if matrices else 1))
+        return tuple(x[:size] for x in self.shared[key])
+
+    def forget(self, n: int) -> None:
+        """Wipe the first n samples of what ways share, so that none passes with the results of another."""
+        for (own, _), arrays in self.shared.items():
+            for x in () if own else arrays:
+                x[:n] = np.nan
 
 
 def ways(robot: Robot, quantity: str, states: States) -> tuple[list[Way], dict[str, str]]:
@@ -105,7 +121,7 @@ def ways(robot: Robot, quantity: str, states: States) -> tuple[list[Way], dict[s
     return found, missing
 
 
-def check(found: list[Way]) -> dict[str, float]:
+def check(found: list[Way], states: States) -> dict[str, float]:
     """Compare every way's results with those of the first; errors relative to each sample's largest entry."""
     first, *others = found
     first.run(first.batch)
@@ -114,17 +130,13 @@ def check(found: list[Way]) -> dict[str, float]:
     errors = {}
     for way in others:
         n = way.batch if way.whole else min(way.batch, COMPARED)
+        states.forget(n)
         way.run(n)
         got = way.results()
         if got is None:
             continue
-        worst = 0.0
-        for x, t in zip(got, true, strict=False):  # some ways have fewer results
-            n = min(n, len(x))
-            axes = tuple(range(1, t.ndim))
-            scale = np.abs(t[:n]).max(axes)
-            error = np.abs(x[:n] - t[:n]).max(axes) / np.where(scale > 0, scale, 1.0)
-            worst = max(worst, float(np.nan_to_num(error, nan=np.inf).max()))
+        pairs = [(x[:n], t[: min(n, len(x))]) for x, t in zip(got, true, strict=False)]  # some have fewer
+        worst = max(difference(x, t) for x, t in pairs)
         if not worst <= way.tolerance:
             raise Disagreement(
                 f"{way.name!r} differs from {first.name!r} by {worst:.1e} of the largest entry "
@@ -134,12 +146,14 @@ def check(found: list[Way]) -> dict[str, float]:
     return errors
 
 
-def room(robot: Robot, quantity: str, size: int) -> tuple[Array, ...]:
-    """Arrays for the results of a batch, touched once so that no page is missing later."""
-    n = robot.nv
-    if quantity.endswith("derivatives"):
-        return tuple(np.full((size, n, n), np.nan) for _ in range(3))
-    return (np.full((size, n), np.nan),)
+def difference(got: Array, true: Array) -> float:
+    """The largest difference, relative to the largest entry of the same sample; infinite for NaN."""
+    worst = 0.0
+    for x, t in zip(got, true, strict=True):
+        scale = np.abs(t).max()
+        error = np.abs(x - t).max() / (scale if scale > 0 else 1.0)
+        worst = max(worst, float(np.nan_to_num(error, nan=np.inf)))
+    return worst
 
 
 # featherjet
@@ -151,7 +165,7 @@ def batch(name: str, robot: Robot, quantity: str, states: States) -> Way:
         raise NotAvailable("there is one core only")
     call = getattr(Robot(robot.model, "compiled", threads), quantity)
     inputs = states.inputs(quantity)
-    out = room(robot, quantity, len(states.q))
+    out = states.room(quantity, name)
     into = out if quantity.endswith("derivatives") else out[0]
 
     def run(_: int) -> None:
@@ -218,7 +232,7 @@ def pinocchio_loop(name: str, robot: Robot, quantity: str, states: States) -> Wa
     model = to_pinocchio(robot.model)
     data, call = model.createData(), _pinocchio(quantity)
     q, v, x = states.inputs(quantity)
-    out = room(robot, quantity, len(q))
+    out = states.room(quantity, name)
 
     def values(n: int) -> None:
         (y,) = out
@@ -272,7 +286,7 @@ def mujoco_loop(name: str, robot: Robot, quantity: str, states: States) -> Way:
     qpos, qvel = configuration_to_mujoco(model, q), velocity_to_mujoco(model, q, v)
     given = acceleration_to_mujoco(model, q, v, x) if inverse else force_to_mujoco(model, q, x)
     target = d.qacc if inverse else d.qfrc_applied
-    out = room(robot, quantity, len(q))
+    out = states.room(quantity, name)
     A, at = np.zeros((2 * n, 2 * n)), np.arange(n)
     floats = any(joint.kind.name == "free" for joint in model.joints)
 
@@ -330,7 +344,7 @@ def differences(name: str, robot: Robot, quantity: str, states: States) -> Way:
     q, v, x = states.inputs(quantity)
     size = max(1, min(len(q), DIFFERENCE_LANES // (4 * n)))
     steps = STEP * np.concatenate([np.eye(n), -np.eye(n)])
-    by_q, by_v, by_x = out = room(robot, quantity, size)
+    by_q, by_v, by_x = out = states.room(quantity, name, size)
 
     def slope(y: Array) -> Array:
         return ((y[:, :n] - y[:, n:]) / (2 * STEP)).swapaxes(1, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
@@ -12,7 +11,12 @@ from ..errors import FeatherjetError
 from ..model.model import WORLD, Array, Joint, Model
 
 PEERS = ("pinocchio", "mujoco")
-IN_MUJOCO = {"revolute": "hinge", "prismatic": "slide", "spherical": "ball", "free": "free"}
+IN_MUJOCO = {
+    "revolute": "mjJNT_HINGE",
+    "prismatic": "mjJNT_SLIDE",
+    "spherical": "mjJNT_BALL",
+    "free": "mjJNT_FREE",
+}
 
 
 class NotAvailable(FeatherjetError):
@@ -99,7 +103,7 @@ def to_mujoco(model: Model) -> Any:
         if reason:
             raise NotAvailable(f"not available for this robot: {reason}")
     try:
-        m = mujoco.MjModel.from_xml_string(mjcf(model))
+        m = _mujoco_spec(mujoco, model).compile()
     except ValueError as error:
         first = str(error).splitlines()[0]
         raise NotAvailable(f"not available for this robot: MuJoCo says {first!r}") from None
@@ -121,36 +125,34 @@ def _foreign_to_mujoco(joint: Joint) -> str:
         return "a free joint does not begin at the world's origin"
     if kind == "free" and np.any(joint.armature):
         return "a free joint has armature"
+    if np.any(joint.armature != joint.armature[0]):
+        return "the armature of a joint differs between its degrees of freedom"
     return ""
 
 
-def mjcf(model: Model) -> str:
-    """The robot as MJCF; principal axes of inertia are found here, more precisely than MuJoCo does."""
-    gravity = _numbers(model.gravity)
-    lines = [f'<mujoco><compiler angle="radian"/><option gravity="{gravity}" timestep="0.001"/><worldbody>']
-    open_bodies: list[int] = []
-    for i, joint in enumerate(model.joints):
-        while open_bodies and open_bodies[-1] != joint.parent:
-            open_bodies.pop()
-            lines.append("</body>")
-        R, p = joint.placement[:3, :3], joint.placement[:3, 3]
-        lines.append(f'<body pos="{_numbers(p)}" quat="{_numbers(_quaternion(R))}">')
-        open_bodies.append(i)
-        axis = f' axis="{_numbers(joint.axis)}"' if joint.kind.has_axis else ""
-        arm = f' armature="{_numbers(joint.armature[:1])}"' if np.any(joint.armature) else ""
-        name, kind = quoteattr(joint.name), IN_MUJOCO[joint.kind.name]
-        lines.append(f'<joint name={name} type="{kind}"{axis}{arm}/>')
-        moments, V = np.linalg.eigh(joint.body.inertia)
-        V = V * np.sign(np.linalg.det(V))
-        lines.append(
-            f'<inertial mass="{joint.body.mass!r}" pos="{_numbers(joint.body.com)}" '
-            f'diaginertia="{_numbers(moments)}" quat="{_numbers(_quaternion(V))}"/>'
+def _mujoco_spec(mujoco: Any, model: Model) -> Any:
+    """What MuJoCo compiles; principal axes of inertia are found here, more precisely than it does."""
+    spec = mujoco.MjSpec()
+    spec.option.gravity, spec.option.timestep = np.array(model.gravity), 1e-3
+    bodies: list[Any] = []
+    for joint in model.joints:
+        above = spec.worldbody if joint.parent == WORLD else bodies[joint.parent]
+        moments, axes = np.linalg.eigh(joint.body.inertia)
+        body = above.add_body(
+            pos=joint.placement[:3, 3],
+            quat=_quaternion(joint.placement[:3, :3]),
+            explicitinertial=True,
+            mass=joint.body.mass,
+            ipos=joint.body.com,
+            iquat=_quaternion(axes * np.sign(np.linalg.det(axes))),
+            inertia=moments,
         )
-    return "\n".join([*lines, *["</body>"] * len(open_bodies), "</worldbody></mujoco>"])
-
-
-def _numbers(x: Array) -> str:
-    return " ".join(repr(float(v)) for v in x)
+        bodies.append(body)
+        made = body.add_joint(name=joint.name, type=getattr(mujoco.mjtJoint, IN_MUJOCO[joint.kind.name]))
+        if joint.kind.has_axis:
+            made.axis = np.array(joint.axis)
+        made.armature = float(joint.armature[0])
+    return spec
 
 
 def _quaternion(R: Array) -> Array:

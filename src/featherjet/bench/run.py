@@ -51,7 +51,7 @@ def _quantity(
     tick: Callable[[], object],
 ) -> dict[str, Any]:
     found, missing = ways(robot, quantity, states)
-    errors = check(found)
+    errors = check(found, states)
     times, quiet = measure(found, settings, tick)
     loop = times.get(PIN_LOOP)
     report = {}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..algorithms import aba, coriolis, crba, direct, idsva, minv, rnea
+from ..algorithms import aba, coriolis, crba, direct, idsva, kinematics, minv, rnea
 from .engine import target_machine
 from .entry import Operand, emit_kernel
 from .program import Key, Output, Program, Variant
 from .pytree import split
-from .rolled import Field, RolledScan, Vector
+from .rolled import Field, Numbers, RolledScan, Vector
 
 
 class Kernel(NamedTuple):
@@ -37,6 +37,8 @@ KERNELS: dict[str, Kernel] = {
     "gravity": Kernel(("q",), (("v",),), lambda s, q: [rnea.inverse_dynamics(s, q, None, None)]),
     "mass_matrix": Kernel(("q",), (NN,), lambda s, q: [crba.mass_matrix(s, q)]),
     "coriolis_matrix": Kernel(("q", "v"), (NN,), lambda s, q, v: [coriolis.coriolis_matrix(s, q, v)]),
+    "forward_kinematics": Kernel(("q",), (("joints", "sixteen"),), lambda s, q: [kinematics.forward_kinematics(s, q)]),
+    "joint_columns": Kernel(("q",), (("v", "six"),), lambda s, q: [kinematics.joint_columns(s, q)]),
     "inverse_mass_matrix": Kernel(("q",), (NN,), minv.inverse_mass_matrix, pivots=True),
     "forward_dynamics": Kernel(("q", "v", "tau"), (("v",),), aba.forward_dynamics, True, True),
     "inverse_dynamics_derivatives": Kernel(("q", "v", "a"), (NN, NN, NN), idsva.inverse_dynamics_derivatives, True),
@@ -69,10 +71,22 @@ def trace(name: str, variants: Sequence[Variant], fext: bool) -> Program:
     program = scan.program
     if kernel.pivots:
         program.watched = _key(results.pop())
-    program.outputs = [Output("matrix", r) if isinstance(r, int) else Output("dofs", keys=(_key(r),)) for r in results]
+    program.outputs = [_output(r) for r in results]
     # operands come in the kernel's order, whatever order the algorithm asked for them
     program.inputs = [x for x in (*kernel.inputs, "fext") if x in program.inputs]
     return program
+
+
+def _output(result: int | Vector | Numbers) -> Output:
+    if isinstance(result, int):
+        return Output("matrix", result)
+    if isinstance(result, Vector):
+        return Output("dofs", keys=(_key(result),))
+    value = next(iter(result.field.values.values()))
+    space: Any = "J" if result.kind == "joints" else "D"
+    count = len(value if result.kind == "joints" else value[0])
+    keys = tuple(Key(space, result.field.number, (str(k),)) for k in range(count))
+    return Output(result.kind, keys=keys)  # type: ignore[arg-type]
 
 
 def _key(vector: Vector) -> Key:

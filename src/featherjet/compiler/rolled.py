@@ -42,6 +42,13 @@ class Vector:
         self.field = field
 
 
+class Numbers:
+    """Tuples of scalars, one for each joint or each dof, that a field holds."""
+
+    def __init__(self, field: Field, kind: str) -> None:
+        self.field, self.kind = field, kind
+
+
 class RolledScan:
     """Records walks as a Program; hand it to an algorithm in place of a Scan."""
 
@@ -73,6 +80,12 @@ class RolledScan:
 
     def vector(self, field: Field) -> Vector:
         return Vector(field)
+
+    def numbers(self, field: Field) -> Numbers:
+        return Numbers(field, "joints")
+
+    def dof_numbers(self, field: Field) -> Numbers:
+        return Numbers(field, "dofs")
 
     def _input(self, name: str, count: Callable[[Variant], int]) -> Given:
         if name not in self.program.inputs:
