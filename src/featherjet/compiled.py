@@ -50,7 +50,7 @@ class Kernel:
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results, and the flags that were raised."""
-        if threads > 1:
+        if threads > 1 and any(x.ndim > 1 and len(x) >= 2 * GRAIN for x in inputs):
             split = self._threaded(inputs, out, threads)
             if split is not None:
                 return split

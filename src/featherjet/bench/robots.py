@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import warnings
 from typing import NamedTuple
 
-from ..errors import UnknownName
+from ..errors import PhysicsWarning, UnknownName
 from ..loading import load
 from ..model.builtin import chain, tree
 from ..robot import Robot
@@ -32,20 +33,25 @@ def entrant(name: str, root: str | None = None, batch: int | None = None) -> Ent
 
     panda is the arm with locked fingers, hyq and talos_full float; chain100 and tree100x2 are made to size.
     """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PhysicsWarning)  # a doubtful inertia takes as long as any other
+        robot, title = _robot(name, root)
+    return Entrant(title, robot, batch or default_batch(robot.nv))
+
+
+def _robot(name: str, root: str | None) -> tuple[Robot, str]:
     made = MADE.fullmatch(name)
     if made:
         n, branching = int(made[2]), int(made[3] or 2)
         robot = Robot(chain(n) if made[1] == "chain" else tree(n, branching), "compiled")
-        title = robot.name
-    elif root is None and name in FLOATING:
-        robot, title = load(name, "free", backend="compiled"), f"{name}, free base"
-    elif root is None and name == "panda":
+        return robot, robot.name
+    if root is None and name in FLOATING:
+        return load(name, "free", backend="compiled"), f"{name}, free base"
+    if root is None and name == "panda":
         robot = load(name, backend="compiled").lock(dict.fromkeys(FINGERS, 0.0))
-        title = "panda, fingers locked"
-    else:
-        robot = load(name, root or "fixed", backend="compiled")  # type: ignore[arg-type]
-        title = robot.name
-    return Entrant(title, robot, batch or default_batch(robot.nv))
+        return robot, "panda, fingers locked"
+    robot = load(name, root or "fixed", backend="compiled")  # type: ignore[arg-type]
+    return robot, robot.name
 
 
 def default_batch(nv: int) -> int:

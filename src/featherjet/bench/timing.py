@@ -76,8 +76,9 @@ class Turn(NamedTuple):
 def plan(contender: Contender, settings: Settings) -> Turn:
     """Long enough to be measured, short enough to be waited for."""
     n = contender.batch if contender.whole else 1
-    contender.run(n)  # whatever happens only once
     seconds = _seconds(contender, n, 1)
+    if seconds < settings.patience:
+        seconds = _seconds(contender, n, 1)  # without whatever happens only once
     while not contender.whole and n < contender.batch and seconds < settings.turn / 4:
         n = min(contender.batch, 4 * n)
         seconds = _seconds(contender, n, 1)
@@ -85,7 +86,7 @@ def plan(contender: Contender, settings: Settings) -> Turn:
     if not contender.whole:
         n = max(1, min(contender.batch, int(settings.longest / each)))
     repeats = max(1, math.ceil(settings.turn / (n * each)))
-    rounds = max(3, min(settings.rounds, int(settings.patience / (n * repeats * each))))
+    rounds = max(2, min(settings.rounds, int(settings.patience / (n * repeats * each))))
     return Turn(n, repeats, rounds)
 
 
