@@ -123,7 +123,8 @@ def test_one(x, one):
 
 
 def test_signs_move_outward_and_cancel(x, y):
-    assert same(-(-x), x)
+    minus = -x
+    assert same(-minus, x)
     assert same(x + -y, x - y)
     assert same(-x + y, y - x)
     assert same(x - -y, x + y)
@@ -264,7 +265,15 @@ def test_interpret_fetches_by_mapping_or_function(x, y):
 def test_text_is_one_operation_a_line(x, y):
     value = (x + 2.5) * -y
     assert value.graph.text() == "\n".join(
-        ["%0 = load x", "%1 = load y", "%2 = const 2.5", "%3 = add %0 %2", "%4 = neg %1", "%5 = mul %1 %3", "%6 = neg %5"]
+        [
+            "%0 = load x",
+            "%1 = load y",
+            "%2 = const 2.5",
+            "%3 = add %0 %2",
+            "%4 = neg %1",
+            "%5 = mul %1 %3",
+            "%6 = neg %5",
+        ]
     )
     assert x.graph.text([(x + 2.5).index]) == "%0 = load x\n%2 = const 2.5\n%3 = add %0 %2"
     assert repr(value) == "<%6 neg %5>"

@@ -97,8 +97,21 @@ class Bound:
         out = tuple(a[n] for n in self.results)
         self._robot._run(self.quantity, given, a.get("fext"), out)
 
-    def __getattr__(self, name: str) -> Any:
-        raise UnknownName(f"array of a bound {self.__dict__.get('quantity', 'call')}", name, self._arrays)
+    def __setattr__(self, name: str, value: Any) -> None:
+        """`step.q = q` writes into the array: it stays the same object."""
+        arrays = self.__dict__.get("_arrays", {})
+        if name in arrays:
+            try:
+                arrays[name][...] = value
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{name}: expected shape {arrays[name].shape}, got {np.shape(value)}") from error
+        elif arrays and not name.startswith("_"):
+            raise UnknownName(f"array of a bound {self.quantity}", name, arrays)
+        else:
+            super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple:
+        return Bound, (self._robot, self.quantity, "fext" in self.inputs)
 
 
 def _bound(entry: Any, arguments: list[Any]) -> Any:

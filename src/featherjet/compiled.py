@@ -74,6 +74,8 @@ class Kernel:
         total = int(np.prod(batch))
         if not batch or total * self.cost < 2 * WORTH or batch[0] < 2 * GRAIN:
             return None
+        if out and any(np.may_share_memory(o, x) for o in out for x in arrays):
+            return None  # NumPy copies what overlaps, but sees only one stretch at a time
         outs = out or tuple(np.empty((*batch, *shape)) for shape in self.shapes)
         if any(o.shape != (*batch, *shape) for o, shape in zip(outs, self.shapes, strict=True)):
             return None
@@ -101,10 +103,8 @@ class Kernel:
 def pool(threads: int) -> ThreadPoolExecutor:
     """Worker threads of this process; a fork starts with none."""
     key = (os.getpid(), threads)
-    if key not in _pools:
-        _pools.clear()
-        _pools[key] = ThreadPoolExecutor(threads, thread_name_prefix="featherjet")
-    return _pools[key]
+    found = _pools.get(key)
+    return found or _pools.setdefault(key, ThreadPoolExecutor(threads, thread_name_prefix="featherjet"))
 
 
 _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
@@ -113,11 +113,11 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 class Compiled:
     """All kernels of one tree, made when first called."""
 
-    def __init__(self, tree: Tree, least: Array) -> None:
+    def __init__(self, tree: Tree) -> None:
         from .compiler.engine import host_lanes
 
         self.tree = tree
-        self.tables = Tables(tree, least, host_lanes())
+        self.tables = Tables(tree, host_lanes())
         self._kernels: dict[tuple[str, bool], Kernel] = {}
 
     def kernel(self, name: str, fext: bool) -> Kernel:

@@ -26,7 +26,6 @@ CORE: dict[str, tuple[str, ...]] = {
     "bias": ("v",),
     "gravity": ("v",),
     "mass_matrix": ("vv",),
-    "mass_diagonal": ("vv",),
     "coriolis_matrix": ("vv",),
     "inverse_dynamics_derivatives": ("vv", "vv", "vv"),
     "centroidal_map": ("6v",),
@@ -99,12 +98,6 @@ class Reference:
     def _mass_matrix(self, scan: Scan, q):
         return self._leave("mass_matrix", crba.mass_matrix(scan, q))
 
-    def _mass_diagonal(self, scan: Scan, q):
-        if self.tree.coupling is None:
-            return (crba.mass_diagonal(scan, q),)
-        (M,) = self._mass_matrix(scan, q)
-        return (np.einsum("ii...->i...", M),)
-
     def _coriolis_matrix(self, scan: Scan, q, v):
         return self._leave("coriolis_matrix", coriolis_matrix(scan, q, v))
 
@@ -119,16 +112,17 @@ class Reference:
     def _inverse_mass_matrix(self, scan: Scan, q):
         if self.tree.coupling is not None:
             return coupled.inverse_mass_matrix(scan, self.tree.coupling.G, q)
-        joints = aba.factors(scan, q)
-        return minv.by_lanes(scan, joints), aba.pivot_values(scan, joints)
+        inertias, S = aba.still(scan, q)
+        joints = aba.articulated(scan, inertias, S)
+        return minv.by_lanes(scan, joints), aba.margins(scan, joints, inertias, S)
 
     def _forward_dynamics_derivatives(self, scan: Scan, q, v, tau, fext=None, method="fdsva-dmm"):
         if self.tree.coupling is not None:
-            d, pivots = coupled.forward_dynamics_derivatives(scan, self.tree.coupling.G, q, v, tau, fext)
+            d, margins = coupled.forward_dynamics_derivatives(scan, self.tree.coupling.G, q, v, tau, fext)
         else:
             product = METHODS[method]
-            d, pivots = product(scan, q, v, tau, fext)
-        return (*d, pivots)
+            d, margins = product(scan, q, v, tau, fext)
+        return (*d, margins)
 
     def _forward_kinematics(self, scan: Scan, q):
         rows = kinematics.forward_kinematics(scan, q)

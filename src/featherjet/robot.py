@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BACKENDS = ("compiled", "numpy")
 CHUNK = 4096  # samples the reference treats at a time, so that a large batch does not fill the memory
 AZA_FROM = 60  # dofs from which the reference sends columns through the tree instead of multiplying by M^-1
-SINGULAR = 1e-13  # a pivot this small against its diagonal entry is rounding error
+SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
 
 FLOAT64 = np.dtype(np.float64)
 SUSPECT = 4  # the flag a kernel raises for pivots that may be zero
@@ -361,20 +361,31 @@ class Robot:
         compiled = self._compiled or self._compile()
         inputs = given if fext is None else (*given, fext)
         for x in inputs:
-            if type(x) is not np.ndarray or x.dtype is not FLOAT64:
+            if type(x) is not np.ndarray or x.dtype != FLOAT64:
                 inputs = tuple(self._checked(quantity, given, fext).values())
                 break
-        outs = None if out is None else outputs(out)
+        outs = None if out is None else self._outputs(quantity, inputs, outputs(out))
         try:
             results, flags = compiled.kernel(quantity, fext is not None)(inputs, outs, self._threads)
         except (TypeError, ValueError):
             self._checked(quantity, given, fext)  # says what is wrong, and where
             raise
-        if flags:
+        if flags or not results[0].size:  # an empty batch runs no kernel, so nothing has been looked at
             checked = self._checked(quantity, given, fext)
             if flags & SUSPECT:
                 self._run_reference(quantity, checked)  # raises if the mass matrix is singular indeed
         return results
+
+    def _outputs(self, quantity: str, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """`out`, if it has the shapes of the results."""
+        kernel = (self._compiled or self._compile()).kernel(quantity, len(inputs) > len(INPUTS[quantity]))
+        named = {str(k): (x, core) for k, (x, core) in enumerate(zip(inputs, kernel.cores, strict=True))}
+        batch = checks.common_batch(named)
+        want = [(*batch, *shape) for shape in kernel.shapes]
+        if [o.shape for o in outs] != want:
+            expected, got = (", ".join(map(str, shapes)) for shapes in (want, [o.shape for o in outs]))
+            raise InputError(f"out: expected arrays of shape {expected}; got {got or 'none'}")
+        return outs
 
     def _bindable(self, quantity: str) -> tuple[tuple[str, ...], bool]:
         """A quantity's inputs, and whether it takes external forces."""
@@ -390,9 +401,7 @@ class Robot:
     def _compile(self) -> Compiled:
         from .compiled import Compiled
 
-        (diagonal,) = self._reference.run("mass_diagonal", {"q": self.neutral()})
-        diagonal = np.abs(diagonal)
-        self._compiled = Compiled(self._reference.tree, 1e-10 * diagonal + 1e-14 * diagonal.max())
+        self._compiled = Compiled(self._reference.tree)
         return self._compiled
 
     def _checked(self, quantity: str, given: Sequence[Any], fext: Any) -> dict[str, Array]:
@@ -424,17 +433,16 @@ class Robot:
             part = {name: x[start : start + CHUNK] for name, x in flat.items()}
             results = self._reference.run(quantity, part, **static)
             if quantity in ("forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives"):
-                self._refuse_singular(results[-1], part["q"], start, batch)
+                self._refuse_singular(results[-1], start, batch)
                 results = results[:-1]
             pieces.append(results)
         return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
 
-    def _refuse_singular(self, pivots: Array, q: Array, start: int, batch: tuple[int, ...]) -> None:
-        (diagonal,) = self._reference.run("mass_diagonal", {"q": q})
-        bad = ~(pivots > SINGULAR * np.abs(diagonal))
+    def _refuse_singular(self, margins: Array, start: int, batch: tuple[int, ...]) -> None:
+        bad = ~(margins > SINGULAR)
         if bad.any():
             sample = int(np.argwhere(bad)[0, 0])
-            # a pivot of zero spoils those of all joints nearer the root: the outermost bad one is to blame
+            # a margin of zero spoils those of all joints nearer the root: the outermost bad one is to blame
             dof = int(np.flatnonzero(bad[sample])[-1])
             joint = next(
                 j.name for j, i in zip(self.model.joints, self.model.v_starts, strict=True) if i <= dof < i + j.nv

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..math.spatial import ArticulatedInertia, Force, Motion, Subspace
+from ..math.spatial import ArticulatedInertia, Force, Inertia, Motion, Subspace
 from ..math.vec3 import Scalar, Vec3
 from ..model.tree import Node
 from .motion import REST, Moving, moving, place
@@ -49,25 +49,30 @@ class Response:
 
 
 class Forward(NamedTuple):
-    """Accelerations, and the pivots d: what is left of each dof's inertia when all outer joints move freely."""
+    """Accelerations, and the margins of M; see `margins`."""
 
     a: Array
-    pivots: Array
+    margins: Array
 
 
 def forward_dynamics(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None) -> Forward:
     """a = M^-1 (tau - C v - g + J^T fext)."""
     fq, fv, rest = scan.coordinates(q), scan.rates(v), scan.no_rates()
     bodies = scan.outward(moving(scan.tree.gravity), fq, fv, rest)
-    joints = scan.inward(articulate, scan.each(inertia, bodies), scan.each(subspace, bodies))
+    inertias, S = scan.each(inertia, bodies), scan.each(subspace, bodies)
+    joints = articulated(scan, inertias, S)
     # With all accelerations zero a body's a is its bias, so its force f = I a + v x* I v is the whole bias force,
     # and what remains to be found is the response to it: no velocity, no gravity.
     bias = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
-    return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), pivot_values(scan, joints))
+    return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), margins(scan, joints, inertias, S))
 
 
-def inertia(node: Node, body: Moving) -> ArticulatedInertia:
-    return ArticulatedInertia.of(node.body.placed(body.X))
+def inertia(node: Node, body: Moving) -> Inertia:
+    return node.body.placed(body.X)
+
+
+def articulated(scan: Scan, inertias: Sequence[Inertia], S: Sequence[Subspace]) -> Sequence[Articulated]:
+    return scan.inward(articulate, scan.each(lambda node, I: ArticulatedInertia.of(I), inertias), S)
 
 
 def subspace(node: Node, body: Moving) -> Subspace:
@@ -118,9 +123,14 @@ def rates(scan: Scan, responses: Sequence[Response]) -> Array:
 
 def factors(scan: Scan, q: Array) -> Sequence[Articulated]:
     """The articulated inertias at q alone, for repeated products with M^-1."""
+    return articulated(scan, *still(scan, q))
+
+
+def still(scan: Scan, q: Array) -> tuple[Sequence[Inertia], Sequence[Subspace]]:
+    """Inertias and subspaces of all bodies at q."""
     X = scan.outward(place, scan.coordinates(q))
-    seeds = scan.each(lambda node, X: ArticulatedInertia.of(node.body.placed(X)), X)
-    return scan.inward(articulate, seeds, scan.each(lambda node, X: node.kind.subspace(X, node.pitch), X))
+    S = scan.each(lambda node, X: node.kind.subspace(X, node.pitch), X)
+    return scan.each(lambda node, X: node.body.placed(X), X), S
 
 
 def solve(scan: Scan, joints: Sequence[Articulated], b: Array) -> Array:
@@ -129,5 +139,16 @@ def solve(scan: Scan, joints: Sequence[Articulated], b: Array) -> Array:
     return rates(wide, respond(wide, joints, wide.constant(NO_FORCE), wide.rates(b)))
 
 
-def pivot_values(scan: Scan, joints: Sequence[Articulated]) -> Array:
-    return scan.vector(scan.each(lambda node, joint: [pivot.d for pivot in joint.pivots], joints))
+def margins(scan: Scan, joints: Sequence[Articulated], inertias: Sequence[Inertia], S: Sequence[Subspace]) -> Array:
+    """How far M is from singular: of each dof's inertia M_ii, the share d that is left when outer joints move freely.
+
+    Between 0 and 1; a share of rounding size, or 0/0, means that the dof can move without moving any inertia.
+    """
+
+    def locked(node: Node, IC: Inertia, S: Subspace) -> tuple[Inertia, list[Scalar]]:
+        return IC, [s.dot(IC @ s) + arm for s, arm in zip(S, node.armature, strict=True)]
+
+    def share(node: Node, joint: Articulated, M: list[Scalar]) -> list[Scalar]:
+        return [pivot.d / m for pivot, m in zip(joint.pivots, M, strict=True)]
+
+    return scan.vector(scan.each(share, joints, scan.inward(locked, inertias, S)))

@@ -29,29 +29,32 @@ def reduce_matrix(G: Array, M: Array) -> Array:
     return np.einsum("ia,ij...,jb->ab...", G, M, G, optimize=True)
 
 
-def factor(scan: Scan, G: Array, q: Array) -> ltl.Factor:
-    return ltl.factorise(reduce_matrix(G, mass_matrix(scan, q)), ltl.dense_parents(G.shape[1]))
+def factor(scan: Scan, G: Array, q: Array) -> tuple[ltl.Factor, Array]:
+    """The factor of M, and its margins (see `aba.margins`)."""
+    M = reduce_matrix(G, mass_matrix(scan, q))
+    found = ltl.factorise(M, ltl.dense_parents(G.shape[1]))
+    return found, found.D / np.einsum("ii...->i...", M)
 
 
 def forward_dynamics(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None) -> Forward:
     """a from the tree's q and v (nv_tree, ...), and tau (nv, ...) of the independent joints."""
-    M = factor(scan, G, q)
+    M, margins = factor(scan, G, q)
     bias = reduce_vector(G, inverse_dynamics(scan, q, v, None, fext))
-    return Forward(ltl.solve(M, tau - bias), M.D)
+    return Forward(ltl.solve(M, tau - bias), margins)
 
 
 def inverse_mass_matrix(scan: Scan, G: Array, q: Array) -> Inverse:
-    M = factor(scan, G, q)
-    return Inverse(inverse(M), M.D)
+    M, margins = factor(scan, G, q)
+    return Inverse(inverse(M), margins)
 
 
 def forward_dynamics_derivatives(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """[IDSVA] eq. 5 in the independent coordinates; returns the derivatives and the pivots of M."""
-    a, pivots = forward_dynamics(scan, G, q, v, tau, fext)
-    M = factor(scan, G, q)
+    """[IDSVA] eq. 5 in the independent coordinates; returns the derivatives and the margins of M."""
+    a, margins = forward_dynamics(scan, G, q, v, tau, fext)
+    M, _ = factor(scan, G, q)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, np.tensordot(G, a, 1), fext)
     solved = [-ltl.solve(M, reduce_matrix(G, by)) for by in (by_q, by_v)]
-    return ForwardDynamicsDerivatives(solved[0], solved[1], inverse(M)), pivots
+    return ForwardDynamicsDerivatives(solved[0], solved[1], inverse(M)), margins
 
 
 def inverse(M: ltl.Factor) -> Array:

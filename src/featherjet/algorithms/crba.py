@@ -25,11 +25,6 @@ def mass_matrix(scan: Scan, q: Array) -> Array:
     return scan.pairs(within, across, columns(scan, q), diagonal)[0]
 
 
-def mass_diagonal(scan: Scan, q: Array) -> Array:
-    """Only the diagonal of M(q): the inertia each degree of freedom would move were all others locked."""
-    return scan.vector(scan.each(lambda node, dofs: [d.S.dot(d.F) + d.armature for d in dofs], columns(scan, q)))
-
-
 def columns(scan: Scan, q: Array) -> list[list[Column]]:
     X = scan.outward(place, scan.coordinates(q))
     inertias = scan.each(lambda node, X: node.body.placed(X), X)

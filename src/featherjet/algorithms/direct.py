@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from ..math.spatial import ArticulatedInertia, Coriolis, Force, Motion
 from ..math.vec3 import Mat3, Scalar, Vec3
 from ..model.tree import Node
-from .aba import NO_FORCE, Articulated, Pivot, Response, articulate, inertia, pivot_values, respond, subspace
+from .aba import NO_FORCE, Articulated, Pivot, Response, articulated, inertia, margins, respond, subspace
 from .motion import REST, Moving, moving, net_force
 from .results import ForwardDynamicsDerivatives
 from .rnea import force
@@ -105,15 +105,17 @@ class Column:
 
 
 def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """da/dq, da/dv and da/dtau = M^-1; returns them and the pivots d of M."""
+    """da/dq, da/dv and da/dtau = M^-1; returns them and the margins of M."""
     fext = fext if fext is not None else scan.constant(None)
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.no_rates())
     bias = scan.each(force, bodies, fext)
-    free = scan.inward(articulate, scan.each(inertia, bodies), scan.each(subspace, bodies))
+    inertias, S = scan.each(inertia, bodies), scan.each(subspace, bodies)
+    free = articulated(scan, inertias, S)
+    margin = margins(scan, free, inertias, S)
     bodies = scan.each(accelerated, bodies, respond(scan, free, bias, scan.rates(tau)))
     joints = scan.inward(eliminate, scan.each(seed, bodies, fext), free, scan.each(columns, bodies))
     by = scan.responses(start, through, outward, joints, scan.each(lambda node, j: j.columns, joints))
-    return ForwardDynamicsDerivatives(*by), pivot_values(scan, free)
+    return ForwardDynamicsDerivatives(*by), margin
 
 
 def accelerated(node: Node, body: Moving, r: Response) -> Moving:

@@ -20,21 +20,21 @@ from .scan import Array, Scan
 
 
 def dmm(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """FDSVA by direct matrix multiplication; returns the derivatives and the pivots of M."""
-    a, pivots = aba.forward_dynamics(scan, q, v, tau, fext)
+    """FDSVA by direct matrix multiplication; returns the derivatives and the margins of M."""
+    a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, a, fext)
     Minv = minv.by_lanes(scan, aba.factors(scan, q))
-    return ForwardDynamicsDerivatives(-times(Minv, by_q), -times(Minv, by_v), Minv), pivots
+    return ForwardDynamicsDerivatives(-times(Minv, by_q), -times(Minv, by_v), Minv), margins
 
 
 def aza(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """FDSVA by the ABA-zero algorithm; returns the derivatives and the pivots of M."""
-    a, pivots = aba.forward_dynamics(scan, q, v, tau, fext)
+    """FDSVA by the ABA-zero algorithm; returns the derivatives and the margins of M."""
+    a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, a, fext)
     factors = aba.factors(scan, q)
     solved = aba.solve(scan, factors, np.concatenate([by_q, by_v], axis=1))
     n = scan.nv
-    return ForwardDynamicsDerivatives(-solved[:, :n], -solved[:, n:], minv.by_lanes(scan, factors)), pivots
+    return ForwardDynamicsDerivatives(-solved[:, :n], -solved[:, n:], minv.by_lanes(scan, factors)), margins
 
 
 def times(A: Array, B: Array) -> Array:

@@ -20,16 +20,18 @@ from .scan import Array, Scan
 
 
 class Inverse(NamedTuple):
-    """M^-1 and the pivots d met on the way."""
+    """M^-1 and the margins of M."""
 
     Minv: Array
-    pivots: Array
+    margins: Array
 
 
 def inverse_mass_matrix(scan: Scan, q: Array) -> Inverse:
     """M(q)^-1, (nv, nv), armature included."""
-    joints = aba.factors(scan, q)
-    return Inverse(by_columns(scan, joints), aba.pivot_values(scan, joints))
+    inertias, S = aba.still(scan, q)
+    joints = aba.articulated(scan, inertias, S)
+    margins = aba.margins(scan, joints, inertias, S)
+    return Inverse(by_columns(scan, joints), margins)
 
 
 def by_columns(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:

@@ -33,8 +33,8 @@ panda stands for the arm with its fingers locked, hyq and talos_full for robots 
 given. Everything runs pinned to one core (but "all threads"), taking turns; times are processor times per
 state, medians over the rounds, with half the distance between the quartiles. Every result is compared before
 anything is timed; if results differ by more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose
-mass matrix is ill-conditioned), nothing is. Ratios are to a Python loop over
-Pinocchio that stores its results. MuJoCo differentiates numerically, and has no da/dtau.
+mass matrix is ill-conditioned), nothing is. Ratios are to a Python loop over Pinocchio that stores its
+results. MuJoCo differentiates numerically, and has no da/dtau.
 Exit code: 0 done, 1 results differ."""
 
 

@@ -86,12 +86,14 @@ def write(name: str, code: bytes) -> None:
             Path(aside).unlink(missing_ok=True)
             raise
     except OSError as error:
-        _warn(f"compiled code cannot be kept in {place} ({error}); it is compiled again in each process")
+        if place not in _warned:
+            _warned.add(place)
+            reason = error.strerror or type(error).__name__
+            message = f"compiled code cannot be kept in {place} ({reason}); it is compiled again in each process"
+            warnings.warn(message, CacheWarning, stacklevel=3)
 
 
-@cache
-def _warn(message: str) -> None:
-    warnings.warn(message, CacheWarning, stacklevel=4)
+_warned: set[Path] = set()
 
 
 def files() -> list[Path]:

@@ -21,6 +21,7 @@ from .walks import Walks
 
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
+SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
 STREAM = 4 << 20  # bytes of matrices from which a call writes past the caches
 BLOCK = 64  # numbers of a matrix that are made before they are streamed
 
@@ -250,15 +251,13 @@ class Samples(MatrixOutput):
             b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(flag)), self.report, align=8)
 
     def watch(self) -> None:
-        """Flag pivots that are not clearly positive."""
+        """Flag samples whose mass matrix may be singular."""
         b, w = self.b, self.w
-        least = w.slot(b, self.data, "least")
         assert self.program.watched is not None
         offset = I64(w.offset[self.program.watched])
         with w.loop(b, I64(0), self.nv) as k:
-            d = w.load(b, w.vector(b, self.D, b.add(b.mul(k, I64(w.ND)), offset)))
-            bound = w.spread(b, b.load(w.number(b, least, k), typ=DOUBLE, align=8))
-            self.flag(b.fcmp_unordered("<=", d, bound), SINGULAR)
+            margin = w.load(b, w.vector(b, self.D, b.add(b.mul(k, I64(w.ND)), offset)))
+            self.flag(b.fcmp_unordered("<=", margin, w.const(SUSPICIOUS)), SINGULAR)
 
     # Results
 

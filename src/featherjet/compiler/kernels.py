@@ -20,12 +20,12 @@ class Kernel(NamedTuple):
     outputs: tuple[tuple[str, ...], ...]
     trace: Callable[..., Sequence[Any]]
     forces: bool = False  # whether external forces may be given
-    pivots: bool = False  # whether the last thing traced are the pivots to be watched
+    margins: bool = False  # whether the last thing traced are the margins of M, to be watched
 
 
 def _fd(scan: Any, q, v, tau, fext=None):
-    d, pivots = direct.forward_dynamics_derivatives(scan, q, v, tau, fext)
-    return (*d, pivots)
+    d, margins = direct.forward_dynamics_derivatives(scan, q, v, tau, fext)
+    return (*d, margins)
 
 
 NN = ("v", "v")
@@ -39,7 +39,7 @@ KERNELS: dict[str, Kernel] = {
     "coriolis_matrix": Kernel(("q", "v"), (NN,), lambda s, q, v: [coriolis.coriolis_matrix(s, q, v)]),
     "forward_kinematics": Kernel(("q",), (("joints", "sixteen"),), lambda s, q: [kinematics.forward_kinematics(s, q)]),
     "joint_columns": Kernel(("q",), (("v", "six"),), lambda s, q: [kinematics.joint_columns(s, q)]),
-    "inverse_mass_matrix": Kernel(("q",), (NN,), minv.inverse_mass_matrix, pivots=True),
+    "inverse_mass_matrix": Kernel(("q",), (NN,), minv.inverse_mass_matrix, margins=True),
     "forward_dynamics": Kernel(("q", "v", "tau"), (("v",),), aba.forward_dynamics, True, True),
     "inverse_dynamics_derivatives": Kernel(("q", "v", "a"), (NN, NN, NN), idsva.inverse_dynamics_derivatives, True),
     "forward_dynamics_derivatives": Kernel(("q", "v", "tau"), (NN, NN, NN), _fd, True, True),
@@ -69,7 +69,7 @@ def trace(name: str, variants: Sequence[Variant], fext: bool) -> Program:
         inputs.append(scan.forces("fext"))
     results = list(kernel.trace(scan, *inputs))
     program = scan.program
-    if kernel.pivots:
+    if kernel.margins:
         program.watched = _key(results.pop())
     program.outputs = [_output(r) for r in results]
     # operands come in the kernel's order, whatever order the algorithm asked for them

@@ -18,7 +18,7 @@ CONTRACT = ("contract",)
 # The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
 COUNTS = ("joints", "nq", "nv", "n_units", "groups")
 SLOTS = (
-    *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "least", "pair_masks",
+    *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
     "start", "bodies",
 )  # fmt: skip
 SLOT = {name: k for k, name in enumerate(SLOTS)}

@@ -108,7 +108,7 @@ class Program:
     loops: list[Walk | Pairs | Responses] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)
     outputs: list[Output] = field(default_factory=list)
-    watched: Key | None = None  # pivots, compared with a table of least values as they are found
+    watched: Key | None = None  # margins of the mass matrix, flagged where they are close to zero
 
     def wanted(self) -> set[Key]:
         """The numbers that somebody loads on the way to an output: only these are stored."""

@@ -1,8 +1,9 @@
-"""Sine and cosine of a vector, to the last bit or two for every finite argument.
+"""Sine and cosine of a vector: within about one unit in the last place up to a million radians.
 
 Up to 2^19 pi/2 the argument is reduced by n pi/2 with pi/2 in three parts: the first two have 33 bits, so that n times
 them is exact, and the remainder is kept as a sum of two doubles. Polynomials on [-pi/4, pi/4] follow (minimax, as known
-since fdlibm). Beyond that, which no joint reaches in earnest, each lane calls the system's own functions.
+since fdlibm). Beyond that, which
+no joint reaches in earnest, each lane calls the system's own functions, and is as good as they are.
 """
 
 from __future__ import annotations

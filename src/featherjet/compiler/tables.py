@@ -20,7 +20,7 @@ def variants(tree: Tree) -> tuple[Variant, ...]:
 class Tables:
     """Arrays, and the block of counts and pointers to them that a kernel is given."""
 
-    def __init__(self, tree: Tree, least: np.ndarray, columns: int) -> None:
+    def __init__(self, tree: Tree, columns: int) -> None:
         nodes = tree.nodes
         known = variants(tree)
         units = [(n.q.start + part.start, part.stop - part.start) for n in nodes for part in n.kind.manifold.units]
@@ -39,7 +39,6 @@ class Tables:
             "table": np.array([constants(n) for n in nodes]),
             "dofs": np.array([a for n in nodes for a in n.armature], float),
             "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z], float),
-            "least": np.array(least, float),
             "pair_masks": pair_masks(tree, columns),
             "start": starts,
             "bodies": bodies,
