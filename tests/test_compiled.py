@@ -39,7 +39,7 @@ TOLERANCE = 1e-13
 EVERY_VARIANT = tuple(sorted(Variant(k.name, r, k.nq, k.nv) for k in KINDS.values() for r in (False, True)))
 CALLS = [name for name in KERNELS if hasattr(fj.Robot, name)]
 SIZES = (0, 1, 2, 3, 5, 8, 9, 17, 64)
-SINGULAR = [name for name in CALLS if KERNELS[name].pivots]
+SINGULAR = [name for name in CALLS if KERNELS[name].margins]
 TAKES_OUT = [name for name in CALLS if name != "forward_kinematics"]
 MATRICES = [name for name in CALLS if KERNELS[name].outputs[0] == ("v", "v")]
 
@@ -244,7 +244,7 @@ def zeros_where_they_belong(robot: fj.Robot, size: int = 9) -> None:
     path, kin = branches(robot)
     s = random_state(robot, size, 5)
     for name in MATRICES:
-        pattern = kin if KERNELS[name].pivots else path
+        pattern = kin if KERNELS[name].margins else path
         fext = KERNELS[name].forces
         for x in results(robot, name, *arguments(name, s, fext)):
             assert not x[:, ~pattern].any(), f"{name}: a zero of the tree is not exactly zero"
