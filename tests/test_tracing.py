@@ -240,7 +240,7 @@ def test_every_trace_is_well_formed(name, fext, which):
     kernel = KERNELS[name]
     assert program.inputs == [*kernel.inputs, *(["fext"] if fext else [])]
     assert len(program.outputs) == len(kernel.outputs)
-    assert (program.watched is not None) == kernel.pivots
+    assert (program.watched is not None) == kernel.margins
     made = stored(program)
     assert program.wanted() <= made, "somebody loads what nobody stores"
 

@@ -61,10 +61,11 @@ def forward_dynamics(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence 
     bodies = scan.outward(moving(scan.tree.gravity), fq, fv, rest)
     inertias, S = scan.each(inertia, bodies), scan.each(subspace, bodies)
     joints = articulated(scan, inertias, S)
+    margin = margins(scan, joints, inertias, S)
     # With all accelerations zero a body's a is its bias, so its force f = I a + v x* I v is the whole bias force,
     # and what remains to be found is the response to it: no velocity, no gravity.
     bias = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
-    return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), margins(scan, joints, inertias, S))
+    return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), margin)
 
 
 def inertia(node: Node, body: Moving) -> Inertia:
