@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 os.environ["FEATHERJET_BACKEND"] = "numpy"
+os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoever runs the tests
 
 import numpy as np
 import pytest
