@@ -16,7 +16,7 @@ from .model.tree import Tree
 
 Array = np.ndarray
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
-WORTH = 3e5  # multiplications, roughly, below which a second thread costs more than it brings
+WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
 
 
 class _Report(threading.local):
@@ -44,9 +44,7 @@ class Kernel:
         self.call = self._gufunc.call
         self.cores = [1 + (x == "fext") for x in (*KERNELS[name].inputs, *(("fext",) if fext else ()))]
         self.shapes = [tuple(sizes[d] for d in core) for core in KERNELS[name].outputs]
-        self.cost = (
-            tree.nv * sum(20.0 if len(s) == 2 else 200.0 / tree.nv for s in self.shapes) * tree.nv + 300 * tree.nv
-        )
+        self.cost = 25.0 * tree.nv + sum(1.0 * tree.nv**2 for shape in self.shapes if len(shape) == 2)
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results, and the flags that were raised."""
