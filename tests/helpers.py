@@ -16,6 +16,29 @@ from featherjet.model.model import Joint
 
 MULTI_DOF = ("spherical", "translation", "planar", "free")
 
+# What users call on a robot, and with which inputs.
+CALLS: dict[str, tuple[str, ...]] = {
+    "inverse_dynamics": ("q", "v", "a", "fext"),
+    "forward_dynamics": ("q", "v", "tau", "fext"),
+    "inverse_dynamics_derivatives": ("q", "v", "a", "fext"),
+    "forward_dynamics_derivatives": ("q", "v", "tau", "fext"),
+    "mass_matrix": ("q",),
+    "inverse_mass_matrix": ("q",),
+    "gravity": ("q",),
+    "bias": ("q", "v"),
+    "coriolis_matrix": ("q", "v"),
+    "forward_kinematics": ("q",),
+    "kinetic_energy": ("q", "v"),
+    "potential_energy": ("q",),
+    "center_of_mass": ("q",),
+    "centroidal_map": ("q",),
+    "centroidal_momentum": ("q", "v"),
+    "integrate": ("q", "dv"),
+    "integrate_jacobians": ("q", "dv"),
+    "difference": ("q0", "q1"),
+    "difference_jacobians": ("q0", "q1"),
+}
+
 
 def error(actual: object, expected: object, floor: float = 0.0) -> float:
     """The largest difference, relative to the largest expected entry (or to `floor`, if that is larger)."""

@@ -8,29 +8,8 @@ import pytest
 import featherjet as fj
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.robot import BACKENDS
-from helpers import every_kind, random_state
+from helpers import CALLS, every_kind, random_state
 
-CALLS: dict[str, tuple[str, ...]] = {
-    "inverse_dynamics": ("q", "v", "a", "fext"),
-    "forward_dynamics": ("q", "v", "tau", "fext"),
-    "inverse_dynamics_derivatives": ("q", "v", "a", "fext"),
-    "forward_dynamics_derivatives": ("q", "v", "tau", "fext"),
-    "mass_matrix": ("q",),
-    "inverse_mass_matrix": ("q",),
-    "gravity": ("q",),
-    "bias": ("q", "v"),
-    "coriolis_matrix": ("q", "v"),
-    "forward_kinematics": ("q",),
-    "kinetic_energy": ("q", "v"),
-    "potential_energy": ("q",),
-    "center_of_mass": ("q",),
-    "centroidal_map": ("q",),
-    "centroidal_momentum": ("q", "v"),
-    "integrate": ("q", "dv"),
-    "integrate_jacobians": ("q", "dv"),
-    "difference": ("q0", "q1"),
-    "difference_jacobians": ("q0", "q1"),
-}
 ARGUMENTS = [(call, name) for call, names in CALLS.items() for name in names]
 FORWARD = ["forward_dynamics", "forward_dynamics_derivatives", "inverse_mass_matrix"]
 

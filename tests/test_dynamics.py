@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import featherjet as fj
+import helpers
 from featherjet import reference
 from featherjet.algorithms import aba, coupled, ltl
 from featherjet.algorithms.crba import mass_matrix
@@ -395,27 +396,8 @@ def test_backends_agree(seed: int) -> None:
 # Broadcasting and dtypes
 
 
-CALLS: dict[str, tuple[str, ...]] = {
-    "inverse_dynamics": ("q", "v", "a", "fext"),
-    "forward_dynamics": ("q", "v", "a", "fext"),
-    "inverse_dynamics_derivatives": ("q", "v", "a", "fext"),
-    "forward_dynamics_derivatives": ("q", "v", "a", "fext"),
-    "mass_matrix": ("q",),
-    "inverse_mass_matrix": ("q",),
-    "gravity": ("q",),
-    "bias": ("q", "v"),
-    "coriolis_matrix": ("q", "v"),
-    "forward_kinematics": ("q",),
-    "kinetic_energy": ("q", "v"),
-    "potential_energy": ("q",),
-    "center_of_mass": ("q",),
-    "centroidal_map": ("q",),
-    "centroidal_momentum": ("q", "v"),
-    "integrate": ("q", "v"),
-    "integrate_jacobians": ("q", "v"),
-    "difference": ("q", "q"),
-    "difference_jacobians": ("q", "q"),
-}
+FROM_STATE = {"tau": "a", "dv": "v", "q0": "q", "q1": "q"}  # which part of a random state serves as an input
+CALLS = {call: tuple(FROM_STATE.get(name, name) for name in names) for call, names in helpers.CALLS.items()}
 
 
 def results(robot: fj.Robot, call: str, *args: object) -> tuple[np.ndarray, ...]:

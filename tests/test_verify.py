@@ -8,24 +8,9 @@ import pytest
 import featherjet as fj
 from featherjet import verify
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
-from helpers import agree, every_kind, random_state
+from helpers import CALLS, agree, every_kind, random_state
 
-INPUTS = {
-    "inverse_dynamics": ("q", "v", "a", "fext"),
-    "forward_dynamics": ("q", "v", "tau", "fext"),
-    "mass_matrix": ("q",),
-    "inverse_mass_matrix": ("q",),
-    "gravity": ("q",),
-    "bias": ("q", "v"),
-    "coriolis_matrix": ("q", "v"),
-    "forward_kinematics": ("q",),
-    "kinetic_energy": ("q", "v"),
-    "potential_energy": ("q",),
-    "center_of_mass": ("q",),
-    "centroidal_map": ("q",),
-    "centroidal_momentum": ("q", "v"),
-    "inverse_dynamics_derivatives": ("q", "v", "a", "fext"),
-}
+INPUTS = {quantity: CALLS[quantity] for quantity in verify.QUANTITIES}
 PAIRS = [(quantity, by) for quantity, inputs in INPUTS.items() for by in inputs if by != "fext"]
 
 

@@ -7,24 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .errors import InputError, UnknownName
+from .quantities import RESULTS
 
 if TYPE_CHECKING:
     from .robot import Robot
 
 Array = np.ndarray
-RESULTS: dict[str, tuple[str, ...]] = {
-    "inverse_dynamics": ("tau",),
-    "forward_dynamics": ("a",),
-    "mass_matrix": ("M",),
-    "inverse_mass_matrix": ("Minv",),
-    "gravity": ("g",),
-    "bias": ("b",),
-    "coriolis_matrix": ("C",),
-    "inverse_dynamics_derivatives": InverseDynamicsDerivatives._fields,
-    "forward_dynamics_derivatives": ForwardDynamicsDerivatives._fields,
-}
 
 
 class Bound:

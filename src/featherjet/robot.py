@@ -17,6 +17,7 @@ from .errors import InputError, SingularMassMatrix, UnknownName
 from .model import configuration
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
+from .quantities import COMPILED, INPUTS
 from .reference import METHODS, Reference
 
 if TYPE_CHECKING:
@@ -29,20 +30,6 @@ SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
 
 FLOAT64 = np.dtype(np.float64)
 SUSPECT = 4  # the flag a kernel raises for pivots that may be zero
-INPUTS = {
-    "inverse_dynamics": ("q", "v", "a"),
-    "inverse_dynamics_derivatives": ("q", "v", "a"),
-    "forward_dynamics": ("q", "v", "tau"),
-    "forward_dynamics_derivatives": ("q", "v", "tau"),
-    **dict.fromkeys(("bias", "coriolis_matrix", "kinetic_energy", "centroidal_momentum"), ("q", "v")),
-    **dict.fromkeys(("mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns"), ("q",)),
-    **dict.fromkeys(("potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
-}
-COMPILED = (
-    "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives", "bias",
-    "coriolis_matrix", "mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns",
-)  # fmt: skip
-
 Out = Any  # None, an array, or a tuple of arrays
 
 FrameChoice = Literal["local", "world", "world_aligned"]

@@ -1,0 +1,30 @@
+"""What can be computed: each quantity's inputs, which of them are compiled, and what bound calls name the results."""
+
+from __future__ import annotations
+
+from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+
+INPUTS = {
+    "inverse_dynamics": ("q", "v", "a"),
+    "inverse_dynamics_derivatives": ("q", "v", "a"),
+    "forward_dynamics": ("q", "v", "tau"),
+    "forward_dynamics_derivatives": ("q", "v", "tau"),
+    **dict.fromkeys(("bias", "coriolis_matrix", "kinetic_energy", "centroidal_momentum"), ("q", "v")),
+    **dict.fromkeys(("mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns"), ("q",)),
+    **dict.fromkeys(("potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
+}
+COMPILED = (
+    "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives", "bias",
+    "coriolis_matrix", "mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns",
+)  # fmt: skip
+RESULTS: dict[str, tuple[str, ...]] = {
+    "inverse_dynamics": ("tau",),
+    "forward_dynamics": ("a",),
+    "mass_matrix": ("M",),
+    "inverse_mass_matrix": ("Minv",),
+    "gravity": ("g",),
+    "bias": ("b",),
+    "coriolis_matrix": ("C",),
+    "inverse_dynamics_derivatives": InverseDynamicsDerivatives._fields,
+    "forward_dynamics_derivatives": ForwardDynamicsDerivatives._fields,
+}
