@@ -128,9 +128,14 @@ class Graph:
 
 
 def _on_scalars(operation: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Any], Any]:
-    """Lift the other operand to an expression; what is no scalar (a vector, say) gets its own turn."""
+    """Lift the other operand to an expression; arrays go entry by entry; what else is no scalar gets its own turn."""
 
     def lifted(self: Expr, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            out = np.empty(other.shape, object)
+            for k, x in enumerate(other.flat):
+                out.flat[k] = operation(self, self.graph.lift(x))
+            return out
         if isinstance(other, Expr) or (
             isinstance(other, (int, float, np.floating, np.integer)) and not isinstance(other, bool)
         ):
