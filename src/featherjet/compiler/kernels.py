@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..algorithms import aba, coriolis, crba, direct, idsva, kinematics, minv, rnea
+from .border import Operand
 from .engine import target_machine
-from .entry import Operand, emit_kernel
 from .program import Key, Output, Program, Variant
 from .pytree import split
 from .rolled import Field, Numbers, RolledScan, Vector
+from .rolled_code import emit_rolled
 
 
 class Kernel(NamedTuple):
@@ -97,4 +98,4 @@ def _key(vector: Vector) -> Key:
 
 
 def module(name: str, variants: Sequence[Variant], fext: bool, lanes: int):
-    return emit_kernel(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple)
+    return emit_rolled(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple)
