@@ -17,7 +17,7 @@ from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, tran
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
 SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
-STREAM = 4 << 20  # bytes of results from which a call writes past the caches
+STREAM = 16 << 20  # bytes of results from which a call writes past the caches
 LINE = 8  # doubles in a cache line
 
 
@@ -29,19 +29,19 @@ class Operand:
     core: tuple[str, ...]
 
 
-def emit_entry(module: ir.Module, few: ir.Function, many: ir.Function, lanes: int) -> None:
-    """`entry`: batches go to `many`, which takes `lanes` samples at a time; a few samples to `few`, one by one."""
+def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
+    """`entry`: fewer samples than would fill half of `lanes` go to `few`, if there is one."""
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
     samples = b.load(f.args[1], typ=I64, align=8)
     with b.if_then(b.icmp_signed("<", samples, I64(1)), likely=False):
         b.ret_void()
-    with b.if_else(b.icmp_signed("<", samples, I64(max(2, lanes // 2)))) as (yes, no):
-        with yes:
+    if few is not None:
+        with b.if_then(b.icmp_signed("<", samples, I64(max(2, lanes // 2)))):
             b.call(few, f.args)
-        with no:
-            b.call(many, f.args)
+            b.ret_void()
+    b.call(many, f.args)
     b.ret_void()
 
 

@@ -32,8 +32,8 @@ def host_lanes() -> int:
     return 4 if features.get("avx") else 2
 
 
-def compile_module(module: ir.Module) -> bytes:
-    """Optimised object code."""
+def compile_module(module: ir.Module, straight: str = "") -> bytes:
+    """Optimised object code; `straight` is the text of functions with nothing to optimise but the choice of instructions."""
     machine = target_machine()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -43,6 +43,8 @@ def compile_module(module: ir.Module) -> bytes:
     options.loop_vectorization = options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
+    if straight:
+        parsed.link_in(llvm.parse_assembly(f'target triple = "{module.triple}"\n{straight}'))
     return machine.emit_object(parsed)
 
 

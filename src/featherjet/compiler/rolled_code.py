@@ -28,7 +28,7 @@ def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, tripl
         if not isinstance(loop, Walk)
     }
     few, many = (Rolled(Walks(module, program, L), columns, matrices, operands).emit() for L in (1, lanes))
-    emit_entry(module, few, many, lanes)
+    emit_entry(module, many, few, lanes)
     return module
 
 

@@ -28,9 +28,13 @@ COS = (
 DOUBLE, I64 = ir.DoubleType(), ir.IntType(64)
 
 
+def sincos_name(lanes: int) -> str:
+    return f"sincos{lanes}"
+
+
 def sincos_function(module: ir.Module, lanes: int) -> ir.Function:
     """An internal function of (x, pointer to sine, pointer to cosine) on `lanes` doubles."""
-    name = f"sincos{lanes}"
+    name = sincos_name(lanes)
     if name in module.globals:
         return module.globals[name]  # type: ignore[return-value]
     V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE

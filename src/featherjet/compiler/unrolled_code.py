@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
 from .border import STREAM, Border, Operand, emit_entry, emit_stream
-from .lanes import CONTRACT, DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
-from .schedule import Piece, Schedule
+from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
+from .pieces import TRIG, Memory, text
+from .schedule import Schedule
 from .sincos import sincos_function
 from .unrolled import Straight
 
 
-def emit_unrolled(program: Straight, operands: Sequence[Operand], lanes: int, triple: str) -> ir.Module:
-    """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one."""
+def emit_unrolled(program: Straight, operands: Sequence[Operand], lanes: int, triple: str) -> tuple[ir.Module, str]:
+    """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls."""
     module = ir.Module("kernel")
     module.triple = triple
     schedule = Schedule(program.graph, program.roots)
-    few, many = (Unrolled(Lanes(module, program.graph, L, 8 * L), program, schedule, operands) for L in (1, lanes))
-    emit_entry(module, few.emit(), many.emit(), lanes)
-    return module
+    code = Unrolled(Lanes(module, program.graph, lanes, 8 * lanes), program, schedule, operands)
+    emit_entry(module, code.emit())
+    return module, code.pieces()
 
 
 class Unrolled(Border):
@@ -52,79 +53,20 @@ class Unrolled(Border):
 
     def emit(self, name: str = "samples") -> ir.Function:
         w = self.w
-        self.functions = [self.piece(k, piece) for k, piece in enumerate(self.schedule.pieces) if piece.ops]
+        kind = ir.FunctionType(VOID, [PTR])
+        self.functions = [ir.Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
         self.stream = emit_stream(w, w.L if w.L > 1 else 2)
         return super().emit(name)
 
-    # Pieces
-
-    def piece(self, number: int, piece: Piece) -> ir.Function:
-        """(memory): one piece of the code."""
-        w, graph = self.w, self.program.graph
-        f = w.function(f"piece{number}", [PTR])
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        memory = f.args[0]
-        values: dict[int, Value] = {}
-
-        def at(k: int) -> Value:
-            return w.vector(b, memory, I64(k))
-
-        def value(i: int) -> Value:
-            if i not in values:
-                op = graph.ops[i]
-                if op.name == "const":
-                    values[i] = w.const(op.data[0])  # type: ignore[index]
-                elif op.name == "load":
-                    values[i] = w.load(b, at(self.home(i)))
-                else:
-                    values[i] = w.load(b, at(self.slots + piece.loads[i]))
-            return values[i]
-
-        for i in piece.ops:
-            values[i] = self.operation(b, i, value, at)
-            for k in self.sinks.get(i, ()):
-                w.store(b, values[i], at(k))
-            if i in piece.stores:
-                w.store(b, values[i], at(self.slots + piece.stores[i]))
-        b.ret_void()
-        return f
+    def pieces(self) -> str:
+        """The text of all pieces."""
+        memory = Memory(self.w.L, self.home, self.sinks, self.slots, self.trig, self.angles)
+        return text(self.schedule, memory)
 
     def home(self, i: int) -> int:
         """Where an input is."""
         name, k = self.program.graph.ops[i].data  # type: ignore[misc]
         return self.start[name] + k
-
-    def operation(self, b: ir.IRBuilder, i: int, value: Callable[[int], Value], at: Callable[[int], Value]) -> Value:
-        w, op = self.w, self.program.graph.ops[i]
-        if op.name in ("add", "sub", "neg"):
-            return self.sum(b, self.schedule.terms(i), value)
-        if op.name in TRIG:
-            (angle,) = op.args
-            if angle in self.angles:
-                return w.load(b, at(self.trig + 2 * self.angles.index(angle) + (op.name == "cos")))
-            return w.sincos(b, value(angle))[op.name == "cos"]
-        if op.name == "sqrt":
-            return w.sqrt(b, value(op.args[0]))
-        return getattr(b, "f" + op.name)(*(value(a) for a in op.args), flags=CONTRACT)
-
-    def sum(self, b: ir.IRBuilder, terms: Sequence[tuple[bool, int]], value: Callable[[int], Value]) -> Value:
-        """Plain terms first, then products, each fused with the addition."""
-        ops, inlined = self.program.graph.ops, self.schedule.inlined
-        ordered = sorted(terms, key=lambda t: (t[1] in inlined, t[0]))
-        flip = ordered[0][0] and all(minus for minus, _ in terms)
-        if ordered[0][0] and not flip:  # begin with something that is added
-            first = next(t for t in ordered if not t[0])
-            ordered.remove(first)
-            ordered.insert(0, first)
-        total: Value | None = None
-        for minus, i in ordered:
-            x = b.fmul(*(value(a) for a in ops[i].args), flags=CONTRACT) if i in inlined else value(i)
-            if total is None:
-                total = x
-            else:
-                total = (b.fsub if minus ^ flip else b.fadd)(total, x, flags=CONTRACT)
-        assert total is not None
-        return b.fneg(total, flags=CONTRACT) if flip else total
 
     # The loop over samples
 
@@ -234,6 +176,3 @@ class Unrolled(Border):
             x = w.load(b, w.vector(b, source, I64(k)))
             for l, target in enumerate(targets):
                 b.store(b.extract_element(x, I32(l)), w.number(b, target, I64(k)), align=8)
-
-
-TRIG = ("sin", "cos")
