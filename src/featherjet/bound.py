@@ -54,6 +54,7 @@ class Bound:
         if self._kernel is None:  # no compiled code for this robot: the reference does it
             self._go = None
             return
+        code = self._code = self._kernel.single
         self._flags = np.zeros(1, np.int64)
         self._address = np.array(self._flags.ctypes.data, np.int64)
         operands = [self._address, *(self._arrays[n] for n in (*self.inputs, *self.results))]
@@ -61,12 +62,12 @@ class Bound:
         self._dims = np.ones(16, np.int64)
         strides = [s for x in operands[1:] for s in x.strides]
         self._steps = np.array([0] * len(operands) + strides, np.int64)
-        entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self._kernel.address)
+        entry = ctypes.PYFUNCTYPE(None, *[ctypes.c_void_p] * 4)(code.entry)
         arguments = [
             self._pointers.ctypes.data,
             self._dims.ctypes.data,
             self._steps.ctypes.data,
-            self._kernel.data,
+            code.data,
         ]
         self._go = _bound(entry, [ctypes.c_void_p(x) for x in arguments])
 

@@ -118,6 +118,8 @@ class Border:
     def flat(self, o: int, width: Value) -> Value:
         """Whether an operand's core lies in one piece; `width` is the length of its rows."""
         b = self.b
+        if not self.strides[o]:
+            return ir.IntType(1)(1)
         *rows, last = self.strides[o]
         dense = b.icmp_signed("==", last, I64(8))
         return b.and_(dense, b.icmp_signed("==", rows[0], b.mul(width, I64(8)))) if rows else dense

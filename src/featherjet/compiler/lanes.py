@@ -16,7 +16,7 @@ DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
 CONTRACT = ("contract",)
 
 # The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
-COUNTS = ("joints", "nq", "nv", "n_units", "groups")
+COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
 SLOTS = (
     *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
     "start", "bodies",

@@ -10,6 +10,7 @@ from .border import STREAM, Operand, emit_entry, emit_stream
 from .columns import Columns
 from .lanes import I32, I64, Value
 from .matrices import MARGIN, MatrixOutput
+from .plain import emit_plain
 from .program import Output, Pairs, Program, Responses, Walk
 from .responses import Response
 from .walks import Walks
@@ -29,6 +30,7 @@ def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, tripl
     }
     few, many = (Rolled(Walks(module, program, L), columns, matrices, operands).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
+    emit_plain(columns, operands)
     return module
 
 

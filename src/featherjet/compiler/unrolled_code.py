@@ -9,6 +9,7 @@ import llvmlite.ir as ir
 from .border import STREAM, Border, Operand, emit_entry, emit_stream
 from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
 from .pieces import TRIG, Memory, text
+from .plain import emit_plain
 from .schedule import Schedule
 from .sincos import sincos_function
 from .unrolled import Straight
@@ -19,8 +20,10 @@ def emit_unrolled(program: Straight, operands: Sequence[Operand], lanes: int, tr
     module = ir.Module("kernel")
     module.triple = triple
     schedule = Schedule(program.graph, program.roots)
-    code = Unrolled(Lanes(module, program.graph, lanes, 8 * lanes), program, schedule, operands)
+    w = Lanes(module, program.graph, lanes, 8 * lanes)
+    code = Unrolled(w, program, schedule, operands)
     emit_entry(module, code.emit())
+    emit_plain(w, operands, program.sizes)
     return module, code.pieces()
 
 
@@ -95,12 +98,7 @@ class Unrolled(Border):
     def width(self, o: int, entries: int) -> int:
         """The length of a result's rows."""
         core = self.operands[o].core
-        known = {"six": 6, "sixteen": 16, "v": self.nv}
-        return known[core[-1]] if len(core) > 1 else entries
-
-    @property
-    def nv(self) -> int:
-        return self.program.nv
+        return self.program.sizes[core[-1]] if len(core) > 1 else entries
 
     def compute(self, samples: Value, s: Value) -> None:
         b, w = self.b, self.w
@@ -147,13 +145,16 @@ class Unrolled(Border):
                     with yes:
                         b.call(self.stream, [target, piece, I64(n), ir.IntType(1)(1)])
                     with no:
-                        *rows, last = self.strides[o]
-                        with w.loop(b, I64(0), I64(n // width)) as r, w.loop(b, I64(0), I64(width)) as c:
-                            x = b.load(w.number(b, piece, b.add(b.mul(r, I64(width)), c)), typ=DOUBLE, align=8)
-                            shift = b.mul(c, last)
-                            if rows:
-                                shift = b.add(shift, b.mul(r, rows[0]))
-                            b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+                        self.scatter(o, piece, target, n // width, width)
+
+    def scatter(self, o: int, piece: Value, target: Value, rows: int, width: int) -> None:
+        """A result of any layout, number by number."""
+        b, w = self.b, self.w
+        by_row, by_column = ([I64(0), I64(0)] + self.strides[o])[-2:]
+        with w.loop(b, I64(0), I64(rows)) as r, w.loop(b, I64(0), I64(width)) as c:
+            x = b.load(w.number(b, piece, b.add(b.mul(r, I64(width)), c)), typ=DOUBLE, align=8)
+            shift = b.add(b.mul(r, by_row), b.mul(c, by_column))
+            b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
 
     def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value]) -> None:
         """L entries of L samples at a time; where all are zero there is nothing to transpose."""
