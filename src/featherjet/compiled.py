@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -15,8 +14,8 @@ import numpy as np
 from .compiler import library as libraries
 from .compiler.engine import Library, host_lanes
 from .compiler.gufunc import Gufunc
-from .compiler.kernels import KERNELS, operands, signature, unrolls
-from .compiler.plain import headers_are_known
+from .compiler.kernels import KERNELS, signature, unrolls
+from .compiler.plain import Plain, headers_are_known
 from .compiler.tables import Tables, sizes
 from .model.tree import Tree
 
@@ -44,9 +43,8 @@ class Code:
         self.entry, self.data = library.address("entry"), tables.address
         self._gufunc = Gufunc(self.entry, self.data, signature(name, fext, sizes), name)
         self.call = self._gufunc.call
-        count = len(operands(name, fext)) - 1
-        kind = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.py_object] * count)
-        self.plain = kind(library.address("plain"))
+        self._plain = Plain(library.address("plain"), tables.block)
+        self.plain = self._plain.call
 
 
 class Kernel:
@@ -58,6 +56,11 @@ class Kernel:
         self.cores = [1 + (x == "fext") for x in (*KERNELS[name].inputs, *(("fext",) if fext else ()))]
         self.shapes = [tuple(self.sizes[d] for d in core) for core in KERNELS[name].outputs]
         self.cost = 25.0 * tree.nv + sum(1.0 * tree.nv**2 for shape in self.shapes if len(shape) == 2)
+
+    @property
+    def quickly(self) -> bool:
+        """Whether `plain` may be called."""
+        return headers_are_known()
 
     @cached_property
     def batch(self) -> Code:
@@ -77,13 +80,13 @@ class Kernel:
     @cached_property
     def quick(self) -> Callable[..., tuple[Array, ...] | None]:
         """The shortest way to the results for one state; None if it is not one, or if there is something to report."""
-        plain, data, shapes, empty = self.single.plain, ctypes.c_void_p(self.single.data), self.shapes, np.empty
-        if not headers_are_known():
+        if not self.quickly:
             return lambda *given: None
+        plain, shapes, empty = self.single.plain, self.shapes, np.empty
 
         def run(*given: Array) -> tuple[Array, ...] | None:
             outs = tuple(map(empty, shapes))
-            return None if plain(data, *given, *outs) else outs
+            return None if plain(*given, *outs) else outs
 
         return run
 

@@ -254,7 +254,9 @@ class Robot:
         """
         if method == "auto":
             if self.backend == "compiled":
-                return ForwardDynamicsDerivatives._make(self._run("forward_dynamics_derivatives", (q, v, tau), fext, out))
+                return ForwardDynamicsDerivatives._make(
+                    self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
+                )
             method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
         if not isinstance(method, str) or method not in METHODS:
             raise UnknownName("method", method, ("auto", *METHODS))

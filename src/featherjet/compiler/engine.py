@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -33,7 +34,7 @@ def host_lanes() -> int:
 
 
 def compile_module(module: ir.Module, straight: str = "") -> bytes:
-    """Optimised object code; `straight` is the text of functions with nothing to optimise but the choice of instructions."""
+    """Optimised object code; `straight` is the text of straight-line functions, where there is nothing to optimise."""
     machine = target_machine()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -52,6 +53,8 @@ class Library:
     """Object code, loaded; it lives as long as this object does."""
 
     def __init__(self, code: bytes) -> None:
+        symbol = "PyLong_FromLongLong"  # of Python itself, which not every system finds by name
+        llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()

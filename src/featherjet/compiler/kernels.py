@@ -28,7 +28,9 @@ class Kernel(NamedTuple):
     effort: tuple[float, float, float]  # operations for each dof, each pair of dofs on a path, each pair of dofs
     forces: bool = False  # whether external forces may be given
     margins: bool = False  # whether the last thing traced are the margins of M, to be watched
-    coupled: Callable[..., Sequence[Any]] | None = None  # where joints mimic: the algorithm with G; else G reduces results
+    coupled: Callable[..., Sequence[Any]] | None = (
+        None  # where joints mimic; else G reduces results
+    )
     rolled: bool = True  # whether it is made of walks alone, and can be compiled for all robots at once
 
     @property
@@ -88,7 +90,10 @@ KERNELS: dict[str, Kernel] = {
         ("q", "v"), (("six",),), lambda s, q, v: [kinematics.centroidal_momentum(s, q, v)], (150, 0, 0), rolled=False
     ),
 }  # fmt: skip
-UNROLLED = {True: 36_000, False: 8_000}  # operations up to which a kernel (with, without matrices) is made for one robot
+UNROLLED = {
+    True: 36_000,
+    False: 8_000,
+}  # operations of a kernel (with, without matrices) for one robot
 
 
 def unrolls(name: str, tree: Tree) -> bool:

@@ -123,6 +123,8 @@ class Text:
         if angle in self.memory.angles:
             return self.load(self.memory.trig + 2 * self.memory.angles.index(angle) + (name == "cos"))
         cells = [self.new(f"alloca {self.V}, align 64") for _ in TRIG]
-        call = f"call void @{sincos_name(self.memory.lanes)}({self.V} {self.value(angle)}, ptr {cells[0]}, ptr {cells[1]})"
+        call = (
+            f"call void @{sincos_name(self.memory.lanes)}({self.V} {self.value(angle)}, ptr {cells[0]}, ptr {cells[1]})"
+        )
         self.lines.append(call)
         return self.new(f"load {self.V}, ptr {cells[name == 'cos']}, align 8")

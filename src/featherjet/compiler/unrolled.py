@@ -45,7 +45,9 @@ def trace(tree: Tree, kernel: Kernel, fext: bool) -> Straight:
         x = np.array([graph.load((name, k)) for k in range(size)], object)
         arrays.append([tuple(f) for f in x.reshape(-1, 6)] if name == "fext" else x)
     scan = Scan(tree, (), object)
-    found = kernel.trace(scan, *arrays) if tree.coupling is None else mimicking(kernel, scan, tree.coupling, names, arrays)
+    found = (
+        kernel.trace(scan, *arrays) if tree.coupling is None else mimicking(kernel, scan, tree.coupling, names, arrays)
+    )
     results = [[graph.lift(x) for x in np.asarray(r, object).flat] for r in found]
     watched = results.pop() if kernel.margins else []
     return Straight(graph, known, given, results, watched)

@@ -126,9 +126,7 @@ class Unrolled(Border):
         n = len(entries)
         spare, size = self.spares[number]
         apart = self.apart[number]
-        targets = [
-            b.select(apart, w.number(b, spare, I64(l * size)), self.lane_pointer(o, I64(l))) for l in range(L)
-        ]
+        targets = [b.select(apart, w.number(b, spare, I64(l * size)), self.lane_pointer(o, I64(l))) for l in range(L)]
         source = w.vector(b, self.base, I64(self.results[number]))
         if L == 1:
             memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
