@@ -9,6 +9,7 @@ from importlib.metadata import version as _version
 
 from . import errors, models, verify
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .convention import convert
 from .errors import FeatherjetError
 from .loading import load, robots
 from .model import Model, ModelBuilder
@@ -22,6 +23,7 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "Robot",
+    "convert",
     "errors",
     "load",
     "models",

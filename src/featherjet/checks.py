@@ -6,7 +6,8 @@ import numpy as np
 
 from .errors import InputError
 from .model import configuration
-from .model.model import Array, Model
+from .model.configuration import Space
+from .model.model import Array
 
 UNIT_TOLERANCE = 1e-6  # how far a quaternion's (or cosine-sine pair's) norm may be from one
 
@@ -29,7 +30,7 @@ def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     return a
 
 
-def unit_parts(model: Model, name: str, q: Array) -> Array:
+def unit_parts(model: Space, name: str, q: Array) -> Array:
     """q with quaternions and cosine-sine pairs of norm one; those that are not nearly so are refused."""
     out = q
     for joint, manifold, iq, _ in configuration.parts(model):
@@ -38,7 +39,7 @@ def unit_parts(model: Model, name: str, q: Array) -> Array:
             off = np.abs(norm - 1)
             if (off > UNIT_TOLERANCE).any():
                 where = tuple(int(i) for i in np.argwhere(off > UNIT_TOLERANCE)[0])
-                what = "cosine and sine" if part.stop - part.start == 2 else "quaternion x y z w"
+                what = "cosine and sine" if part.stop - part.start == 2 else f"quaternion {manifold.quaternion}"
                 at = f" at sample {where}" if where else ""
                 raise InputError(
                     f"{name}: joint {joint.name!r}: its {what}, entries {iq.start + part.start} to "

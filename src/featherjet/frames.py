@@ -1,12 +1,47 @@
-"""Jacobians of frames, from what each degree of freedom does to the bodies beyond it."""
+"""Frames and points on bodies, and their Jacobians from what each degree of freedom does to the bodies beyond it."""
 
 from __future__ import annotations
 
-import numpy as np
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from . import checks
+from .algorithms.jacobians import Sight
+from .errors import InputError
+from .math.spatial import Transform
+from .math.vec3 import Mat3, Vec3
+from .model.model import WORLD, Frame, Model
 from .model.tree import Tree
 
 Array = np.ndarray
+FrameName: TypeAlias = str | tuple[str, ArrayLike]  # a frame, or a point given in one
+
+
+def named(model: Model, name: FrameName) -> Frame:
+    """The frame of that name; (name, point) is its like with the origin at that point (3,) [m], given in it."""
+    if not isinstance(name, tuple):
+        return model.frame(name)
+    if len(name) != 2:
+        raise InputError(f"frame: expected a name, or a name and a point, got {name!r}")
+    base = model.frame(name[0])
+    point = checks.numbers("point", name[1], (3,), "x y z")
+    if point.shape != (3,):
+        raise InputError(f"point: expected one point (3,), got {point.shape}")
+    placement = np.array(base.placement)
+    placement[:3, 3] += placement[:3, :3] @ point
+    return Frame(base.name, base.joint, placement, base.kind)
+
+
+def sight(tree: Tree, f: Frame, viewpoint: str) -> Sight:
+    """The frame as algorithms take it: placed in its body's canonical frame."""
+    A = np.eye(3)
+    if f.joint != WORLD:
+        align = tree.nodes[f.joint].align
+        A = np.array([[c.x, c.y, c.z] for c in (align.x, align.y, align.z)])  # the transpose of align
+    R, p = A @ f.placement[:3, :3], A @ f.placement[:3, 3]
+    return Sight(f.joint, Transform(Mat3.from_array(R), Vec3(*p.tolist())), viewpoint)
 
 
 def jacobian(tree: Tree, joint: int, placement: Array, columns: Array, frame: str) -> Array:

@@ -11,6 +11,8 @@ INPUTS = {
     "forward_dynamics_derivatives": ("q", "v", "tau"),
     **dict.fromkeys(("bias", "coriolis_matrix", "kinetic_energy", "centroidal_momentum"), ("q", "v")),
     **dict.fromkeys(("mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns"), ("q",)),
+    **dict.fromkeys(("jacobian_derivative", "jacobian_drift", "projected_newton_euler"), ("q", "v")),
+    **dict.fromkeys(("jacobian", "jacobian_hessian"), ("q",)),
     **dict.fromkeys(("potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
 }
 RESULTS: dict[str, tuple[str, ...]] = {

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from .algorithms import aba, coupled, crba, direct, fdsva, kinematics, minv, rnea
+from .algorithms import aba, coupled, crba, direct, fdsva, jacobians, kinematics, minv, rnea
 from .algorithms.coriolis import coriolis_matrix
 from .algorithms.idsva import inverse_dynamics_derivatives
+from .algorithms.projected import projected_newton_euler
 from .algorithms.scan import Scan
 from .model.model import Model
 from .model.tree import Tree
@@ -33,6 +34,11 @@ CORE: dict[str, tuple[str, ...]] = {
     "center_of_mass": ("...",),
     "kinetic_energy": ("...",),
     "potential_energy": ("...",),
+    "jacobian": ("6v",),
+    "jacobian_derivative": ("6v",),
+    "jacobian_drift": ("...",),
+    "jacobian_hessian": ("6vv",),
+    "projected_newton_euler": ("vv", "v", "v"),
 }
 
 METHODS = {"fdsva-dmm": fdsva.dmm, "fdsva-aza": fdsva.aza, "direct": direct.forward_dynamics_derivatives}
@@ -82,6 +88,7 @@ class Reference:
             "v": lambda x: coupled.reduce_vector(G, x),
             "vv": lambda x: coupled.reduce_matrix(G, x),
             "6v": lambda x: np.einsum("ij...,ja->ia...", x, G),
+            "6vv": lambda x: np.einsum("ijk...,ja,kb->iab...", x, G, G),
             "...": lambda x: x,
         }
         return tuple(reduce[c](r) for c, r in zip(CORE[name], results, strict=True))
@@ -130,6 +137,21 @@ class Reference:
 
     def _joint_columns(self, scan: Scan, q):
         return (kinematics.joint_columns(scan, q),)  # of the tree's dofs, also where joints mimic
+
+    def _jacobian(self, scan: Scan, q, sight):
+        return self._leave("jacobian", jacobians.jacobian(scan, q, sight))
+
+    def _jacobian_derivative(self, scan: Scan, q, v, sight):
+        return self._leave("jacobian_derivative", jacobians.jacobian_derivative(scan, q, v, sight))
+
+    def _jacobian_drift(self, scan: Scan, q, v, sight):
+        return self._leave("jacobian_drift", jacobians.jacobian_drift(scan, q, v, sight))
+
+    def _jacobian_hessian(self, scan: Scan, q, sight):
+        return self._leave("jacobian_hessian", np.stack(jacobians.jacobian_hessian(scan, q, sight)))
+
+    def _projected_newton_euler(self, scan: Scan, q, v, fext=None):
+        return self._leave("projected_newton_euler", *projected_newton_euler(scan, q, v, fext))
 
     def _centroidal_map(self, scan: Scan, q):
         return self._leave("centroidal_map", kinematics.centroidal_map(scan, q))

@@ -11,10 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import checks, frames
+from .algorithms.jacobians import Sight
+from .algorithms.projected import ProjectedNewtonEuler
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .bound import Bound
 from .errors import InputError, SingularMassMatrix, UnknownName
+from .frames import FrameName
 from .model import configuration
+from .model.configuration import Limits
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
 from .quantities import INPUTS
@@ -83,6 +87,7 @@ class Robot:
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
+        self._space: configuration.Space = model
         self._reference = Reference(model)
         self._compiled: Compiled | None = None
         self._quick: dict[str, Any] = {}  # the shortest way to each quantity of one state
@@ -118,7 +123,7 @@ class Robot:
     @property
     def nq(self) -> int:
         """Length of a configuration."""
-        return self.model.nq
+        return self._space.nq
 
     @property
     def nv(self) -> int:
@@ -151,11 +156,29 @@ class Robot:
         model = self.model.with_gravity(checks.numbers("gravity", gravity, (3,), "x y z"))
         return Robot(model, self.backend, self.threads, self.unroll)
 
+    @property
+    def convention(self) -> str:
+        """Whose coordinates q, v, a and tau are: "pinocchio", or what `with_convention` was given."""
+        return "pinocchio"
+
+    def with_convention(self, convention: str) -> Robot:
+        """The same robot, all of whose inputs and results speak "pinocchio", "kindr", "mujoco" or "drake".
+
+        Derivatives by q are then along that convention's velocities; docs/conventions.md has the tables.
+        """
+        from .convention import ConventionRobot
+
+        return self if convention == self.convention else ConventionRobot.of(self, convention)
+
     # Configurations
 
     def neutral(self) -> Array:
         """The configuration (nq,) of no displacement."""
-        return configuration.neutral(self.model)
+        return configuration.neutral(self._space)
+
+    def limits(self) -> Limits:
+        """Lower and upper limits of q (nq,), and limits of velocity and effort (nv,), infinite where there are none."""
+        return configuration.limits(self._space)
 
     def random_configuration(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] | None = None
@@ -175,28 +198,39 @@ class Robot:
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """q moved along the tangent vector dv (..., nv)."""
-        return configuration.integrate(self.model, *self._pair(q=self._q("q", q), dv=self._v("dv", dv)))
+        return configuration.integrate(self._space, *self._pair(q=self._q("q", q), dv=self._v("dv", dv)))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The tangent vector (..., nv) at q0 that leads to q1."""
-        return configuration.difference(self.model, *self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1)))
+        return configuration.difference(self._space, *self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1)))
 
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
         """The geodesic between q0 (t = 0) and q1 (t = 1)."""
         t = checks.numbers("t", t, (), "any shape")
         start, end = self._q("q0", q0), self._q("q1", q1)
         checks.common_batch({"q0": (start, 1), "q1": (end, 1), "t": (t, 0)})
-        return configuration.interpolate(self.model, start, end, t)
+        return configuration.interpolate(self._space, start, end, t)
 
     def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of integrate by q and by dv."""
         pair = self._pair(q=self._q("q", q), dv=self._v("dv", dv))
-        return configuration.integrate_jacobians(self.model, *pair)
+        return configuration.integrate_jacobians(self._space, *pair)
 
     def difference_jacobians(self, q0: ArrayLike, q1: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of difference by q0 and by q1."""
         pair = self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1))
-        return configuration.difference_jacobians(self.model, *pair)
+        return configuration.difference_jacobians(self._space, *pair)
+
+    def rate_map(self, q: ArrayLike) -> Array:
+        """F (..., nq, nv): the coordinates' rates dq/dt = F v."""
+        return configuration.rate_map(self._space, self._q("q", q))
+
+    def rate_map_inverse(self, q: ArrayLike) -> Array:
+        """Fbar (..., nv, nq): v = Fbar dq/dt, whatever dq/dt does to the norms of quaternions.
+
+        D @ Fbar turns a derivative D by q in the tangent space (nv columns) into one by q's own entries (nq columns).
+        """
+        return configuration.rate_map_inverse(self._space, self._q("q", q))
 
     # Dynamics. `out` takes an array, or a tuple of arrays for several results, to write into.
 
@@ -276,15 +310,15 @@ class Robot:
         rows = self._run("forward_kinematics", (q,))[0]
         return rows.reshape((*np.shape(q)[:-1], self.njoints, 4, 4))
 
-    def frame_placement(self, q: ArrayLike, name: str) -> Array:
-        """Placement (..., 4, 4) of a named frame in the world."""
-        f = self.model.frame(name)
+    def frame_placement(self, q: ArrayLike, name: FrameName) -> Array:
+        """Placement (..., 4, 4) of a named frame in the world; (name, point) moves its origin to a point (3,) in it."""
+        f = frames.named(self.model, name)
         if f.joint == WORLD:
             return np.broadcast_to(f.placement, (*self._q("q", q).shape[:-1], 4, 4)).copy()
         return self.forward_kinematics(q)[..., f.joint, :, :] @ f.placement
 
-    def frame_jacobian(self, q: ArrayLike, name: str, frame: FrameChoice = "local") -> Array:
-        """Jacobian (..., 6, nv) of a named frame, rows linear then angular.
+    def frame_jacobian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+        """Jacobian (..., 6, nv) of a named frame, or of (name, point), rows linear then angular.
 
         frame "local": the frame's velocity in its own axes; "world": the spatial velocity at the world's origin;
         "world_aligned": the velocity of the frame's origin in the world's axes.
@@ -296,11 +330,27 @@ class Robot:
         placement = self.frame_placement(q, name)
         return frames.jacobian(self._reference.tree, f.joint, placement, columns, frame)
 
-    def frame_velocity(self, q: ArrayLike, v: ArrayLike, name: str, frame: FrameChoice = "local") -> Array:
+    def frame_velocity(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
         """Velocity (..., 6) of a named frame, linear then angular; frames as in `frame_jacobian`."""
         v = self._v("v", v)
         checks.common_batch({"q": (self._q("q", q), 1), "v": (v, 1)})
         return (self.frame_jacobian(q, name, frame) @ v[..., None])[..., 0]
+
+    def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+        """dJ/dt (..., 6, nv) of `frame_jacobian` when the robot moves with v."""
+        return self._run("jacobian_derivative", (q, v), **self._sight(name, frame))[0]
+
+    def jacobian_drift(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+        """dJ/dt v (..., 6), without forming dJ/dt: the rate of `frame_velocity` at constant v."""
+        return self._run("jacobian_drift", (q, v), **self._sight(name, frame))[0]
+
+    def jacobian_hessian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+        """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the change of column i along dof k."""
+        return self._run("jacobian_hessian", (q,), **self._sight(name, frame))[0]
+
+    def projected_newton_euler(self, q: ArrayLike, v: ArrayLike, fext: ArrayLike | None = None) -> ProjectedNewtonEuler:
+        """M, g, f of M a + g = f + tau from the Jacobians of each body: slow and plain, to judge by."""
+        return ProjectedNewtonEuler(*self._run("projected_newton_euler", (q, v), fext))
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
         """v^T M v / 2 [J], (...)."""
@@ -329,7 +379,7 @@ class Robot:
 
     def _q(self, name: str, q: ArrayLike) -> Array:
         q = checks.numbers(name, q, (self.nq,), f"nq = {self.nq}")
-        return checks.unit_parts(self.model, name, q)
+        return checks.unit_parts(self._space, name, q)
 
     def _v(self, name: str, v: ArrayLike) -> Array:
         return checks.numbers(name, v, (self.nv,), f"nv = {self.nv}")
@@ -343,10 +393,14 @@ class Robot:
         if self.mass == 0:
             raise InputError(f"robot {self.name!r} has no mass, so no centre of mass")
 
-    def _frame(self, name: str, frame: str):
+    def _frame(self, name: FrameName, frame: str):
         if frame not in FRAMES:
             raise UnknownName("frame choice", frame, FRAMES)
-        return self.model.frame(name)
+        return frames.named(self.model, name)
+
+    def _sight(self, name: FrameName, frame: str) -> dict[str, Sight]:
+        """What frame to look at, and from where, as algorithms take it."""
+        return {"sight": frames.sight(self._reference.tree, self._frame(name, frame), frame)}
 
     def _run(
         self, quantity: str, given: Sequence[Any], fext: Any = None, out: Out = None, **static: Any

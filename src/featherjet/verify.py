@@ -130,7 +130,7 @@ def _checked(robot: Robot, quantity: str, by: str, inputs: Mapping[str, object])
 def _moved(robot: Robot, by: str, x: Array, h: complex) -> Array:
     """x moved by h along each tangent direction, directions leading: (nv, ..., n)."""
     directions = h * np.eye(robot.nv).reshape(robot.nv, *(1 for _ in x.shape[:-1]), robot.nv)
-    return configuration.integrate(robot.model, x, directions) if by == "q" else x + directions
+    return configuration.integrate(robot._space, x, directions) if by == "q" else x + directions
 
 
 def _beside(given: Mapping[str, Array], by: str, moved: Array) -> dict[str, Array]:

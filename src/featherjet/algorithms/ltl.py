@@ -6,7 +6,7 @@ structure is treated by naming each degree of freedom the parent of the next (`d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,15 +54,31 @@ def factorise(M: Array, parents: Sequence[int]) -> Factor:
 
 def solve(factor: Factor, b: Array) -> Array:
     """M^-1 b for b (n, lanes...) or (n, columns, lanes...)."""
+    return solve_outward(factor, solve_inward(factor, b))
+
+
+def solve_inward(factor: Factor, b: Array, rows: Sequence[int] | None = None) -> Array:
+    """L^-T b, from the leaves to the root; `rows`, if given, hold all entries of b, and with a row its ancestors."""
     L, D, above = factor
-    wide = b.ndim > D.ndim
-    lane = (lambda x: x[:, None]) if wide else (lambda x: x)
+    lane = _across(b, D)
     x = b.copy()
-    for k in reversed(range(len(above))):  # L^T y = b
+    for k in reversed(range(len(above)) if rows is None else rows):
         if above[k]:
             x[above[k]] = x[above[k]] - lane(L[k, above[k]]) * x[k]
-    x = x / lane(D)
-    for k in range(len(above)):  # L x = D^-1 y
+    return x
+
+
+def solve_outward(factor: Factor, y: Array) -> Array:
+    """L^-1 D^-1 y, from the root to the leaves."""
+    L, D, above = factor
+    lane = _across(y, D)
+    x = y / lane(D)
+    for k in range(len(above)):
         if above[k]:
             x[k] = x[k] - (lane(L[k, above[k]]) * x[above[k]]).sum(0)
     return x
+
+
+def _across(b: Array, D: Array) -> Callable[[Array], Array]:
+    """Makes room for the columns of b, if it has any."""
+    return (lambda x: x[:, None]) if b.ndim > D.ndim else (lambda x: x)

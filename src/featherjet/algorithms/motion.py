@@ -47,15 +47,20 @@ def moving(gravity: Vec3) -> Callable[..., Moving]:
 
     def step(node: Node, parent: Moving | None, q, v, a) -> Moving:
         X = place(node, parent.X if parent else None, q)
-        v_parent, a_parent = (parent.v, parent.a) if parent else (REST, upward(node, q, gravity))
-        S = node.kind.subspace(X, node.pitch)
-        vJ = span(S, v)
-        a_i = a_parent + span(S, a)
-        if parent:
-            a_i = a_i + v_parent.cross(vJ)  # = v x vJ, since vJ x vJ = 0
-        return Moving(X, S, v_parent + vJ if parent else vJ, a_i, v_parent, a_parent)
+        return carried(node, parent, X, REST if parent else upward(node, q, gravity), v, a)
 
     return step
+
+
+def carried(node: Node, parent: Moving | None, X: Transform, a0: Motion, v, a) -> Moving:
+    """A body placed at X whose joint moves with rates v and a; a0 is the ground's acceleration, for a root."""
+    v_parent, a_parent = (parent.v, parent.a) if parent else (REST, a0)
+    S = node.kind.subspace(X, node.pitch)
+    vJ = span(S, v)
+    a_i = a_parent + span(S, a)
+    if parent:
+        a_i = a_i + v_parent.cross(vJ)  # = v x vJ, since vJ x vJ = 0
+    return Moving(X, S, v_parent + vJ if parent else vJ, a_i, v_parent, a_parent)
 
 
 def external(node: Node, X: Transform, fext: Sequence[Scalar] | None) -> Force | None:

@@ -104,6 +104,10 @@ class Transform:
         """Express in the placed frame a motion given in the outer one."""
         return Motion(self.R.transposed_times(m.ang), self.R.transposed_times(m.lin - self.p.cross(m.ang)))
 
+    def force_inverse(self, f: Force) -> Force:
+        """Express in the placed frame a force given in the outer one."""
+        return Force(self.R.transposed_times(f.ang - self.p.cross(f.lin)), self.R.transposed_times(f.lin))
+
     @staticmethod
     def identity() -> Transform:
         return Transform(Mat3.identity(), Vec3(0.0, 0.0, 0.0))
@@ -141,6 +145,13 @@ class Inertia:
     def __matmul__(self, v: Motion) -> Force:
         return Force(self.I @ v.ang + self.h.cross(v.lin), self.m * v.lin - self.h.cross(v.ang))
 
+    def placed(self, X: Transform) -> Inertia:
+        """The same inertia in the frame X is placed in: X* I X^-1."""
+        y, p = X.R @ self.h, X.p
+        z = y + (0.5 * self.m) * p
+        I = self.I.rotated(X.R).minus_outer(p, z).minus_outer(z, p).plus_diagonal(2.0 * p.dot(z))
+        return Inertia(self.m, y + self.m * p, I)
+
 
 @dataclass(slots=True, eq=False)
 class Coriolis:
@@ -161,6 +172,15 @@ class Coriolis:
     def transposed_times(self, m: Motion) -> Vec3:
         """(2B)^T m, of which only the angular half can be other than zero."""
         return self.U.transposed_times(m.ang) + 2.0 * self.p.cross(m.lin)
+
+    def placed(self, X: Transform) -> Coriolis:
+        """The same matrix in the frame X is placed in: X* 2B X^-1, with [a]x[b]x = b a^T - (a.b) 1."""
+        p, at = X.R @ self.p, -2.0 * X.p
+        U, d = self.U.conjugated(X.R), at.dot(p)
+        x = U.x + at.x * p - Vec3(d, 0.0, 0.0)
+        y = U.y + at.y * p - Vec3(0.0, d, 0.0)
+        z = U.z + at.z * p - Vec3(0.0, 0.0, d)
+        return Coriolis(Mat3(x, y, z), p)
 
     @staticmethod
     def of(I: Inertia, v: Motion, momentum: Force) -> Coriolis:
@@ -205,9 +225,45 @@ class ArticulatedInertia:
         )
         return ArticulatedInertia(self.A.minus_outer(f.ang, g.ang), H, self.M.minus_outer(f.lin, g.lin))
 
+    def minus_pair(self, f: Force, g: Force) -> ArticulatedInertia:
+        """self - f g^T - g f^T."""
+        H = Mat3(
+            self.H.x - g.lin.x * f.ang - f.lin.x * g.ang,
+            self.H.y - g.lin.y * f.ang - f.lin.y * g.ang,
+            self.H.z - g.lin.z * f.ang - f.lin.z * g.ang,
+        )
+        A = self.A.minus_outer(f.ang, g.ang).minus_outer(g.ang, f.ang)
+        return ArticulatedInertia(A, H, self.M.minus_outer(f.lin, g.lin).minus_outer(g.lin, f.lin))
+
+    def placed(self, X: Transform) -> ArticulatedInertia:
+        """The same inertia in the frame X is placed in: X* self X^-1."""
+        A, H, M, p = self.A.rotated(X.R), self.H.conjugated(X.R), self.M.rotated(X.R), X.p
+        moved = H + Mat3(p.cross(M.column(0)), p.cross(M.column(1)), p.cross(M.column(2)))  # H + px M
+        rows, others = H.transposed(), moved.transposed()
+        P = Mat3(p.cross(rows.x), p.cross(rows.y), p.cross(rows.z))  # px H^T
+        Q = Mat3(p.cross(others.x), p.cross(others.y), p.cross(others.z)).transposed()  # moved px^T
+        return ArticulatedInertia(A + Sym3.of(P + Q), moved, M)
+
+    def carried(self, m: Motion) -> ArticulatedInertia:
+        """The rate m x* self - self m x of an inertia that moves along with m."""
+        f = [self @ m.cross(e) for e in UNITS]  # columns of N = self m x; the rate is -(N + N^T)
+        ang, lin = Mat3(f[0].ang, f[1].ang, f[2].ang), Mat3(f[3].lin, f[4].lin, f[5].lin)
+        cross = Mat3(f[3].ang, f[4].ang, f[5].ang) + Mat3(f[0].lin, f[1].lin, f[2].lin).transposed()
+        return -1.0 * ArticulatedInertia(Sym3.of(ang + ang.transposed()), cross, Sym3.of(lin + lin.transposed()))
+
+    def __rmul__(self, s: Scalar) -> ArticulatedInertia:
+        return ArticulatedInertia(s * self.A, s * self.H, s * self.M)
+
+    __array_ufunc__ = None
+
     @staticmethod
     def of(I: Inertia) -> ArticulatedInertia:
         m, h = I.m, I.h
         zero = 0.0 * m
         hx = Mat3(Vec3(zero, h.z, -h.y), Vec3(-h.z, zero, h.x), Vec3(h.y, -h.x, zero))
         return ArticulatedInertia(I.I, hx, Sym3(m, zero, zero, m, zero, m))
+
+
+_AXES = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
+_NONE = Vec3(0.0, 0.0, 0.0)
+UNITS = (*(Motion(e, _NONE) for e in _AXES), *(Motion(_NONE, e) for e in _AXES))

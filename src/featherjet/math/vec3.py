@@ -67,6 +67,11 @@ class Mat3:
     def __add__(self, B: Mat3) -> Mat3:
         return Mat3(self.x + B.x, self.y + B.y, self.z + B.z)
 
+    def __rmul__(self, s: Scalar) -> Mat3:
+        return Mat3(s * self.x, s * self.y, s * self.z)
+
+    __array_ufunc__ = None
+
     def compose(self, B: Mat3) -> Mat3:
         """The product self B."""
         return Mat3(self @ B.x, self @ B.y, self @ B.z)
@@ -74,6 +79,14 @@ class Mat3:
     def transposed_times(self, v: Vec3) -> Vec3:
         """self^T v."""
         return Vec3(self.x.dot(v), self.y.dot(v), self.z.dot(v))
+
+    def transposed(self) -> Mat3:
+        x, y, z = self.x, self.y, self.z
+        return Mat3(Vec3(x.x, y.x, z.x), Vec3(x.y, y.y, z.y), Vec3(x.z, y.z, z.z))
+
+    def conjugated(self, R: Mat3) -> Mat3:
+        """R self R^T."""
+        return R.compose(self).compose(R.transposed())
 
     def rotate_z(self, c: Scalar, s: Scalar) -> Mat3:
         """self Rz(theta), given the cosine and sine of theta."""
@@ -123,8 +136,13 @@ class Sym3:
     def __add__(self, B: Sym3) -> Sym3:
         return Sym3(self.xx + B.xx, self.xy + B.xy, self.xz + B.xz, self.yy + B.yy, self.yz + B.yz, self.zz + B.zz)
 
+    def __rmul__(self, s: Scalar) -> Sym3:
+        return Sym3(s * self.xx, s * self.xy, s * self.xz, s * self.yy, s * self.yz, s * self.zz)
+
+    __array_ufunc__ = None
+
     def minus_outer(self, a: Vec3, b: Vec3) -> Sym3:
-        """self - a b^T, where a b^T is known to be symmetric."""
+        """self - a b^T, where a b^T (or what a sum of such makes of it) is known to be symmetric."""
         return Sym3(
             self.xx - a.x * b.x,
             self.xy - a.x * b.y,
@@ -145,6 +163,19 @@ class Sym3:
         row3 = Vec3(R.x.z, R.y.z, R.z.z)
         A1, A2 = self @ row1, self @ row2
         return Sym3(A1.dot(row1), A1.dot(row2), A1.dot(row3), A2.dot(row2), A2.dot(row3), (self @ row3).dot(row3))
+
+    def column(self, k: int) -> Vec3:
+        """Column (or row) k."""
+        return (
+            Vec3(self.xx, self.xy, self.xz),
+            Vec3(self.xy, self.yy, self.yz),
+            Vec3(self.xz, self.yz, self.zz),
+        )[k]
+
+    @staticmethod
+    def of(A: Mat3) -> Sym3:
+        """A matrix that is known to be symmetric, by its lower triangle."""
+        return Sym3(A.x.x, A.x.y, A.x.z, A.y.y, A.y.z, A.z.z)
 
     @staticmethod
     def from_array(A: np.ndarray) -> Sym3:

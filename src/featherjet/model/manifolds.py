@@ -20,6 +20,7 @@ class Manifold:
     nq: int
     nv: int
     units: tuple[slice, ...] = ()  # parts of q that must have norm one
+    quaternion = "x y z w"  # the order of one among them
 
     def neutral(self) -> Array:
         """The coordinates of no displacement, (nq,)."""
@@ -48,6 +49,18 @@ class Manifold:
     def right_jacobian_inverse(self, v: Array) -> Array:
         """Jacobian of difference by q1, (..., nv, nv); by q0 it is minus the same at -v."""
         raise NotImplementedError
+
+    def rate_map(self, q: Array) -> Array:
+        """F with dq/dt = F v, (..., nq, nv): the coordinates' rates on the way of `integrate`; [KINDR] F."""
+        raise NotImplementedError
+
+    def rate_map_inverse(self, q: Array) -> Array:
+        """Fbar with v = Fbar dq/dt, (..., nv, nq), blind to changes of norm; [KINDR] Fbar.
+
+        The columns of every F here are orthogonal, so that its left inverse divides each by its square.
+        """
+        F = self.rate_map(q)
+        return np.swapaxes(F / (F * F).sum(-2, keepdims=True), -1, -2)
 
     def normalised(self, q: Array) -> Array:
         """q with its unit parts scaled to norm one, without conjugation."""
@@ -81,6 +94,9 @@ class Euclidean(Manifold):
 
     right_jacobian = right_jacobian_inverse = adjoint_inverse
 
+    def rate_map(self, q: Array) -> Array:
+        return np.broadcast_to(np.eye(self.nv), (*q.shape, self.nv))
+
 
 class SO2(Manifold):
     """Plane rotations by (cosine, sine)."""
@@ -108,6 +124,9 @@ class SO2(Manifold):
         return np.ones((*v.shape, 1))
 
     right_jacobian = right_jacobian_inverse = adjoint_inverse
+
+    def rate_map(self, q: Array) -> Array:
+        return np.stack([-q[..., 1], q[..., 0]], -1)[..., None]
 
 
 class SO3(Manifold):
@@ -137,6 +156,10 @@ class SO3(Manifold):
 
     def right_jacobian_inverse(self, v: Array) -> Array:
         return so3.gamma_inverse(-v)
+
+    def rate_map(self, q: Array) -> Array:
+        wxyz = np.swapaxes(so3.quaternion_rate_map(so3.wxyz_from_xyzw(q), "B"), -1, -2) / 2
+        return np.roll(wxyz, -1, axis=-2)
 
 
 class SE3(Manifold):
@@ -173,6 +196,10 @@ class SE3(Manifold):
     def right_jacobian_inverse(self, v: Array) -> Array:
         return se3.right_jacobian_inverse(v)
 
+    def rate_map(self, q: Array) -> Array:
+        R = so3.matrix_from_quaternion(so3.wxyz_from_xyzw(q[..., 3:]))
+        return side_by_side(R, self.rotation.rate_map(q[..., 3:]))
+
 
 class SE2(Manifold):
     """Placements in the plane by (x, y, cosine, sine), tangent (vx, vy, wz): SE(3) confined to the plane."""
@@ -208,6 +235,9 @@ class SE2(Manifold):
     def right_jacobian_inverse(self, v: Array) -> Array:
         return self._confine(self.space.right_jacobian_inverse(self._lift(v)))
 
+    def rate_map(self, q: Array) -> Array:
+        return side_by_side(plane_rotation(q[..., 2:]), self.rotation.rate_map(q[..., 2:]))
+
     def _lift(self, v: Array) -> Array:
         lifted = np.zeros((*v.shape[:-1], 6), v.dtype)
         lifted[..., self.inside] = v
@@ -219,6 +249,24 @@ class SE2(Manifold):
     @staticmethod
     def _rotate(c: Array, s: Array, x: Array) -> Array:
         return np.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], -1)
+
+
+def plane_rotation(cs: Array) -> Array:
+    """The matrix (..., 2, 2) of a cosine and sine (..., 2)."""
+    c, s = cs[..., 0], cs[..., 1]
+    return np.stack([np.stack([c, -s], -1), np.stack([s, c], -1)], -2)
+
+
+def side_by_side(*blocks: Array) -> Array:
+    """The block-diagonal matrix (..., m, n) of matrices with a common batch."""
+    batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
+    sizes = [b.shape[-2:] for b in blocks]
+    out = np.zeros((*batch, sum(m for m, _ in sizes), sum(n for _, n in sizes)), np.result_type(*blocks))
+    i = j = 0
+    for block, (m, n) in zip(blocks, sizes, strict=True):
+        out[..., i : i + m, j : j + n] = block
+        i, j = i + m, j + n
+    return out
 
 
 def bounded(lower: Array, upper: Array, default: float) -> tuple[Array, Array]:

@@ -1,68 +1,83 @@
 """States in MuJoCo's coordinates and in ours, for models read from MJCF.
 
-Both lay out q and v joint by joint with the same sizes. They differ in the order of quaternions (w x y z
-there, x y z w here) and in the linear part of a free joint's velocity, acceleration and force (in the world's
-axes there, in the body's here). A time derivative of body coordinates turns with the body, hence
-accelerations need the velocity: a = R^T qacc - w x (R^T qvel). All functions take batches, whose leading axes
-broadcast.
+Both lay out q and v joint by joint with the same sizes. They differ in the order of quaternions (w x y z there,
+x y z w here) and in the linear part of a free joint's velocity, acceleration and force (in the world's axes there, in
+the body's here); `convention.py` has the formulas. All functions take batches, whose leading axes broadcast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ..errors import InputError
+from .convention import Coordinates
 from .model import Array, Model
 
-WXYZ_FROM_XYZW = (3, 0, 1, 2)
-XYZW_FROM_WXYZ = (1, 2, 3, 0)
+JOINTS = ("free", "spherical", "revolute", "prismatic")
 
 
 def configuration_from_mujoco(model: Model, qpos: object) -> Array:
     """Our q (..., nq) from MuJoCo's qpos (..., nq); quaternions are normalised, as MuJoCo does on use."""
-    return _requaternioned(model, _checked(qpos, model.nq, "qpos"), XYZW_FROM_WXYZ)
+    return _from(model, q=qpos)["q"]
 
 
 def configuration_to_mujoco(model: Model, q: object) -> Array:
     """MuJoCo's qpos (..., nq) from our q (..., nq)."""
-    return _requaternioned(model, _checked(q, model.nq, "q"), WXYZ_FROM_XYZW)
+    return _to(model, q=q)["q"]
 
 
 def velocity_from_mujoco(model: Model, qpos: object, qvel: object) -> Array:
     """Our v (..., nv) at MuJoCo's qpos and qvel."""
-    q = configuration_from_mujoco(model, qpos)
-    return _turned(model, q, _checked(qvel, model.nv, "qvel"), to_body=True)
+    return _from(model, q=qpos, v=qvel)["v"]
 
 
 def velocity_to_mujoco(model: Model, q: object, v: object) -> Array:
     """MuJoCo's qvel (..., nv) at our q and v."""
-    return _turned(model, _checked(q, model.nq, "q"), _checked(v, model.nv, "v"), to_body=False)
+    return _to(model, q=q, v=v)["v"]
 
 
 def acceleration_from_mujoco(model: Model, qpos: object, qvel: object, qacc: object) -> Array:
     """Our a = dv/dt (..., nv) at MuJoCo's qpos, qvel and qacc."""
-    q = configuration_from_mujoco(model, qpos)
-    v = velocity_from_mujoco(model, qpos, qvel)
-    a = _turned(model, q, _checked(qacc, model.nv, "qacc"), to_body=True)
-    return _minus_turning(model, a, v, sign=1.0)
+    return _from(model, q=qpos, v=qvel, a=qacc)["a"]
 
 
 def acceleration_to_mujoco(model: Model, q: object, v: object, a: object) -> Array:
     """MuJoCo's qacc (..., nv) at our q, v and a."""
-    a = _minus_turning(model, _checked(a, model.nv, "a"), _checked(v, model.nv, "v"), sign=-1.0)
-    return _turned(model, _checked(q, model.nq, "q"), a, to_body=False)
+    return _to(model, q=q, v=v, a=a)["a"]
 
 
 def force_from_mujoco(model: Model, qpos: object, qfrc: object) -> Array:
     """Our tau (..., nv) from a generalised force of MuJoCo's at qpos; its power is the same."""
-    return velocity_from_mujoco(model, qpos, qfrc)
+    return _from(model, q=qpos, tau=qfrc)["tau"]
 
 
 def force_to_mujoco(model: Model, q: object, tau: object) -> Array:
     """MuJoCo's generalised force (..., nv) from our tau at q."""
-    return velocity_to_mujoco(model, q, tau)
+    return _to(model, q=q, tau=tau)["tau"]
+
+
+def _from(model: Model, **given: object) -> dict[str, Array]:
+    names = {"q": "qpos", "v": "qvel", "a": "qacc", "tau": "qfrc"}
+    space = _coordinates(model)
+    arrays = {name: _checked(x, space.nq if name == "q" else space.nv, names[name]) for name, x in given.items()}
+    for part in space.parts:
+        _normalise(arrays["q"][..., part.own], part.chart.manifold.units)
+    return space.plain(arrays)[0]
+
+
+def _to(model: Model, **given: object) -> dict[str, Array]:
+    space = _coordinates(model)
+    arrays = {name: _checked(x, model.nq if name == "q" else model.nv, name) for name, x in given.items()}
+    for part in space.parts:
+        _normalise(arrays["q"][..., part.plain], part.joint.kind.manifold.units)
+    return space.own(arrays)
+
+
+def _coordinates(model: Model) -> Coordinates:
+    for joint in model.joints:
+        if joint.mimic or joint.kind.name not in JOINTS:
+            raise InputError(f"joint {joint.name!r} ({joint.kind}): MuJoCo has no such joint")
+    return Coordinates(model, "mujoco")
 
 
 def _checked(x: object, n: int, what: str) -> Array:
@@ -75,41 +90,9 @@ def _checked(x: object, n: int, what: str) -> Array:
     return array
 
 
-def _joints(model: Model) -> Iterator[tuple[str, int, int]]:
-    """Kind, first coordinate and first velocity of each joint that MuJoCo writes differently."""
-    for joint, q, v in zip(model.joints, model.q_starts, model.v_starts, strict=True):
-        if joint.mimic or joint.kind.name not in ("free", "spherical", "revolute", "prismatic"):
-            raise InputError(f"joint {joint.name!r} ({joint.kind}): MuJoCo has no such joint")
-        if joint.kind.name in ("free", "spherical"):
-            yield joint.kind.name, q, v
-
-
-def _requaternioned(model: Model, q: Array, order: tuple[int, ...]) -> Array:
-    for kind, start, _ in _joints(model):
-        at = slice(start + 3, start + 7) if kind == "free" else slice(start, start + 4)
-        q[..., at] = unit(q[..., at])[..., order]
-    return q
-
-
-def _turned(model: Model, q: Array, v: Array, to_body: bool) -> Array:
-    """The linear parts of free joints, turned from the world's axes to the body's or back."""
-    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    out = np.array(np.broadcast_to(v, (*batch, v.shape[-1])))
-    for kind, iq, iv in _joints(model):
-        if kind == "free":
-            R = rotation(q[..., iq + 3 : iq + 7][..., WXYZ_FROM_XYZW])
-            subscripts = "...ji,...j->...i" if to_body else "...ij,...j->...i"
-            out[..., iv : iv + 3] = np.einsum(subscripts, R, v[..., iv : iv + 3])
-    return out
-
-
-def _minus_turning(model: Model, a: Array, v: Array, sign: float) -> Array:
-    """a - sign * w x v in the linear parts of free joints."""
-    out = np.array(np.broadcast_to(a, np.broadcast_shapes(a.shape, v.shape)))
-    for kind, _, i in _joints(model):
-        if kind == "free":
-            out[..., i : i + 3] -= sign * np.cross(v[..., i + 3 : i + 6], v[..., i : i + 3])
-    return out
+def _normalise(q: Array, units: tuple[slice, ...]) -> None:
+    for part in units:
+        q[..., part] = unit(q[..., part])
 
 
 def rotation(wxyz: Array) -> Array:
