@@ -28,9 +28,7 @@ class Kernel(NamedTuple):
     effort: tuple[float, float, float]  # operations for each dof, each pair of dofs on a path, each pair of dofs
     forces: bool = False  # whether external forces may be given
     margins: bool = False  # whether the last thing traced are the margins of M, to be watched
-    coupled: Callable[..., Sequence[Any]] | None = (
-        None  # where joints mimic; else G reduces results
-    )
+    coupled: Callable[..., Sequence[Any]] | None = None  # where joints mimic; else G reduces results
     rolled: bool = True  # whether it is made of walks alone, and can be compiled for all robots at once
 
     @property

@@ -40,7 +40,6 @@ def sincos_function(module: ir.Module, lanes: int) -> ir.Function:
     V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
     W = ir.VectorType(I64, lanes) if lanes > 1 else I64
     f = ir.Function(module, ir.FunctionType(ir.VoidType(), [V, ir.PointerType(), ir.PointerType()]), name)
-    f.linkage = "internal"
     f.attributes.add("nounwind")
     x, to_sin, to_cos = f.args
     b = ir.IRBuilder(f.append_basic_block("reduce"))
