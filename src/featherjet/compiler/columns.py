@@ -3,19 +3,24 @@
 What the walks kept for each dof has been arranged, for each sample, by groups of L dofs: P[group][number][dof].
 So the records of a group of columns are plain vectors, the record of one dof is spread over the lanes, and a row's
 entries are stored as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
+
+Rows go two at a time, and over runs of groups of the same kind: what a row brings stays in registers for the run, and
+what a group brings serves both rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
 from .graph import Expr
-from .lanes import I8, I64, PTR, VOID, Lanes, Value, external
+from .lanes import DOUBLE, I8, I64, PTR, VOID, Lanes, Value, external
 from .program import Key, Pairs, Program, Ref
 
 MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
+NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
+RUN = 3  # integers for each run: its kind, its first group and the one after its last
 
 
 class Columns(Lanes):
@@ -52,74 +57,131 @@ class Columns(Lanes):
         start = b.add(b.mul(group, I64(len(self.kept) * self.L)), b.srem(dof, I64(self.L)))
         return self.number(b, P, start)
 
+    def group(self, b: ir.IRBuilder, P: Value, g: Value) -> Value:
+        """Where a group's vectors begin."""
+        return self.number(b, P, b.mul(g, I64(len(self.kept) * self.L)))
+
     def kept_at(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         return self.number(b, record, I64(self.offset[key] * self.L))
 
+    def spread_from(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
+        """One dof's number in all lanes."""
+        return self.spread(b, b.load(self.kept_at(b, record, key), typ=DOUBLE, align=8))
+
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
-        """(data, P, pointers to the matrices, row strides in bytes, first, end): those rows' entries."""
-        n_out = len(loop.matrices)
-        f = self.function(f"pairs{number}", [PTR, PTR, PTR, PTR, I64, I64])
-        data, P, outs, row_strides, start, end = f.args
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        groups = self.slot(b, data, "groups")
-        masks = self.slot(b, data, "pair_masks")
-        bases = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
-        by_row = [self.integer(b, row_strides, I64(m)) for m in range(n_out)]
-        with self.loop(b, start, end) as r:
-            this = self.record(b, P, r)
-            rows = [b.gep(base, [b.mul(r, by)], source_etype=I8) for base, by in zip(bases, by_row, strict=True)]
-            with self.loop(b, I64(0), groups) as g:
-                first = b.mul(g, I64(self.L))
-                group = self.number(b, P, b.mul(g, I64(len(self.kept) * self.L)))
-                at = b.gep(masks, [b.mul(b.add(b.mul(r, groups), g), I64(MASKS))], source_etype=I8)
-                within, across, middle, there = (
-                    b.load(b.gep(at, [I64(k)], source_etype=I8), typ=I8, align=1) for k in range(MASKS)
-                )
+        """(data, P, pointers to the matrices, row strides in bytes, first row, end): entries of these rows.
 
-                def where(ref: Ref, this=this, group=group) -> tuple[Value, bool]:
-                    assert ref.key is not None
-                    return self.kept_at(b, this if ref.role == "row" else group, ref.key), ref.role == "row"
+        The first row is even.
+        """
+        return PairsCode(self, loop).emit(number)
 
-                def values(of: Sequence[Expr], where=where) -> list[Value]:
-                    found: dict[int, Value] = {}
-                    sinks = [(x, lambda y, m=m: found.__setitem__(m, y)) for m, x in enumerate(of)]
-                    self.straight(b, sinks, where)
-                    return [found[m] for m in range(n_out)]
 
-                def extra(m: int, where=where) -> Value:
-                    found: list[Value] = []
-                    self.straight(b, [(loop.extra[m], found.append)], where)
-                    return found[0]
+class PairsCode:
+    """Emits one loop over pairs."""
 
-                def emit(xs: Sequence[Value], rows=rows, first=first, there=there) -> None:
-                    where = [self.number(b, row, first) for row in rows]
-                    self.put(b, list(zip(xs, where, strict=True)), there)
+    def __init__(self, e: Columns, loop: Pairs) -> None:
+        self.e, self.loop, self.n_out = e, loop, len(loop.matrices)
 
-                nothing = self.const(0.0)
-
-                def lower(within=within, middle=middle, extra=extra) -> list[Value]:
-                    """Entries of columns above the row, with what the diagonal has beyond them."""
-                    found = values(loop.within)
-                    on_diagonal = self.mask(b, middle)
-                    for m in range(n_out):
-                        if loop.extra[m].value != 0:
-                            found[m] = b.fadd(found[m], b.select(on_diagonal, extra(m), nothing))
-                    return [b.select(self.mask(b, within), x, nothing) for x in found]
-
-                def upper(across=across) -> list[Value]:
-                    return [b.select(self.mask(b, across), x, nothing) for x in values(loop.across)]
-
-                none = I8(0)
-                with b.if_else(b.icmp_unsigned("==", across, none)) as (yes, no):
-                    with yes, b.if_else(b.icmp_unsigned("==", within, none)) as (empty, full):
-                        with empty:
-                            emit([nothing] * n_out)
-                        with full:
-                            emit(lower())
-                    with no, b.if_else(b.icmp_unsigned("==", within, none)) as (yes, no):
-                        with yes:
-                            emit(upper())
-                        with no:
-                            emit([b.fadd(x, y) for x, y in zip(lower(), upper(), strict=True)])
+    def emit(self, number: int) -> ir.Function:
+        e = self.e
+        f = e.function(f"pairs{number}", [PTR, PTR, PTR, PTR, I64, I64])
+        data, self.P, outs, row_strides, start, end = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        self.groups, self.masks = e.slot(b, data, "groups"), e.slot(b, data, "pair_masks")
+        starts, runs = e.slot(b, data, "pair_starts"), e.slot(b, data, "pair_runs")
+        self.bases = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(self.n_out)]
+        self.by_row = [e.integer(b, row_strides, I64(m)) for m in range(self.n_out)]
+        last = b.sub(end, I64(1))
+        with e.loop(b, start, end, 2) as r:
+            # Of an odd number of rows the last is done twice: its runs are those of itself alone.
+            second = b.add(r, I64(1))
+            rows = [r, b.select(b.icmp_signed("<", r, last), second, r)]
+            two = b.udiv(r, I64(2))
+            first, after = (e.integer(b, starts, b.add(two, I64(k))) for k in range(2))
+            with e.loop(b, first, after) as k:
+                run = b.gep(runs, [b.mul(k, I64(RUN))], source_etype=I64)
+                kind, g0, g1 = (e.integer(b, run, I64(j)) for j in range(RUN))
+                cases = [
+                    (NOTHING, lambda: self.zeros(rows, g0, g1)),
+                    (WITHIN, lambda: self.run(rows, g0, g1, self.loop.within, 0)),
+                    (ACROSS, lambda: self.run(rows, g0, g1, self.loop.across, 1)),
+                    (MIXED, lambda: self.mixed(rows, g0, g1)),
+                ]
+                e.switch(b, kind, cases)
         b.ret_void()
         return f
+
+    def byte(self, row: Value, g: Value, k: int) -> Value:
+        """Mask number k of a row and a group."""
+        b = self.b
+        at = b.add(b.mul(b.add(b.mul(row, self.groups), g), I64(MASKS)), I64(k))
+        return b.load(b.gep(self.masks, [at], source_etype=I8), typ=I8, align=1)
+
+    def put(self, row: Value, g: Value, values: Sequence[Value]) -> None:
+        b, e = self.b, self.e
+        places = []
+        for m, x in enumerate(values):
+            line = b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8)
+            places.append((x, e.number(b, line, b.mul(g, I64(e.L)))))
+        e.put(b, places, self.byte(row, g, 3))
+
+    def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
+        e = self.e
+        with e.loop(self.b, g0, g1) as g:
+            for row in rows:
+                self.put(row, g, [e.const(0.0)] * self.n_out)
+
+    def run(self, rows: Sequence[Value], g0: Value, g1: Value, of: Sequence[Expr], kind: int) -> None:
+        """Groups that are all of one kind for both rows."""
+        b, e = self.b, self.e
+        mine = [self.row_loader(row, of) for row in rows]
+        with e.loop(b, g0, g1) as g:
+            group = self.group_loader(g)
+            found = [e.values(b, of, self.by_role(load, group)) for load in mine]
+            for row, values in zip(rows, found, strict=True):
+                mask = e.mask(b, self.byte(row, g, kind))
+                self.put(row, g, [b.select(mask, x, e.const(0.0)) for x in values])
+
+    def mixed(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
+        """Groups of which some columns are above and some below, or on the diagonal."""
+        b, e, loop = self.b, self.e, self.loop
+        with e.loop(b, g0, g1) as g:
+            for row in rows:
+                within, across, diagonal = (e.mask(b, self.byte(row, g, k)) for k in range(3))
+                load = self.by_role(self.row_loader(row, (*loop.within, *loop.across)), self.group_loader(g))
+                lower, upper, extra = (e.values(b, of, load) for of in (loop.within, loop.across, loop.extra))
+                values = []
+                for m in range(self.n_out):
+                    x = b.select(within, lower[m], b.select(across, upper[m], e.const(0.0)))
+                    if loop.extra[m].value != 0:
+                        x = b.fadd(x, b.select(diagonal, extra[m], e.const(0.0)))
+                    values.append(x)
+                self.put(row, g, values)
+
+    # Loads
+
+    def row_loader(self, row: Value, of: Sequence[Expr]) -> Callable[[Ref], Value]:
+        """A row's record, loaded now."""
+        b, e = self.b, self.e
+        record = e.record(b, self.P, row)
+        refs = [ref for ref in e.loads(of) if ref.role == "row"]
+        known = {ref: e.spread_from(b, record, ref.key) for ref in refs if ref.key is not None}
+        return known.__getitem__
+
+    def group_loader(self, g: Value) -> Callable[[Ref], Value]:
+        """A group's records, each loaded once."""
+        b, e = self.b, self.e
+        group = e.group(b, self.P, g)
+        known: dict[Ref, Value] = {}
+
+        def load(ref: Ref) -> Value:
+            assert ref.key is not None
+            if ref not in known:
+                known[ref] = e.load(b, e.kept_at(b, group, ref.key))
+            return known[ref]
+
+        return load
+
+    @staticmethod
+    def by_role(row: Callable[[Ref], Value], group: Callable[[Ref], Value]) -> Callable[[Ref], Value]:
+        return lambda ref: row(ref) if ref.role == "row" else group(ref)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import llvmlite.ir as ir
@@ -19,7 +19,7 @@ CONTRACT = ("contract",)
 COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
 SLOTS = (
     *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
-    "start", "bodies",
+    "pair_starts", "pair_runs", "start", "bodies", "paths",
 )  # fmt: skip
 SLOT = {name: k for k, name in enumerate(SLOTS)}
 
@@ -127,6 +127,33 @@ class Lanes:
         b.cbranch(b.icmp_signed(go, following, stop), head, end)
         b.position_at_end(end)
 
+    def carrying(
+        self,
+        b: ir.IRBuilder,
+        start: Value,
+        stop: Value,
+        values: Sequence[Value],
+        body: Callable[[Value, list[Value]], Sequence[Value]],
+    ) -> list[Value]:
+        """for (i = start; i < stop; i++) values = body(i, values), at least once; returns the last values."""
+        before, head = b.block, b.append_basic_block("head")
+        b.branch(head)
+        b.position_at_end(head)
+        i = b.phi(I64)
+        i.add_incoming(start, before)
+        carried: list[Value] = [b.phi(self.V) for _ in values]
+        for phi, x in zip(carried, values, strict=True):
+            phi.add_incoming(x, before)
+        found = list(body(i, carried))
+        following = b.add(i, I64(1))
+        i.add_incoming(following, b.block)
+        for phi, x in zip(carried, found, strict=True):
+            phi.add_incoming(x, b.block)
+        end = b.append_basic_block("end")
+        b.cbranch(b.icmp_signed("<", following, stop), head, end)
+        b.position_at_end(end)
+        return found
+
     def switch(self, b: ir.IRBuilder, value: Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Run the case of that number."""
         if len(cases) == 1:
@@ -150,14 +177,9 @@ class Lanes:
         self,
         b: ir.IRBuilder,
         results: Sequence[tuple[Expr, Callable[[Value], None]]],
-        where: Callable[[Ref], tuple[Value, bool]],
-        masks: dict[str, Value] | None = None,
+        load: Callable[[Ref], Value],
     ) -> None:
-        """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there.
-
-        where(ref) -> (pointer, whether a plain number is there that all lanes share). Loads of a role that has a mask
-        are zero in the lanes it leaves out.
-        """
+        """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there."""
         sinks: dict[int, list[Callable[[Value], None]]] = {}
         for value, sink in results:
             sinks.setdefault(value.index, []).append(sink)
@@ -168,11 +190,7 @@ class Lanes:
             if op.name == "const":
                 x: Value = self.const(op.data[0])  # type: ignore[index]
             elif op.name == "load":
-                pointer, plain = where(op.data)  # type: ignore[arg-type]
-                x = self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)
-                mask = (masks or {}).get(op.data.role)  # type: ignore[union-attr]
-                if mask is not None:
-                    x = b.select(mask, x, self.const(0.0))
+                x = load(op.data)  # type: ignore[arg-type]
             elif op.name in ("sin", "cos"):
                 if op.args[0] not in trig:
                     trig[op.args[0]] = self.sincos(b, values[op.args[0]])
@@ -186,6 +204,17 @@ class Lanes:
             values[i] = x
             for sink in sinks.get(i, ()):
                 sink(x)
+
+    def values(self, b: ir.IRBuilder, of: Sequence[Expr], load: Callable[[Ref], Value]) -> list[Value]:
+        """The values of expressions."""
+        found: dict[int, Value] = {}
+        self.straight(b, [(x, lambda y, k=k: found.__setitem__(k, y)) for k, x in enumerate(of)], load)
+        return [found[k] for k in range(len(of))]
+
+    def loads(self, of: Iterable[Expr]) -> list[Ref]:
+        """Everything that expressions load."""
+        ops = self.graph.ops
+        return [ops[i].data for i in self.graph.reachable(x.index for x in of) if ops[i].name == "load"]  # type: ignore[misc]
 
 
 def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:

@@ -1,4 +1,8 @@
-"""LLVM for `Responses`: a group of columns at a time, up to the root and out over all bodies, each lane a column."""
+"""LLVM for `Responses`: a group of columns at a time, up to the root and out over all bodies, each lane a column.
+
+On the way up every lane follows its own path, so what is handed on stays in registers all the way. On the way out it
+does so along a limb, where each body's parent is the body before it; only at branchings a body's state goes to memory.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,11 @@ from .columns import Columns
 from .lanes import I8, I64, PTR, Value
 from .program import Key, Ref, Responses, Store, Variant
 
-STEP = 4  # integers for each step of a response: body, and masks
+# The four lists that each group has (see tables.column_steps), and the integers of each of their entries.
+OWN, UP, OUT, STRANGERS = range(4)
+STEP = 6
+ALONG, STILL, INSIDE, SOME = range(4)  # kinds of runs outward: lanes to which the column's joint is elsewhere, with
+# something left on the way or without; below it, all lanes; and mixed
 
 
 class Response:
@@ -23,9 +31,9 @@ class Response:
         self.left = {Key("J", 0, path): k for k, path in enumerate(loop.own)}
         self.handed = {Key("J", 0, path): k for k, path in enumerate(loop.handed)}
 
-    def sizes(self) -> tuple[int, int, int]:
-        """Vectors of scratch for each joint, for each dof, and for the handed."""
-        return len(self.state), len(self.left), len(self.handed)
+    def sizes(self) -> tuple[int, int]:
+        """Vectors of scratch for each joint, and for each dof."""
+        return len(self.state), len(self.left)
 
     def emit(self, number: int) -> ir.Function:
         """(data, P, pointers to the matrices, row strides in bytes, scratch): all entries."""
@@ -34,65 +42,187 @@ class Response:
         f = e.function(f"responses{number}", [PTR] * 5)
         data, P, outs, row_strides, scratch = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
-        joints, nv, groups = (e.slot(b, data, s) for s in ("joints", "nv", "groups"))
+        joints, groups = (e.slot(b, data, s) for s in ("joints", "groups"))
         self.v_start, self.parent = e.slot(b, data, "v_start"), e.slot(b, data, "parent")
-        self.variant = e.slot(b, data, "variant")
+        self.paths = e.slot(b, data, "paths")
         self.P = P
         self.A = scratch
         self.U = e.vector(b, self.A, b.mul(joints, I64(len(self.state))))
-        self.H = e.vector(b, self.U, b.mul(nv, I64(len(self.left))))
         self.outs = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
         self.by_row = [e.integer(b, row_strides, I64(m)) for m in range(n_out)]
         starts, steps = e.slot(b, data, "start"), e.slot(b, data, "bodies")
         with e.loop(b, I64(0), groups) as g:
             self.first = b.mul(g, I64(e.L))
-            self.group = e.number(b, P, b.mul(g, I64(len(e.kept) * e.L)))
-            # Each group has four lists of steps: joints whose dofs are columns, ancestors, bodies outward, strangers.
+            self.group = e.group(b, P, g)
             bounds = [e.integer(b, starts, b.add(b.mul(g, I64(4)), I64(k))) for k in range(5)]
 
-            def each(k: int, body: Callable[[Value, list[Value]], None], bounds=bounds) -> None:
-                with e.loop(b, bounds[k], bounds[k + 1]) as s:
-                    at = b.gep(steps, [b.mul(s, I64(STEP))], source_etype=I64)
-                    i, *masks = (e.integer(b, at, I64(j)) for j in range(STEP))
-                    body(i, masks)
+            def entry(s: Value) -> list[Value]:
+                at = b.gep(steps, [b.mul(s, I64(STEP))], source_etype=I64)
+                return [e.integer(b, at, I64(j)) for j in range(STEP)]
 
             self.there = e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1))))
-            self.begin()
-            each(0, self.at_own)
-            each(1, self.at_ancestor)
-            each(2, self.at_body)
-            each(3, self.at_stranger)
+            with e.loop(b, bounds[OWN], bounds[OWN + 1]) as s:
+                self.at_own(*entry(s)[:3])
+            handed = e.values(b, list(loop.handed.values()), self.loader())
+            with b.if_then(b.icmp_signed("<", bounds[UP], bounds[UP + 1])):
+                e.carrying(b, bounds[UP], bounds[UP + 1], handed, lambda s, h: self.up_run(h, *entry(s)[:4]))
+            with e.loop(b, bounds[OUT], bounds[OUT + 1]) as s:
+                self.out_run(*entry(s))
+            with e.loop(b, bounds[STRANGERS], bounds[STRANGERS + 1]) as s:
+                self.at_stranger(entry(s)[0])
         b.ret_void()
         return f
 
     # Where things are
 
-    def where(self, i: Value, first: Value, parent: Value | None) -> Callable[[Ref], tuple[Value, bool]]:
+    def loader(
+        self,
+        first: Value | None = None,
+        state: Sequence[Value] = (),
+        handed: Sequence[Value] = (),
+        known: dict[Ref, Value] | None = None,
+        masks: dict[str, Value] | None = None,
+    ) -> Callable[[Ref], Value]:
+        """Loads for the joint whose dofs begin at `first`; its parent's state and what it is handed are given.
+
+        Loads of a role that has a mask are zero in the lanes it leaves out.
+        """
         e, b = self.e, self.b
 
-        def find(ref: Ref) -> tuple[Value, bool]:
+        def fetch(ref: Ref) -> Value:
             assert ref.key is not None
-            if ref.space == "D":
-                if ref.role in ("col", "below", "here"):
-                    return e.kept_at(b, self.group, ref.key), False
-                return e.kept_at(b, e.record(b, self.P, b.add(first, I64(ref.k))), ref.key), True
+            if ref.space == "A":
+                return state[self.state[ref.key]]
             if ref.space == "H":
-                return e.vector(b, self.H, I64(self.handed[ref.key])), False
+                return handed[self.handed[ref.key]]
+            if ref.space == "D" and ref.role in ("col", "below", "here"):
+                return e.load(b, e.kept_at(b, self.group, ref.key))
+            assert first is not None
+            dof = b.add(first, I64(ref.k))
             if ref.space == "L":
-                return self.left_at(b.add(first, I64(ref.k)), ref.key), False
-            joint = parent if ref.role == "parent" else i
-            assert joint is not None
-            return self.state_at(joint, ref.key), False
+                return e.load(b, self.left_at(dof, ref.key))
+            return e.spread_from(b, e.record(b, self.P, dof), ref.key)
 
-        return find
+        def load(ref: Ref) -> Value:
+            if known and ref in known:
+                return known[ref]
+            x = fetch(ref)
+            mask = (masks or {}).get(ref.role)
+            return x if mask is None else b.select(mask, x, e.const(0.0))
+
+        return load
 
     def left_at(self, dof: Value, key: Key) -> Value:
         b = self.b
         return self.e.vector(b, self.U, b.add(b.mul(dof, I64(len(self.left))), I64(self.left[key])))
 
-    def state_at(self, joint: Value, key: Key) -> Value:
+    def state_at(self, joint: Value, k: int) -> Value:
         b = self.b
-        return self.e.vector(b, self.A, b.add(b.mul(joint, I64(len(self.state))), I64(self.state[key])))
+        return self.e.vector(b, self.A, b.add(b.mul(joint, I64(len(self.state))), I64(k)))
+
+    def compute(self, stores: Sequence[Store], load: Callable[[Ref], Value]) -> dict[Ref, Value]:
+        """The values of stores."""
+        found = self.e.values(self.b, [s.value for s in stores], load)
+        return {s.ref: x for s, x in zip(stores, found, strict=True)}
+
+    def by_variant(self, number: Value, body: Callable[[Variant], None]) -> None:
+        cases = [(k, lambda v=v: body(v)) for k, v in enumerate(self.e.program.variants)]
+        self.e.switch(self.b, number, cases)
+
+    # Steps
+
+    def at_own(self, i: Value, mask: Value, variant: Value) -> None:
+        """What is left to begin with at the dofs of a joint that has columns of the group, or is on their way."""
+        e, b = self.e, self.b
+        first = e.integer(b, self.v_start, i)
+        mine = e.mask(b, mask)
+        load = self.loader()
+
+        def body(v: Variant) -> None:
+            for path, values in self.loop.own.items():
+                for k, x in enumerate(e.values(b, values[: v.nv], load)):
+                    target = self.left_at(b.add(first, I64(k)), Key("J", 0, path))
+                    e.store(b, b.select(mine, x, e.const(0.0)), target)
+
+        self.by_variant(variant, body)
+
+    def up_run(self, handed: list[Value], start: Value, end: Value, full: Value, variant: Value) -> list[Value]:
+        """Ancestors of one variant, nearest first; all lanes are below them (full), or some."""
+        e, b = self.e, self.b
+        cells = [e.cell(b) for _ in handed]
+
+        def body(v: Variant) -> None:
+            def steps(masked: bool) -> None:
+                def step(s: Value, h: list[Value]) -> list[Value]:
+                    at = b.gep(self.paths, [b.mul(s, I64(2))], source_etype=I64)
+                    i, mask = (e.integer(b, at, I64(j)) for j in range(2))
+                    first = e.integer(b, self.v_start, i)
+                    active = e.mask(b, mask) if masked else None
+                    new = list(h)
+                    for ref, x in self.compute(self.loop.up[v], self.loader(first, handed=h)).items():
+                        assert ref.key is not None
+                        if ref.space == "H":
+                            k = self.handed[ref.key]
+                            new[k] = x if active is None else b.select(active, x, h[k])
+                        else:
+                            target = self.left_at(b.add(first, I64(ref.k)), ref.key)
+                            e.store(b, x if active is None else b.select(active, x, e.load(b, target)), target)
+                    return new
+
+                for cell, x in zip(cells, e.carrying(b, start, end, handed, step), strict=True):
+                    b.store(x, cell)
+
+            with b.if_else(b.icmp_signed("!=", full, I64(0))) as (yes, no):
+                with yes:
+                    steps(False)
+                with no:
+                    steps(True)
+
+        self.by_variant(variant, body)
+        return [b.load(cell, typ=e.V, align=8) for cell in cells]
+
+    def out_run(self, start: Value, end: Value, kind: Value, variant: Value, below: Value, here: Value) -> None:
+        """A limb: bodies start to end of one variant and one kind, of which each is the parent of the next."""
+        e, b, loop = self.e, self.b, self.loop
+        rules = {ALONG: loop.along, STILL: loop.still, INSIDE: loop.inside, SOME: loop.mixed}
+
+        def body(v: Variant) -> None:
+            parent = None if v.is_root else e.integer(b, self.parent, start)
+            # a root's state is what it makes itself: what is carried to it does not count
+            state = [e.const(0.0)] * len(self.state)
+            if parent is not None:
+                state = [e.load(b, self.state_at(parent, k)) for k in range(len(self.state))]
+
+            def run(stores: Sequence[Store], masks: dict[str, Value]) -> None:
+                refs = [ref for ref in e.loads(s.value for s in stores) if ref.role in ("col", "below", "here")]
+                column = self.loader(masks=masks)
+                known = {ref: column(ref) for ref in refs}
+
+                def step(i: Value, a: list[Value]) -> list[Value]:
+                    first = e.integer(b, self.v_start, i)
+                    new, entries = list(a), []
+                    for ref, x in self.compute(stores, self.loader(first, state=a, known=known)).items():
+                        assert ref.key is not None
+                        if ref.space == "E":
+                            m = int(ref.key.path[0])
+                            entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
+                        else:
+                            new[self.state[ref.key]] = x
+                    e.put(b, entries, self.there)
+                    return new
+
+                last = e.carrying(b, start, end, state, step)
+                for k, x in enumerate(last):
+                    e.store(b, x, self.state_at(b.sub(end, I64(1)), k))
+
+            cases = []
+            for number, rule in rules.items():
+                if v in rule:
+                    masks = {"below": e.mask(b, below), "here": e.mask(b, here)} if number == SOME else {}
+                    cases.append((number, lambda rule=rule, masks=masks: run(rule[v], masks)))
+            e.switch(b, kind, cases)
+
+        self.by_variant(variant, body)
 
     def entry(self, m: int, row: Value) -> Value:
         """Where the group's entries of a row of matrix m begin."""
@@ -100,102 +230,7 @@ class Response:
         line = b.gep(self.outs[m], [b.mul(row, self.by_row[m])], source_etype=I8)
         return self.e.number(b, line, self.first)
 
-    def compute(self, stores: Sequence[Store], where: Callable, masks: dict | None = None) -> dict[Ref, Value]:
-        """The values of stores; loads whose role has a mask are zero in the lanes it leaves out."""
-        found: dict[Ref, Value] = {}
-        sinks = [(s.value, lambda x, r=s.ref: found.__setitem__(r, x)) for s in stores]
-        self.e.straight(self.b, sinks, where, masks)
-        return found
-
-    def by_variant(self, i: Value, body: Callable[[Variant], None]) -> None:
-        e = self.e
-        cases = [(k, lambda v=v: body(v)) for k, v in enumerate(e.program.variants)]
-        e.switch(self.b, e.integer(self.b, self.variant, i), cases)
-
-    # Steps
-
-    def begin(self) -> None:
-        """Each lane starts with what its own joint hands up."""
-        e, b = self.e, self.b
-        where = self.where(I64(0), I64(0), None)
-        for path, value in self.loop.handed.items():
-            target = e.vector(b, self.H, I64(self.handed[Key("J", 0, path)]))
-            e.straight(b, [(value, lambda x, t=target: e.store(b, x, t))], where)
-
-    def at_own(self, i: Value, masks: list[Value]) -> None:
-        """A joint whose dofs are columns of the group, or an ancestor: what is left at its dofs to begin with."""
-        e, b = self.e, self.b
-        first = e.integer(b, self.v_start, i)
-        mine = e.mask(b, masks[0])
-        where = self.where(i, first, None)
-
-        def body(v: Variant) -> None:
-            for path, values in self.loop.own.items():
-                for k in range(v.nv):
-
-                    def keep(x: Value, k=k, path=path) -> None:
-                        x = b.select(mine, x, e.const(0.0))
-                        e.store(b, x, self.left_at(b.add(first, I64(k)), Key("J", 0, path)))
-
-                    e.straight(b, [(values[k], keep)], where)
-
-        self.by_variant(i, body)
-
-    def at_ancestor(self, i: Value, masks: list[Value]) -> None:
-        """The way up: lanes for which joint i is an ancestor."""
-        e, b = self.e, self.b
-        first = e.integer(b, self.v_start, i)
-        active = e.mask(b, masks[0])
-        where = self.where(i, first, None)
-
-        def body(v: Variant) -> None:
-            for ref, x in self.compute(self.loop.up[v], where).items():
-                pointer, _ = where(ref)
-                e.store(b, b.select(active, x, e.load(b, pointer)), pointer)
-
-        self.by_variant(i, body)
-
-    def at_body(self, i: Value, masks: list[Value]) -> None:
-        """The way out: lanes whose column's joint is i (at), is above i (inside), or neither (along)."""
-        e, b = self.e, self.b
-        first = e.integer(b, self.v_start, i)
-        inside, at, touched = masks
-
-        def body(v: Variant) -> None:
-            parent = None if v.is_root else e.integer(b, self.parent, i)
-            where = self.where(i, first, parent)
-
-            def finish(values: dict[Ref, Value]) -> None:
-                entries = []
-                for ref, x in values.items():
-                    if ref.space == "E":
-                        assert ref.key is not None
-                        m = int(ref.key.path[0])
-                        entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
-                    else:
-                        e.store(b, x, where(ref)[0])
-                e.put(b, entries, self.there)
-
-            none, everywhere = I64(0), I64((1 << e.L) - 1)
-            outside = b.icmp_unsigned("==", b.or_(inside, at), none)
-            with b.if_else(outside) as (yes, no):
-                with yes, b.if_else(b.icmp_unsigned("==", touched, none)) as (still, moved):
-                    with still:
-                        if not v.is_root:
-                            finish(self.compute(self.loop.still[v], where))
-                    with moved:
-                        finish(self.compute(self.loop.along[v], where))
-                with no, b.if_else(b.icmp_unsigned("==", inside, everywhere)) as (yes2, no2):
-                    with yes2:
-                        if not v.is_root:
-                            finish(self.compute(self.loop.inside[v], where))
-                    with no2:
-                        masks = {"below": e.mask(b, b.or_(inside, at)), "here": e.mask(b, at)}
-                        finish(self.compute(self.loop.mixed[v], where, masks))
-
-        self.by_variant(i, body)
-
-    def at_stranger(self, i: Value, masks: list[Value]) -> None:
+    def at_stranger(self, i: Value) -> None:
         """A body of a tree that has none of the group's columns."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)

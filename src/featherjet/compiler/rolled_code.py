@@ -76,8 +76,8 @@ class Rolled(MatrixOutput):
         own = I64(0)
         for loop in self.program.loops:
             if isinstance(loop, Responses):
-                state, left, handed = Response(self.c, loop).sizes()
-                size = b.add(b.mul(self.joints, I64(state)), b.add(b.mul(self.nv, I64(left)), I64(handed)))
+                state, left = Response(self.c, loop).sizes()
+                size = b.add(b.mul(self.joints, I64(state)), b.mul(self.nv, I64(left)))
                 own = b.mul(size, I64(self.c.L))
         sizes = {"q": self.nq, "fext": b.mul(self.joints, I64(6))}
         self.sizes = [sizes.get(x, self.nv) for x in self.names]
@@ -91,7 +91,7 @@ class Rolled(MatrixOutput):
             self.streams = b.and_(self.streams, self.flat(o, self.nv))
             spare = b.select(self.dense(o), spare, b.mul(square, I64(len(matrices))))
         # Rows of a stream: some hundred numbers at a time, with room before them for the end of the last cache line.
-        self.rows = b.add(b.udiv(I64(BLOCK), self.nv), I64(1))
+        self.rows = b.mul(b.add(b.udiv(I64(BLOCK // 2), self.nv), I64(1)), I64(2))
         if any(isinstance(loop, Responses) for loop in self.program.loops):
             self.rows = self.nv
         self.block = b.add(b.mul(self.rows, self.nv), I64(2 * MARGIN))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..model.tree import Tree
+from .columns import ACROSS, MIXED, NOTHING, WITHIN
 from .lanes import SLOTS
 from .program import Variant
+from .responses import ALONG, INSIDE, SOME, STEP, STILL
 from .rolled import TABLE
 
 
@@ -34,7 +38,10 @@ class Tables:
         c = tree.coupling  # of joints that mimic: then q and v are those of the independent ones
         place = c.qi if c else np.arange(tree.nq)
         units = [(place[n.q.start + p.start], p.stop - p.start) for n in nodes for p in n.kind.manifold.units]
-        starts, bodies = column_steps(tree, columns)
+        variant = [known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]
+        masks = pair_masks(tree, columns)
+        pair_starts, runs = pair_runs(masks)
+        responses = ColumnSteps(tree, columns, variant)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),
             "nq": sizes(tree)["q"],
@@ -44,16 +51,19 @@ class Tables:
             "ndarray": id(np.ndarray),
             "float64": id(np.dtype(np.float64)),
             "parent": integers([n.parent for n in nodes]),
-            "variant": integers([known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]),
+            "variant": integers(variant),
             "q_start": integers([n.q.start for n in nodes]),
             "v_start": integers([*(n.v.start for n in nodes), tree.nv]),
             "units": integers(units or [(0, 0)]),
             "table": np.array([constants(n) for n in nodes]),
             "dofs": np.array([a for n in nodes for a in n.armature], float),
             "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z], float),
-            "pair_masks": pair_masks(tree, columns),
-            "start": starts,
-            "bodies": bodies,
+            "pair_masks": masks,
+            "pair_starts": pair_starts,
+            "pair_runs": runs,
+            "start": responses.starts,
+            "bodies": responses.steps,
+            "paths": integers(responses.paths or [(0, 0)]),
         }
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
@@ -111,42 +121,94 @@ def pair_masks(tree: Tree, columns: int) -> np.ndarray:
     return np.ascontiguousarray(np.stack([bits(p, columns) for p in parts], -1).astype(np.uint8))
 
 
-def column_steps(tree: Tree, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """What `columns.py` does for each group: its four lists of (body, masks), one after the other.
+def pair_runs(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each two rows, runs of groups of one kind: where they start in the list, and the list of (kind, from, to)."""
+    n, groups, _ = masks.shape
+    starts, runs = [], []
+    for r in range(0, n, 2):
+        starts.append(len(runs))
+        within, across, diagonal, _ = masks[r : r + 2].max(0).T
+        kinds = np.where(within, WITHIN, np.where(across, ACROSS, NOTHING))
+        kinds[(within > 0) & (across > 0) | (diagonal > 0)] = MIXED
+        edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1), groups]
+        runs += [(kinds[a], a, b) for a, b in itertools.pairwise(edges)]
+    starts.append(len(runs))
+    return integers(starts), integers(runs)
 
-    The lists: joints at whose dofs something may be left (mask: lanes whose own joint it is); ancestors, nearest first
-    (mask: lanes below them); bodies outward (masks: inside, at, lanes for which something is left); bodies of other
-    trees. Then, for each group, the lanes that are columns at all.
+
+class ColumnSteps:
+    """What `responses.py` does for each group of columns.
+
+    Four lists of entries, for each group one after the other, beginning at `starts`:
+    OWN: (joint, lanes whose own joint it is, variant), joints at whose dofs something may be left;
+    UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (ancestor, lanes below it), nearest first;
+    OUT: (first body, end, kind, variant, lanes at or below, lanes at), limbs;
+    STRANGERS: (body,) of trees that have none of the columns.
+    Then, for each group, the lanes that are columns at all.
     """
-    nodes, n = tree.nodes, tree.nv
-    count = len(nodes)
-    joint_of = np.repeat(np.arange(count), [node.kind.nv for node in nodes])
-    ends = np.array(tree.ends)
-    index = np.arange(count)
-    above = (index[:, None] < joint_of) & (joint_of < ends[:, None])  # body i is an ancestor of column c's joint
-    own = index[:, None] == joint_of
-    inside = (joint_of < index[:, None]) & (index[:, None] < ends[joint_of])
-    root = np.arange(count)
-    for node in nodes:
-        if not node.is_root:
-            root[node.index] = root[node.parent]
-    same = root[:, None] == root[joint_of]
-    starts, steps = [], []
-    for c in range(0, n, columns):
-        part = slice(c, min(c + columns, n))
-        masks = [bits(x[:, part], columns)[:, 0] for x in (own, above, inside, same)]
-        mine, up, below, kin = masks
-        full = (1 << columns) - 1
-        mixed = (below != 0) & (below != full)
-        lists = [
-            [(i, mine[i], 0, 0) for i in index if mine[i] or up[i] or mixed[i]],
-            [(i, up[i], 0, 0) for i in index[::-1] if up[i]],
-            [(i, below[i], mine[i], mine[i] | up[i]) for i in index if kin[i]],
-            [(i, 0, 0, 0) for i in index if not kin[i]],
+
+    def __init__(self, tree: Tree, columns: int, variant: Sequence[int]) -> None:
+        self.tree, self.variant, self.full = tree, variant, (1 << columns) - 1
+        nodes, n = tree.nodes, tree.nv
+        index = np.arange(len(nodes))
+        joint_of = np.repeat(index, [node.kind.nv for node in nodes])
+        ends = np.array(tree.ends)
+        root = index.copy()
+        for node in nodes:
+            if not node.is_root:
+                root[node.index] = root[node.parent]
+        children = np.bincount([node.parent for node in nodes if not node.is_root], minlength=len(nodes))
+        # whether a body's state need not be kept: its parent hands it on to it alone
+        self.goes_on = [
+            not node.is_root and node.parent == i - 1 and children[i - 1] == 1 for i, node in enumerate(nodes)
         ]
-        for one in lists:
-            starts.append(len(steps))
-            steps += one
-    starts.append(len(steps))
-    there = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
-    return integers(starts + there), integers(steps)
+        starts: list[int] = []
+        steps: list[tuple[int, ...]] = []
+        self.paths: list[tuple[int, int]] = []
+        for c in range(0, n, columns):
+            J = joint_of[c : c + columns]
+            above = (index[:, None] < J) & (J < ends[:, None])  # body i is an ancestor of the column's joint
+            inside = (J < index[:, None]) & (index[:, None] < ends[J])
+            own, up, below = (bits(x, columns)[:, 0] for x in (index[:, None] == J, above, inside))
+            kin = np.isin(root, root[J])
+            mixed = (below != 0) & (below != self.full)
+            lists = (
+                [(i, own[i], variant[i]) for i in index if own[i] or up[i] or mixed[i]],
+                self._up([(i, up[i]) for i in index[::-1] if up[i]]),
+                self._out([(i, own[i], up[i], below[i]) for i in index if kin[i]]),
+                [(i,) for i in index if not kin[i]],
+            )
+            for one in lists:
+                starts.append(len(steps))
+                steps += [(*entry, *(0,) * (STEP - len(entry))) for entry in one]
+        starts.append(len(steps))
+        there = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
+        self.starts, self.steps = integers(starts + there), integers(steps)
+
+    def _up(self, path: list[tuple[int, int]]) -> list[tuple[int, ...]]:
+        runs: list[tuple[int, ...]] = []
+        for i, mask in path:
+            kind = int(mask == self.full), self.variant[i]
+            at = len(self.paths)
+            self.paths.append((i, mask))
+            if runs and runs[-1][2:] == kind:
+                runs[-1] = (runs[-1][0], at + 1, *kind)
+            else:
+                runs.append((at, at + 1, *kind))
+        return runs
+
+    def _out(self, bodies: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
+        runs: list[tuple[int, ...]] = []
+        for i, own, up, below in bodies:
+            if not own and not below:
+                kind, masks = (ALONG if up or self.tree.nodes[i].is_root else STILL), (0, 0)
+            elif below == self.full:
+                kind, masks = INSIDE, (0, 0)
+            else:
+                kind, masks = SOME, (own | below, own)
+            what = kind, self.variant[i], *masks
+            if runs and kind != SOME and self.goes_on[i] and runs[-1][1] == i and runs[-1][2:] == what:
+                runs[-1] = (runs[-1][0], i + 1, *what)
+            else:
+                runs.append((i, i + 1, *what))
+        return runs

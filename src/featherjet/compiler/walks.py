@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from .lanes import I64, PTR, Lanes, Value
+from .lanes import DOUBLE, I64, PTR, Lanes, Value
 from .program import Key, Program, Ref, Store, Variant, Walk
 from .rolled import TABLE
 
@@ -44,7 +44,7 @@ class Walks(Lanes):
                     env = self.environment(b, f.args, i, None if v.is_root else self.integer(b, parents, i))
                     live = [s for s in stores if s.ref.key in self.offset]
                     sinks = [(s.value, self.sink(b, env, s)) for s in live]
-                    self.straight(b, sinks, lambda ref: self.pointer(b, env, ref))
+                    self.straight(b, sinks, lambda ref: self.fetch(b, env, ref))
 
                 return self.program.variants.index(v), body
 
@@ -82,6 +82,10 @@ class Walks(Lanes):
             at = ref.k * self.ND + self.offset[ref.key]
             return self.vector(b, env[ref.space, ref.role], I64(at)), False
         return self.vector(b, env[ref.space], I64(ref.k)), False
+
+    def fetch(self, b: ir.IRBuilder, env: dict, ref: Ref) -> Value:
+        pointer, plain = self.pointer(b, env, ref)
+        return self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)
 
     def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[Value], None]:
         def put(x: Value) -> None:
