@@ -117,46 +117,46 @@ class PairsCode:
         at = b.add(b.mul(b.add(b.mul(row, self.groups), g), I64(MASKS)), I64(k))
         return b.load(b.gep(self.masks, [at], source_etype=I8), typ=I8, align=1)
 
-    def put(self, row: Value, g: Value, values: Sequence[Value]) -> None:
+    def put(self, rows: Sequence[Value], g: Value, m: int, values: Sequence[Value]) -> None:
+        """Entries of matrix m in each row."""
         b, e = self.b, self.e
-        places = []
-        for m, x in enumerate(values):
-            line = b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8)
-            places.append((x, e.number(b, line, b.mul(g, I64(e.L)))))
-        e.put(b, places, self.byte(row, g, 3))
+        lines = [b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8) for row in rows]
+        places = [e.number(b, line, b.mul(g, I64(e.L))) for line in lines]
+        e.put(b, list(zip(values, places, strict=True)), self.byte(rows[0], g, 3))
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e
         with e.loop(self.b, g0, g1) as g:
-            for row in rows:
-                self.put(row, g, [e.const(0.0)] * self.n_out)
+            for m in range(self.n_out):
+                self.put(rows, g, m, [e.const(0.0)] * len(rows))
 
     def run(self, rows: Sequence[Value], g0: Value, g1: Value, of: Sequence[Expr], kind: int) -> None:
-        """Groups that are all of one kind for both rows."""
+        """Groups that are all of one kind for both rows. Each matrix is stored before the next begins: so few vectors
+        of the group are alive at a time that they, and both rows, fit the registers."""
         b, e = self.b, self.e
         mine = [self.row_loader(row, of) for row in rows]
         with e.loop(b, g0, g1) as g:
-            group = self.group_loader(g)
-            found = [e.values(b, of, self.by_role(load, group)) for load in mine]
-            for row, values in zip(rows, found, strict=True):
-                mask = e.mask(b, self.byte(row, g, kind))
-                self.put(row, g, [b.select(mask, x, e.const(0.0)) for x in values])
+            masks = [e.mask(b, self.byte(row, g, kind)) for row in rows]
+            for m, x in enumerate(of):
+                group = self.group_loader(g)
+                found = e.values(b, [x], *(self.by_role(load, group) for load in mine))
+                self.put(rows, g, m, [b.select(k, y, e.const(0.0)) for k, (y,) in zip(masks, found, strict=True)])
 
     def mixed(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         """Groups of which some columns are above and some below, or on the diagonal."""
         b, e, loop = self.b, self.e, self.loop
+        nothing = e.const(0.0)
         with e.loop(b, g0, g1) as g:
-            for row in rows:
-                within, across, diagonal = (e.mask(b, self.byte(row, g, k)) for k in range(3))
-                load = self.by_role(self.row_loader(row, (*loop.within, *loop.across)), self.group_loader(g))
-                lower, upper, extra = (e.values(b, of, load) for of in (loop.within, loop.across, loop.extra))
+            masks = [[e.mask(b, self.byte(row, g, k)) for k in range(3)] for row in rows]
+            for m in range(self.n_out):
+                wanted = [loop.within[m], loop.across[m], loop.extra[m]]
+                group = self.group_loader(g)
+                found = e.values(b, wanted, *(self.by_role(self.row_loader(row, wanted), group) for row in rows))
                 values = []
-                for m in range(self.n_out):
-                    x = b.select(within, lower[m], b.select(across, upper[m], e.const(0.0)))
-                    if loop.extra[m].value != 0:
-                        x = b.fadd(x, b.select(diagonal, extra[m], e.const(0.0)))
-                    values.append(x)
-                self.put(row, g, values)
+                for (within, across, diagonal), (lower, upper, extra) in zip(masks, found, strict=True):
+                    x = b.select(within, lower, b.select(across, upper, nothing))
+                    values.append(x if loop.extra[m].value == 0 else b.fadd(x, b.select(diagonal, extra, nothing)))
+                self.put(rows, g, m, values)
 
     # Loads
 

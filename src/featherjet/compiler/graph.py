@@ -56,6 +56,11 @@ class Graph:
             raise TypeError(f"cannot trace a {type(x).__name__}: scalars are real numbers and expressions")
         return self.const(float(x))
 
+    def partner(self, i: int) -> int:
+        """The cosine of a sine's angle, or the other way round; -1 if nobody asked for it."""
+        op = self.ops[i]
+        return self._index.get(Op("cos" if op.name == "sin" else "sin", op.args), -1)
+
     def reachable(self, roots: Iterable[int]) -> list[int]:
         """The operations that the roots need, in order: dead code stays out."""
         seen: set[int] = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -9,6 +10,7 @@ import llvmlite.ir as ir
 
 from .graph import Expr, Graph
 from .program import Ref
+from .schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
 PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -184,32 +186,65 @@ class Lanes:
         for value, sink in results:
             sinks.setdefault(value.index, []).append(sink)
         values: dict[int, Value] = {}
-        trig: dict[int, tuple[Value, Value]] = {}
         for i in self.graph.reachable(sinks):
-            op = self.graph.ops[i]
-            if op.name == "const":
-                x: Value = self.const(op.data[0])  # type: ignore[index]
-            elif op.name == "load":
-                x = load(op.data)  # type: ignore[arg-type]
-            elif op.name in ("sin", "cos"):
-                if op.args[0] not in trig:
-                    trig[op.args[0]] = self.sincos(b, values[op.args[0]])
-                x = trig[op.args[0]][op.name == "cos"]
-            elif op.name == "neg":
-                x = b.fneg(values[op.args[0]], flags=CONTRACT)
-            elif op.name == "sqrt":
-                x = self.sqrt(b, values[op.args[0]])
-            else:
-                x = getattr(b, "f" + op.name)(*(values[a] for a in op.args), flags=CONTRACT)
-            values[i] = x
+            values[i] = self.operation(b, i, values, load)
             for sink in sinks.get(i, ()):
-                sink(x)
+                sink(values[i])
 
-    def values(self, b: ir.IRBuilder, of: Sequence[Expr], load: Callable[[Ref], Value]) -> list[Value]:
-        """The values of expressions."""
-        found: dict[int, Value] = {}
-        self.straight(b, [(x, lambda y, k=k: found.__setitem__(k, y)) for k, x in enumerate(of)], load)
-        return [found[k] for k in range(len(of))]
+    def values(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Ref], Value]) -> list[list[Value]]:
+        """The values of expressions, for each way to load: step by step for all, so that what they share is at hand.
+
+        Sums are chains of fused multiply-adds.
+        """
+        plan = Schedule(self.graph, [x.index for x in of], piece=sys.maxsize)
+        found: list[dict[int, Value]] = [{} for _ in loads]
+
+        def value(k: int, i: int) -> Value:
+            if i not in found[k]:
+                found[k][i] = self.operation(b, i, found[k], loads[k])
+            return found[k][i]
+
+        def term(k: int, i: int) -> Value:
+            if i in plan.inlined:
+                return b.fmul(*(value(k, a) for a in self.graph.ops[i].args), flags=CONTRACT)
+            return value(k, i)
+
+        versions = range(len(loads))
+        for i in plan.pieces[0].ops:
+            if self.graph.ops[i].name not in SUMS:
+                for k in versions:
+                    for a in self.graph.ops[i].args:
+                        value(k, a)
+                    value(k, i)
+                continue
+            (_, first), rest, flip = plan.chain(i)
+            totals = [term(k, first) for k in versions]
+            for minus, t in rest:
+                add = b.fsub if minus else b.fadd
+                totals = [add(total, term(k, t), flags=CONTRACT) for k, total in enumerate(totals)]
+            for k, total in enumerate(totals):
+                found[k][i] = b.fneg(total, flags=CONTRACT) if flip else total
+        return [[value(k, x.index) for x in of] for k in versions]
+
+    def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Ref], Value]) -> Value:
+        """One operation, whose operands are known."""
+        op = self.graph.ops[i]
+        if op.name == "const":
+            return self.const(op.data[0])  # type: ignore[index]
+        if op.name == "load":
+            return load(op.data)  # type: ignore[arg-type]
+        if op.name in ("sin", "cos"):
+            other = self.graph.partner(i)
+            if other in values:
+                return values[-1 - other]
+            both = self.sincos(b, values[op.args[0]])
+            values[-1 - i] = both[op.name == "sin"]  # for the partner, when its turn comes
+            return both[op.name == "cos"]
+        if op.name == "neg":
+            return b.fneg(values[op.args[0]], flags=CONTRACT)
+        if op.name == "sqrt":
+            return self.sqrt(b, values[op.args[0]])
+        return getattr(b, "f" + op.name)(*(values[a] for a in op.args), flags=CONTRACT)
 
     def loads(self, of: Iterable[Expr]) -> list[Ref]:
         """Everything that expressions load."""

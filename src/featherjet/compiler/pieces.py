@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .schedule import Piece, Schedule
+from .schedule import SUMS, Piece, Schedule
 from .sincos import sincos_name
 
 TRIG = ("sin", "cos")
@@ -91,8 +91,8 @@ class Text:
 
     def operation(self, i: int) -> str:
         op = self.ops[i]
-        if op.name in ("add", "sub", "neg"):
-            return self.sum(self.schedule.terms(i))
+        if op.name in SUMS:
+            return self.sum(i)
         if op.name in TRIG:
             return self.trig(op.name, op.args[0])
         if op.name == "sqrt":
@@ -102,16 +102,11 @@ class Text:
     def binary(self, name: str, x: str, y: str) -> str:
         return self.new(f"f{name} contract {self.V} {x}, {y}")
 
-    def sum(self, terms: Sequence[tuple[bool, int]]) -> str:
-        """Plain terms first, then products, each fused with the addition; all begins with something that is added."""
-        inlined = self.schedule.inlined
-        flip = all(minus for minus, _ in terms)
-        ordered = sorted(terms, key=lambda t: (t[1] in inlined, t[0]))
-        first = next(t for t in ordered if t[0] == flip)
-        ordered.remove(first)
-        total = self.term(first[1])
-        for minus, i in ordered:
-            total = self.binary("sub" if minus ^ flip else "add", total, self.term(i))
+    def sum(self, i: int) -> str:
+        (_, first), rest, flip = self.schedule.chain(i)
+        total = self.term(first)
+        for minus, k in rest:
+            total = self.binary("sub" if minus else "add", total, self.term(k))
         return self.new(f"fneg contract {self.V} {total}") if flip else total
 
     def term(self, i: int) -> str:

@@ -63,7 +63,7 @@ class Response:
             self.there = e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1))))
             with e.loop(b, bounds[OWN], bounds[OWN + 1]) as s:
                 self.at_own(*entry(s)[:3])
-            handed = e.values(b, list(loop.handed.values()), self.loader())
+            (handed,) = e.values(b, list(loop.handed.values()), self.loader())
             with b.if_then(b.icmp_signed("<", bounds[UP], bounds[UP + 1])):
                 e.carrying(b, bounds[UP], bounds[UP + 1], handed, lambda s, h: self.up_run(h, *entry(s)[:4]))
             with e.loop(b, bounds[OUT], bounds[OUT + 1]) as s:
@@ -122,7 +122,7 @@ class Response:
 
     def compute(self, stores: Sequence[Store], load: Callable[[Ref], Value]) -> dict[Ref, Value]:
         """The values of stores."""
-        found = self.e.values(self.b, [s.value for s in stores], load)
+        (found,) = self.e.values(self.b, [s.value for s in stores], load)
         return {s.ref: x for s, x in zip(stores, found, strict=True)}
 
     def by_variant(self, number: Value, body: Callable[[Variant], None]) -> None:
@@ -140,7 +140,7 @@ class Response:
 
         def body(v: Variant) -> None:
             for path, values in self.loop.own.items():
-                for k, x in enumerate(e.values(b, values[: v.nv], load)):
+                for k, x in enumerate(e.values(b, values[: v.nv], load)[0]):
                     target = self.left_at(b.add(first, I64(k)), Key("J", 0, path))
                     e.store(b, b.select(mine, x, e.const(0.0)), target)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .graph import Graph
 
 PIECE = 300  # instructions
+SUMS = ("add", "sub", "neg")
 
 
 @dataclass
@@ -38,11 +39,10 @@ class Schedule:
                 consumer[a] = i
         for r in roots:
             uses[r] += 2
-        sums = ("add", "sub", "neg")
         self.inlined = {
             i
             for i in order
-            if uses[i] == 1 and graph.ops[i].name in (*sums, "mul") and graph.ops[consumer[i]].name in sums
+            if uses[i] == 1 and graph.ops[i].name in (*SUMS, "mul") and graph.ops[consumer[i]].name in SUMS
         }
         made = [i for i in order if i not in self.inlined and graph.ops[i].name not in ("const", "load")]
         self.pieces = self._cut(made, piece)
@@ -55,7 +55,7 @@ class Schedule:
         while stack:
             minus, k = stack.pop()
             op = self.graph.ops[k]
-            if (k == i or k in self.inlined) and op.name in ("add", "sub", "neg"):
+            if (k == i or k in self.inlined) and op.name in SUMS:
                 first, *second = op.args
                 stack += [(minus ^ (op.name == "sub"), a) for a in second]
                 stack.append((minus ^ (op.name == "neg"), first))
@@ -63,10 +63,22 @@ class Schedule:
                 found.append((minus, k))
         return found
 
+    def chain(self, i: int) -> tuple[tuple[bool, int], list[tuple[bool, int]], bool]:
+        """A sum's terms in the order in which to add them: the first, the rest, and whether the whole changes sign.
+
+        Plain terms come first, then products, each to be fused with its addition; the first is not subtracted.
+        """
+        terms = self.terms(i)
+        flip = all(minus for minus, _ in terms)
+        ordered = sorted(terms, key=lambda t: (t[1] in self.inlined, t[0]))
+        first = next(t for t in ordered if t[0] == flip)
+        ordered.remove(first)
+        return first, [(minus ^ flip, k) for minus, k in ordered], flip
+
     def operands(self, i: int) -> list[int]:
         """The values an operation needs, those of what is inlined into it included."""
         op = self.graph.ops[i]
-        if op.name not in ("add", "sub", "neg"):
+        if op.name not in SUMS:
             return list(op.args)
         found: list[int] = []
         for _, k in self.terms(i):
