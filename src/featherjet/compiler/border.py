@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
-from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
+from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
 
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
 SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
 STREAM = 16 << 20  # bytes of results from which a call writes past the caches
-LINE = 8  # doubles in a cache line
 
 
 @dataclass(frozen=True)

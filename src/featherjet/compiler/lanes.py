@@ -16,6 +16,7 @@ from .sincos import Value, sincos_function
 PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
 CONTRACT = ("contract",)
+LINE = 8  # doubles in a cache line
 
 # The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
 COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
@@ -39,6 +40,7 @@ class Lanes:
         f.linkage = "internal"
         f.attributes.add("nounwind")
         f.attributes.add("noinline")
+        f.attributes.alignstack = 8 * LINE  # registers are spilled to whole cache lines
         for a in f.args:
             if isinstance(a.type, ir.PointerType):
                 a.add_attribute("noalias")

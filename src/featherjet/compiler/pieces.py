@@ -53,7 +53,7 @@ class Text:
             if i in self.piece.stores:
                 self.store(x, self.memory.slots + self.piece.stores[i])
         body = "\n".join(self.lines)
-        return f"define void @piece{number}(ptr noalias %m) nounwind {{\n{body}\nret void\n}}"
+        return f"define void @piece{number}(ptr noalias %m) nounwind alignstack(64) {{\n{body}\nret void\n}}"
 
     def new(self, instruction: str) -> str:
         self.count += 1

@@ -16,9 +16,9 @@ from .program import Key, Ref, Responses, Store, Variant
 
 # The four lists that each group has (see tables.column_steps), and the integers of each of their entries.
 OWN, UP, OUT, STRANGERS = range(4)
-STEP = 6
-ALONG, STILL, INSIDE, SOME = range(4)  # kinds of runs outward: lanes to which the column's joint is elsewhere, with
-# something left on the way or without; below it, all lanes; and mixed
+STEP = 7
+# Kinds of runs outward: with something left on the way to a column's joint, without, below it, and all of these.
+ALONG, STILL, INSIDE, SOME = range(4)
 
 
 class Response:
@@ -181,7 +181,9 @@ class Response:
         self.by_variant(variant, body)
         return [b.load(cell, typ=e.V, align=8) for cell in cells]
 
-    def out_run(self, start: Value, end: Value, kind: Value, variant: Value, below: Value, here: Value) -> None:
+    def out_run(
+        self, start: Value, end: Value, kind: Value, variant: Value, below: Value, here: Value, keep: Value
+    ) -> None:
         """A limb: bodies start to end of one variant and one kind, of which each is the parent of the next."""
         e, b, loop = self.e, self.b, self.loop
         rules = {ALONG: loop.along, STILL: loop.still, INSIDE: loop.inside, SOME: loop.mixed}
@@ -212,13 +214,15 @@ class Response:
                     return new
 
                 last = e.carrying(b, start, end, state, step)
-                for k, x in enumerate(last):
-                    e.store(b, x, self.state_at(b.sub(end, I64(1)), k))
+                with b.if_then(b.icmp_signed("!=", keep, I64(0))):
+                    for k, x in enumerate(last):
+                        e.store(b, x, self.state_at(b.sub(end, I64(1)), k))
 
             cases = []
             for number, rule in rules.items():
                 if v in rule:
-                    masks = {"below": e.mask(b, below), "here": e.mask(b, here)} if number == SOME else {}
+                    under = e.mask(b, below)
+                    masks = {"below": under, "here": e.mask(b, here), "col": under}
                     cases.append((number, lambda rule=rule, masks=masks: run(rule[v], masks)))
             e.switch(b, kind, cases)
 

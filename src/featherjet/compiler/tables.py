@@ -142,7 +142,7 @@ class ColumnSteps:
     Four lists of entries, for each group one after the other, beginning at `starts`:
     OWN: (joint, lanes whose own joint it is, variant), joints at whose dofs something may be left;
     UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (ancestor, lanes below it), nearest first;
-    OUT: (first body, end, kind, variant, lanes at or below, lanes at), limbs;
+    OUT: (first body, end, kind, variant, lanes at or below, lanes at, whether the last has children), limbs;
     STRANGERS: (body,) of trees that have none of the columns.
     Then, for each group, the lanes that are columns at all.
     """
@@ -157,11 +157,8 @@ class ColumnSteps:
         for node in nodes:
             if not node.is_root:
                 root[node.index] = root[node.parent]
-        children = np.bincount([node.parent for node in nodes if not node.is_root], minlength=len(nodes))
-        # whether a body's state need not be kept: its parent hands it on to it alone
-        self.goes_on = [
-            not node.is_root and node.parent == i - 1 and children[i - 1] == 1 for i, node in enumerate(nodes)
-        ]
+        self.parent = [node.parent for node in nodes]
+        self.children = np.bincount([i for i in self.parent if i >= 0], minlength=len(nodes))
         starts: list[int] = []
         steps: list[tuple[int, ...]] = []
         self.paths: list[tuple[int, int]] = []
@@ -171,9 +168,8 @@ class ColumnSteps:
             inside = (J < index[:, None]) & (index[:, None] < ends[J])
             own, up, below = (bits(x, columns)[:, 0] for x in (index[:, None] == J, above, inside))
             kin = np.isin(root, root[J])
-            mixed = (below != 0) & (below != self.full)
             lists = (
-                [(i, own[i], variant[i]) for i in index if own[i] or up[i] or mixed[i]],
+                [(i, own[i], variant[i]) for i in index if own[i] or up[i]],
                 self._up([(i, up[i]) for i in index[::-1] if up[i]]),
                 self._out([(i, own[i], up[i], below[i]) for i in index if kin[i]]),
                 [(i,) for i in index if not kin[i]],
@@ -202,13 +198,14 @@ class ColumnSteps:
         for i, own, up, below in bodies:
             if not own and not below:
                 kind, masks = (ALONG if up or self.tree.nodes[i].is_root else STILL), (0, 0)
-            elif below == self.full:
-                kind, masks = INSIDE, (0, 0)
+            elif not own and not up:
+                kind, masks = INSIDE, (below, 0)
             else:
                 kind, masks = SOME, (own | below, own)
             what = kind, self.variant[i], *masks
-            if runs and kind != SOME and self.goes_on[i] and runs[-1][1] == i and runs[-1][2:] == what:
-                runs[-1] = (runs[-1][0], i + 1, *what)
+            goes_on = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
+            if goes_on and runs[-1][2:6] == what and not own:
+                runs[-1] = (runs[-1][0], i + 1, *what, int(self.children[i] > 0))
             else:
-                runs.append((i, i + 1, *what))
+                runs.append((i, i + 1, *what, int(self.children[i] > 0)))
         return runs
