@@ -9,6 +9,7 @@ from importlib.metadata import version as _version
 
 from . import errors, models, verify
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
 from .convention import convert
 from .errors import FeatherjetError
 from .loading import load, robots
@@ -17,12 +18,19 @@ from .robot import Robot
 
 __version__ = _version("featherjet")
 __all__ = [
+    "Contacts",
     "FeatherjetError",
+    "Foot",
     "ForwardDynamicsDerivatives",
+    "Ground",
+    "HeightField",
     "InverseDynamicsDerivatives",
     "Model",
     "ModelBuilder",
+    "Plane",
+    "PointContact",
     "Robot",
+    "SurfaceContact",
     "convert",
     "errors",
     "load",
