@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,33 +51,15 @@ class Bound:
     def _prepare(self, fext: bool) -> None:
         robot = self._robot
         self._kernel = robot._kernel(self.quantity, fext)
-        if self._kernel is None:  # no compiled code for this robot: the reference does it
+        if self._kernel is None or not self._kernel.quickly:  # the general way, or the reference, does it
             self._go = None
             return
-        self._flags = np.zeros(1, np.int64)
-        self._address = np.array(self._flags.ctypes.data, np.int64)
-        operands = [self._address, *(self._arrays[n] for n in (*self.inputs, *self.results))]
-        self._pointers = np.array([x.ctypes.data for x in operands], np.uint64)
-        self._dims = np.ones(16, np.int64)
-        strides = [s for x in operands[1:] for s in x.strides]
-        self._steps = np.array([0] * len(operands) + strides, np.int64)
-        entry = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self._kernel.address)
-        arguments = [
-            self._pointers.ctypes.data,
-            self._dims.ctypes.data,
-            self._steps.ctypes.data,
-            self._kernel.data,
-        ]
-        self._go = _bound(entry, [ctypes.c_void_p(x) for x in arguments])
+        self._code = self._kernel.single  # owns what it calls
+        self._go = partial(self._code.plain, *(self._arrays[n] for n in (*self.inputs, *self.results)))
 
     def __call__(self) -> None:
         """Compute the results from what the inputs hold now."""
-        if self._go is None:
-            self._slow()
-            return
-        self._go()
-        if self._flags[0]:
-            self._flags[0] = 0
+        if self._go is None or self._go():
             self._slow()  # says what is wrong; or, if nothing is, computes it by the careful way
 
     def _slow(self) -> None:
@@ -101,8 +83,3 @@ class Bound:
 
     def __reduce__(self) -> tuple:
         return Bound, (self._robot, self.quantity, "fext" in self.inputs)
-
-
-def _bound(entry: Any, arguments: list[Any]) -> Any:
-    a, b, c, d = arguments
-    return lambda: entry(a, b, c, d)

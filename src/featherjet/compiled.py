@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from .compiler.kernels import KERNELS, signature
-from .compiler.tables import Tables, variants
+from .compiler import library as libraries
+from .compiler.engine import Library, host_lanes
+from .compiler.gufunc import Gufunc
+from .compiler.kernels import KERNELS, signature, unrolls
+from .compiler.plain import Plain, headers_are_known
+from .compiler.tables import Tables, sizes
 from .model.tree import Tree
 
 Array = np.ndarray
@@ -30,21 +35,60 @@ class _Report(threading.local):
 REPORT = _Report()
 
 
-class Kernel:
-    """One compiled quantity of one robot."""
+class Code:
+    """Loaded machine code of a kernel: a gufunc for arrays of any kind, `plain` for one state in plain arrays."""
 
-    def __init__(self, tree: Tree, tables: Tables, name: str, fext: bool) -> None:
-        from .compiler.gufunc import Gufunc
-        from .compiler.library import library
-
-        sizes = {"q": tree.nq, "v": tree.nv, "joints": len(tree.nodes), "six": 6, "sixteen": 16}
-        self._keep = tables, library(name, variants(tree), fext)
-        self.address, self.data = self._keep[1].address("entry"), tables.address
-        self._gufunc = Gufunc(self.address, tables.address, signature(name, fext, sizes), name)
+    def __init__(self, library: Library, tables: Tables, name: str, fext: bool, sizes: dict[str, int]) -> None:
+        self._keep = library, tables
+        self.entry, self.data = library.address("entry"), tables.address
+        self._gufunc = Gufunc(self.entry, self.data, signature(name, fext, sizes), name)
         self.call = self._gufunc.call
+        self._plain = Plain(library.address("plain"), tables.block)
+        self.plain = self._plain.call
+
+
+class Kernel:
+    """One compiled quantity of one robot, as code for batches and code for one state; each is made when first used."""
+
+    def __init__(self, tree: Tree, tables: Tables, name: str, fext: bool, unroll: bool) -> None:
+        self.tree, self.tables, self.name, self.fext, self.unroll = tree, tables, name, fext, unroll
+        self.sizes = sizes(tree)
         self.cores = [1 + (x == "fext") for x in (*KERNELS[name].inputs, *(("fext",) if fext else ()))]
-        self.shapes = [tuple(sizes[d] for d in core) for core in KERNELS[name].outputs]
+        self.shapes = [tuple(self.sizes[d] for d in core) for core in KERNELS[name].outputs]
         self.cost = 25.0 * tree.nv + sum(1.0 * tree.nv**2 for shape in self.shapes if len(shape) == 2)
+
+    @property
+    def quickly(self) -> bool:
+        """Whether `plain` may be called."""
+        return headers_are_known()
+
+    @cached_property
+    def batch(self) -> Code:
+        if self.unroll:
+            library = libraries.unrolled(self.name, self.tree, self.tables, self.fext, single=False)
+        else:
+            library = libraries.rolled(self.name, self.tree, self.fext)
+        return Code(library, self.tables, self.name, self.fext, self.sizes)
+
+    @cached_property
+    def single(self) -> Code:
+        if not self.unroll:
+            return self.batch
+        library = libraries.unrolled(self.name, self.tree, self.tables, self.fext, single=True)
+        return Code(library, self.tables, self.name, self.fext, self.sizes)
+
+    @cached_property
+    def quick(self) -> Callable[..., tuple[Array, ...] | None]:
+        """The shortest way to the results for one state; None if it is not one, or if there is something to report."""
+        if not self.quickly:
+            return lambda *given: None
+        plain, shapes, empty = self.single.plain, self.shapes, np.empty
+
+        def run(*given: Array) -> tuple[Array, ...] | None:
+            outs = tuple(map(empty, shapes))
+            return None if plain(*given, *outs) else outs
+
+        return run
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results, and the flags that were raised."""
@@ -52,8 +96,10 @@ class Kernel:
             split = self._threaded(inputs, out, threads)
             if split is not None:
                 return split
+        many = any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True))
+        call = (self.batch if many else self.single).call
         report = REPORT
-        results = self.call(report.address, *inputs, out=out) if out else self.call(report.address, *inputs)
+        results = call(report.address, *inputs, out=out) if out else call(report.address, *inputs)
         flags = int(report.flags[0])
         if flags:
             report.flags[0] = 0
@@ -83,11 +129,12 @@ class Kernel:
         count = min(threads, int(total * self.cost // WORTH), batch[0] // GRAIN)
         size = -(-batch[0] // count // GRAIN) * GRAIN
         starts = range(0, batch[0], size)
+        call = self.batch.call
 
         def work(start: int) -> int:
             part = slice(start, start + size)
             report = REPORT
-            self.call(report.address, *(x[part] for x in wide), out=tuple(o[part] for o in outs))
+            call(report.address, *(x[part] for x in wide), out=tuple(o[part] for o in outs))
             flags = int(report.flags[0])
             report.flags[0] = 0
             return flags
@@ -109,17 +156,21 @@ _pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 class Compiled:
-    """All kernels of one tree, made when first called."""
+    """All kernels of one tree, made when first called.
 
-    def __init__(self, tree: Tree) -> None:
-        from .compiler.engine import host_lanes
+    unroll: whether code is made for this robot alone (True), shared with all robots that have the same kinds of joints
+    (False; not where joints mimic), or what is better for each kernel (None).
+    """
 
-        self.tree = tree
+    def __init__(self, tree: Tree, unroll: bool | None = None) -> None:
+        self.tree, self.unroll = tree, unroll
         self.tables = Tables(tree, host_lanes())
         self._kernels: dict[tuple[str, bool], Kernel] = {}
 
     def kernel(self, name: str, fext: bool) -> Kernel:
         found = self._kernels.get((name, fext))
         if found is None:
-            found = self._kernels[name, fext] = Kernel(self.tree, self.tables, name, fext)
+            possible = self.tree.coupling is None and KERNELS[name].rolled
+            unroll = unrolls(name, self.tree) if self.unroll is None or not possible else self.unroll
+            found = self._kernels[name, fext] = Kernel(self.tree, self.tables, name, fext, unroll)
         return found

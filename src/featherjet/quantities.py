@@ -1,4 +1,4 @@
-"""What can be computed: each quantity's inputs, which of them are compiled, and what bound calls name the results."""
+"""What can be computed: each quantity's inputs, and what bound calls name the results."""
 
 from __future__ import annotations
 
@@ -15,10 +15,6 @@ INPUTS = {
     **dict.fromkeys(("jacobian", "jacobian_hessian"), ("q",)),
     **dict.fromkeys(("potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
 }
-COMPILED = (
-    "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives", "bias",
-    "coriolis_matrix", "mass_matrix", "inverse_mass_matrix", "gravity", "forward_kinematics", "joint_columns",
-)  # fmt: skip
 RESULTS: dict[str, tuple[str, ...]] = {
     "inverse_dynamics": ("tau",),
     "forward_dynamics": ("a",),

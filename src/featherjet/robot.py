@@ -30,7 +30,7 @@ from .model import configuration
 from .model.configuration import Limits
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
-from .quantities import COMPILED, INPUTS
+from .quantities import INPUTS
 from .reference import METHODS, Reference
 
 if TYPE_CHECKING:
@@ -84,9 +84,14 @@ class Robot:
     q (..., nq), v, a, tau (..., nv); fext (..., njoints, 6): force then moment on each joint's body, in that joint's
     frame. SI units. Leading axes broadcast.
     backend: "compiled" (the default) or "numpy", the plain reference; FEATHERJET_BACKEND changes the default.
+    unroll: whether machine code is made for this robot alone, which takes a second and runs faster (True), or shared by
+    all robots with the same kinds of joints (False); None, the default, leaves it to what each quantity costs, or to
+    FEATHERJET_UNROLL, 0 or 1.
     """
 
-    def __init__(self, model: Model, backend: str | None = None, threads: int | None = None) -> None:
+    def __init__(
+        self, model: Model, backend: str | None = None, threads: int | None = None, unroll: bool | None = None
+    ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"Robot takes a Model, got {type(model).__name__}; to load a file use featherjet.load")
         backend = backend or os.environ.get("FEATHERJET_BACKEND") or "compiled"
@@ -96,13 +101,15 @@ class Robot:
         self._space: configuration.Space = model
         self._reference = Reference(model)
         self._compiled: Compiled | None = None
+        self._quick: dict[str, Any] = {}  # the shortest way to each quantity of one state
+        self.unroll = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", "")) if unroll is None else unroll
         self.threads = processors() if threads is None else threads
 
     def __repr__(self) -> str:
         return f"<Robot {self.name}: {self.model.njoints} joints, nq {self.nq}, nv {self.nv}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"model": self.model, "backend": self.backend, "threads": self.threads}
+        return {"model": self.model, "backend": self.backend, "threads": self.threads, "unroll": self.unroll}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)
@@ -153,12 +160,12 @@ class Robot:
 
     def lock(self, positions: Mapping[str, ArrayLike]) -> Robot:
         """A smaller robot with the named joints fixed at the given coordinates."""
-        return Robot(lock(self.model, positions), self.backend, self.threads)
+        return Robot(lock(self.model, positions), self.backend, self.threads, self.unroll)
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot under another gravity (3,) [m/s^2]."""
         model = self.model.with_gravity(checks.numbers("gravity", gravity, (3,), "x y z"))
-        return Robot(model, self.backend, self.threads)
+        return Robot(model, self.backend, self.threads, self.unroll)
 
     @property
     def convention(self) -> str:
@@ -274,7 +281,7 @@ class Robot:
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
     ) -> InverseDynamicsDerivatives:
         """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv); columns by q in its tangent space."""
-        return InverseDynamicsDerivatives(*self._run("inverse_dynamics_derivatives", (q, v, a), fext, out))
+        return InverseDynamicsDerivatives._make(self._run("inverse_dynamics_derivatives", (q, v, a), fext, out))
 
     def forward_dynamics_derivatives(
         self,
@@ -292,7 +299,9 @@ class Robot:
         """
         if method == "auto":
             if self.backend == "compiled":
-                return ForwardDynamicsDerivatives(*self._run("forward_dynamics_derivatives", (q, v, tau), fext, out))
+                return ForwardDynamicsDerivatives._make(
+                    self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
+                )
             method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
         if not isinstance(method, str) or method not in METHODS:
             raise UnknownName("method", method, ("auto", *METHODS))
@@ -471,7 +480,12 @@ class Robot:
         self, quantity: str, given: Sequence[Any], fext: Any = None, out: Out = None, **static: Any
     ) -> tuple[Array, ...]:
         """A quantity by the backend: inputs checked, flags explained."""
-        if self.backend != "compiled" or static or quantity not in COMPILED or self._reference.tree.coupling:
+        quick = self._quick.get(quantity)
+        if quick is not None and fext is None and out is None and not static:
+            results = quick(*given)
+            if results is not None:
+                return results
+        if self.backend != "compiled" or static:
             return into(out, self._run_reference(quantity, self._checked(quantity, given, fext), **static))
         compiled = self._compiled or self._compile()
         inputs = given if fext is None else (*given, fext)
@@ -481,7 +495,8 @@ class Robot:
                 break
         outs = None if out is None else self._outputs(quantity, inputs, outputs(out))
         try:
-            results, flags = compiled.kernel(quantity, fext is not None)(inputs, outs, self._threads)
+            kernel = compiled.kernel(quantity, fext is not None)
+            results, flags = kernel(inputs, outs, self._threads)
         except (TypeError, ValueError):
             self._checked(quantity, given, fext)  # says what is wrong, and where
             raise
@@ -489,6 +504,8 @@ class Robot:
             checked = self._checked(quantity, given, fext)
             if flags & SUSPECT:
                 self._run_reference(quantity, checked)  # raises if the mass matrix is singular indeed
+        elif quick is None and fext is None and results[0].ndim == len(kernel.shapes[0]):
+            self._quick[quantity] = kernel.quick
         return results
 
     def _outputs(self, quantity: str, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -509,14 +526,14 @@ class Robot:
 
     def _kernel(self, quantity: str, fext: bool):
         """Compiled code for a quantity, or None where there is none."""
-        if self.backend != "compiled" or self._reference.tree.coupling:
+        if self.backend != "compiled":
             return None
         return (self._compiled or self._compile()).kernel(quantity, fext)
 
     def _compile(self) -> Compiled:
         from .compiled import Compiled
 
-        self._compiled = Compiled(self._reference.tree)
+        self._compiled = Compiled(self._reference.tree, self.unroll)
         return self._compiled
 
     def _checked(self, quantity: str, given: Sequence[Any], fext: Any) -> dict[str, Array]:

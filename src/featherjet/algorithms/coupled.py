@@ -8,9 +8,11 @@ matrix, bias and derivatives are reduced with G, and the small mass matrix is fa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from ..model.tree import Coupling
 from . import ltl
 from .aba import Forward
 from .crba import mass_matrix
@@ -19,6 +21,22 @@ from .minv import Inverse
 from .results import ForwardDynamicsDerivatives
 from .rnea import inverse_dynamics
 from .scan import Array, Scan
+
+
+def expand(c: Coupling, name: str, x: Any) -> Any:
+    """The tree's coordinates or rates from the independent ones; torques and external forces stay."""
+    if name in ("tau", "fext"):
+        return x
+    lane = (slice(None),) + (None,) * (x.ndim - 1)
+    return x[c.qi] * c.qs[lane] + c.q0[lane] if name == "q" else x[c.vi] * c.vs[lane]
+
+
+def reduce(G: Array, core: Sequence[str], x: Array) -> Array:
+    """A result in the independent coordinates; `core` tells its leading axes, of which "v" are the tree's dofs."""
+    for axis, dimension in enumerate(core):
+        if dimension == "v":
+            x = np.moveaxis(np.tensordot(G.T, x, (1, axis)), 0, axis)
+    return x
 
 
 def reduce_vector(G: Array, x: Array) -> Array:

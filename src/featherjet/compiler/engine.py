@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
 
 import llvmlite.binding as llvm
@@ -32,8 +33,8 @@ def host_lanes() -> int:
     return 4 if features.get("avx") else 2
 
 
-def compile_module(module: ir.Module) -> bytes:
-    """Optimised object code."""
+def compile_module(module: ir.Module, straight: str = "") -> bytes:
+    """Optimised object code; `straight` is the text of straight-line functions, where there is nothing to optimise."""
     machine = target_machine()
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
@@ -43,6 +44,8 @@ def compile_module(module: ir.Module) -> bytes:
     options.loop_vectorization = options.slp_vectorization = False
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(parsed, builder)
+    if straight:
+        parsed.link_in(llvm.parse_assembly(f'target triple = "{module.triple}"\n{straight}'))
     return machine.emit_object(parsed)
 
 
@@ -50,6 +53,8 @@ class Library:
     """Object code, loaded; it lives as long as this object does."""
 
     def __init__(self, code: bytes) -> None:
+        symbol = "PyLong_FromLongLong"  # of Python itself, which not every system finds by name
+        llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()

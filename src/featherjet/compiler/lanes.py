@@ -16,7 +16,7 @@ DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
 CONTRACT = ("contract",)
 
 # The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
-COUNTS = ("joints", "nq", "nv", "n_units", "groups")
+COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
 SLOTS = (
     *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
     "start", "bodies",
@@ -91,6 +91,14 @@ class Lanes:
             return mask
         bits = ir.IntType(self.L)
         return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
+
+    def first_lanes(self, b: ir.IRBuilder, count: Value) -> Value:
+        """A mask of so many lanes."""
+        numbers = ir.Constant(ir.VectorType(I64, self.L), list(range(self.L)))
+        undef = ir.Constant(numbers.type, ir.Undefined)
+        first = b.insert_element(undef, count, I32(0))
+        every = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
+        return b.icmp_signed("<", numbers, every)
 
     def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
         cells = [self.cell(b) for _ in range(2)]
@@ -184,3 +192,19 @@ def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> i
     """A function from outside the module, declared once."""
     found = module.globals.get(name)
     return found or ir.Function(module, ir.FunctionType(result, list(args)), name)  # type: ignore[return-value]
+
+
+def transposed(b: ir.IRBuilder, x: list[Value]) -> list[Value]:
+    """L vectors of L lanes, rows and columns exchanged, by butterflies."""
+    L, bit = len(x), 1
+    mask = ir.VectorType(I32, L)
+    while bit < L:
+        for i in range(L):
+            if not i & bit:
+                a, c = x[i], x[i | bit]
+                low = [t if not t & bit else L + (t ^ bit) for t in range(L)]
+                high = [t | bit if not t & bit else L + t for t in range(L)]
+                x[i] = b.shuffle_vector(a, c, ir.Constant(mask, low))
+                x[i | bit] = b.shuffle_vector(a, c, ir.Constant(mask, high))
+        bit *= 2
+    return x

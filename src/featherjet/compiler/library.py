@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
+from typing import Any
 
+from ..model.tree import Tree
 from . import cache
 from .engine import Library, compile_module, host_lanes, host_name
-from .program import Variant
+from .tables import Tables, variants
 
 _loaded: dict[str, Library] = {}
 _lock = threading.Lock()
 
 
-def library(name: str, variants: Sequence[Variant], fext: bool) -> Library:
-    """The code of a kernel for robots with these joint variants."""
-    key = cache.name_of(name, tuple(variants), fext, host_lanes(), host_name())
+def rolled(name: str, tree: Tree, fext: bool) -> Library:
+    """The code of a kernel for all robots with the same joint variants."""
+
+    def make() -> Any:
+        from .kernels import rolled_module
+
+        return rolled_module(name, variants(tree), fext, host_lanes())
+
+    return _library(("rolled", name, variants(tree), fext, host_lanes()), make)
+
+
+def unrolled(name: str, tree: Tree, tables: Tables, fext: bool, single: bool) -> Library:
+    """The code of a kernel for this robot alone; for one state at a time, or for batches."""
+    lanes = 1 if single else host_lanes()
+
+    def make() -> Any:
+        from .kernels import unrolled_module
+
+        return unrolled_module(name, tree, fext, lanes)
+
+    return _library(("unrolled", name, tables.digest, fext, lanes), make)
+
+
+def _library(what: tuple, make: Callable[[], Any]) -> Library:
+    key = cache.name_of(*what, host_name())
     found = _loaded.get(key)
     if found is None:
         with _lock:
@@ -23,9 +47,7 @@ def library(name: str, variants: Sequence[Variant], fext: bool) -> Library:
             if found is None:
                 code = cache.read(key)
                 if code is None:
-                    from .kernels import module
-
-                    code = compile_module(module(name, variants, fext, host_lanes()))
+                    code = compile_module(*make())
                     cache.write(key, code)
                 found = _loaded[key] = Library(code)
     return found

@@ -6,21 +6,20 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
+from .border import Border
 from .columns import Columns
-from .lanes import DOUBLE, I8, I32, I64, PTR, Value
-from .program import Responses, Walk
+from .lanes import DOUBLE, I8, I32, I64, PTR, Value, transposed
+from .program import Output, Responses, Walk
 from .walks import Walks
 
 MARGIN = 8  # numbers of room before and after a block of a stream
 
 
-class MatrixOutput:
-    """The part of `Samples` that writes matrices; what it uses of it is declared here."""
+class MatrixOutput(Border):
+    """The part of `Rolled` that writes matrices; what it uses of it is declared here."""
 
     w: Walks
     c: Columns
-    b: ir.IRBuilder
-    data: Value
     nv: Value
     area: Value
     rows: Value
@@ -30,17 +29,15 @@ class MatrixOutput:
     own: Value
     spare: Value
     stream: Value
-    lane_pointers: Value
-    strides: list[list[Value]]
     matrices: dict[int, ir.Function]
 
-    def results(self):
+    def results(self) -> list[tuple[int, Output]]:
         raise NotImplementedError
 
     def dense(self, o: int) -> Value:
         raise NotImplementedError
 
-    def arrange(self) -> ir.Function:
+    def emit_arrange(self) -> ir.Function:
         """(data, D, P, area): what was kept for each dof, from lanes of samples to lanes of dofs, for each sample."""
         w, C = self.w, self.c.L
         f = w.function("arrange", [PTR, PTR, PTR, I64])
@@ -77,10 +74,7 @@ class MatrixOutput:
             loop = self.w.program.loops[k]
             assert not isinstance(loop, Walk)
             operands = [by_matrix[number] for number in loop.matrices]
-            targets = [
-                b.load(b.gep(self.lane_pointers, [b.add(I64(o * w.L), lane)], source_etype=PTR), typ=PTR, align=8)
-                for o in operands
-            ]
+            targets = [self.lane_pointer(o, lane) for o in operands]
 
             def fill(places: list[tuple[Value, Value]], first: Value, end: Value, f=f, loop=loop) -> None:
                 """Rows first to end, matrix m beginning at places[m][0] with rows places[m][1] bytes apart."""
@@ -138,50 +132,3 @@ class MatrixOutput:
                 end, again = w.number(b, source, b.sub(count, rest)), w.number(b, start, b.sub(I64(0), rest))
                 with w.loop(b, I64(0), rest) as j:
                     b.store(b.load(w.number(b, end, j), typ=DOUBLE, align=8), w.number(b, again, j), align=8)
-
-    def emit_stream(self) -> ir.Function:
-        """(to, from, count, final) -> rest: copy whole cache lines past the caches; the rest only if it is final.
-
-        What comes out in such amounts is not read again soon, and lines that are written whole need not be read first.
-        """
-        w, C = self.w, self.c.L
-        line = ir.VectorType(DOUBLE, C)
-        f = w.function("stream", [PTR, PTR, I64, ir.IntType(1)], I64)
-        target, source, count, final = f.args
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        past = w.module.add_metadata([I32(1)])
-        off = b.udiv(b.and_(b.ptrtoint(target, I64), I64(8 * C - 1)), I64(8))
-        head = b.and_(b.sub(I64(C), off), I64(C - 1))
-        head = b.select(b.icmp_signed("<", head, count), head, count)
-        body = b.add(head, b.and_(b.sub(count, head), I64(-C)))
-
-        def one(k: Value) -> None:
-            b.store(b.load(w.number(b, source, k), typ=DOUBLE, align=8), w.number(b, target, k), align=8)
-
-        with w.loop(b, I64(0), head) as k:
-            one(k)
-        with w.loop(b, head, body, C) as k:
-            x = b.load(w.number(b, source, k), typ=line, align=8)
-            b.store(x, w.number(b, target, k), align=8 * C).set_metadata("nontemporal", past)
-        with b.if_then(final):
-            with w.loop(b, body, count) as k:
-                one(k)
-            b.ret(I64(0))
-        b.ret(b.sub(count, body))
-        return f
-
-
-def transposed(b: ir.IRBuilder, x: list[Value]) -> list[Value]:
-    """L vectors of L lanes, rows and columns exchanged, by butterflies."""
-    L, bit = len(x), 1
-    mask = ir.VectorType(I32, L)
-    while bit < L:
-        for i in range(L):
-            if not i & bit:
-                a, c = x[i], x[i | bit]
-                low = [t if not t & bit else L + (t ^ bit) for t in range(L)]
-                high = [t | bit if not t & bit else L + t for t in range(L)]
-                x[i] = b.shuffle_vector(a, c, ir.Constant(mask, low))
-                x[i | bit] = b.shuffle_vector(a, c, ir.Constant(mask, high))
-        bit *= 2
-    return x

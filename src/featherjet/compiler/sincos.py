@@ -28,15 +28,18 @@ COS = (
 DOUBLE, I64 = ir.DoubleType(), ir.IntType(64)
 
 
+def sincos_name(lanes: int) -> str:
+    return f"sincos{lanes}"
+
+
 def sincos_function(module: ir.Module, lanes: int) -> ir.Function:
     """An internal function of (x, pointer to sine, pointer to cosine) on `lanes` doubles."""
-    name = f"sincos{lanes}"
+    name = sincos_name(lanes)
     if name in module.globals:
         return module.globals[name]  # type: ignore[return-value]
     V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
     W = ir.VectorType(I64, lanes) if lanes > 1 else I64
     f = ir.Function(module, ir.FunctionType(ir.VoidType(), [V, ir.PointerType(), ir.PointerType()]), name)
-    f.linkage = "internal"
     f.attributes.add("nounwind")
     x, to_sin, to_cos = f.args
     b = ir.IRBuilder(f.append_basic_block("reduce"))

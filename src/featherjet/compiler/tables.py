@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -17,20 +18,31 @@ def variants(tree: Tree) -> tuple[Variant, ...]:
     return tuple(sorted({Variant(n.kind.name, n.is_root, n.kind.nq, n.kind.nv) for n in tree.nodes}))
 
 
+def sizes(tree: Tree) -> dict[str, int]:
+    """The core dimensions of a robot's arrays: of the independent joints, where some mimic."""
+    c = tree.coupling
+    nq, nv = (int(c.qi.max()) + 1, c.G.shape[1]) if c else (tree.nq, tree.nv)
+    return {"q": nq, "v": nv, "dofs": tree.nv, "joints": len(tree.nodes), "three": 3, "six": 6, "sixteen": 16}
+
+
 class Tables:
     """Arrays, and the block of counts and pointers to them that a kernel is given."""
 
     def __init__(self, tree: Tree, columns: int) -> None:
         nodes = tree.nodes
         known = variants(tree)
-        units = [(n.q.start + part.start, part.stop - part.start) for n in nodes for part in n.kind.manifold.units]
+        c = tree.coupling  # of joints that mimic: then q and v are those of the independent ones
+        place = c.qi if c else np.arange(tree.nq)
+        units = [(place[n.q.start + p.start], p.stop - p.start) for n in nodes for p in n.kind.manifold.units]
         starts, bodies = column_steps(tree, columns)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),
-            "nq": tree.nq,
-            "nv": tree.nv,
+            "nq": sizes(tree)["q"],
+            "nv": sizes(tree)["v"],
             "n_units": len(units),
             "groups": -(-tree.nv // columns),
+            "ndarray": id(np.ndarray),
+            "float64": id(np.dtype(np.float64)),
             "parent": integers([n.parent for n in nodes]),
             "variant": integers([known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]),
             "q_start": integers([n.q.start for n in nodes]),
@@ -43,10 +55,19 @@ class Tables:
             "start": starts,
             "bodies": bodies,
         }
+        self.kinds = [n.kind.name for n in nodes]
+        self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
         self.block = np.array(
             [a if isinstance(a, int) else a.ctypes.data for a in (self.arrays[name] for name in SLOTS)],
             dtype=np.uint64,
         )
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything that code for this robot alone depends on."""
+        names = ("parent", "q_start", "v_start", "table", "dofs", "param")
+        parts = [repr(self.kinds).encode(), *(self.arrays[name].tobytes() for name in names), *self.mimics]
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
     @property
     def address(self) -> int:

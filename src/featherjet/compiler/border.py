@@ -1,0 +1,274 @@
+"""LLVM for the border of a kernel: the loop over samples, inputs into lanes, and their checks.
+
+What NumPy calls is `entry`, the inner loop of a gufunc: (char **args, intp *dims, intp *steps, void *data).
+The first operand is an integer: the address of a word in which kernels set flags, each caller bringing its own.
+Lanes beyond the last sample repeat it; they write the same numbers to the same place, so no lane needs a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import llvmlite.ir as ir
+
+from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
+
+NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
+UNIT_TOLERANCE = 2e-6  # of the squared norm
+SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
+STREAM = 16 << 20  # bytes of results from which a call writes past the caches
+LINE = 8  # doubles in a cache line
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the gufunc: an input's name or an output's, and its core dimensions."""
+
+    name: str
+    core: tuple[str, ...]
+
+
+def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
+    """`entry`: fewer samples than would fill half of `lanes` go to `few`, if there is one."""
+    f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+    f.attributes.add("nounwind")
+    b = ir.IRBuilder(f.append_basic_block("entry"))
+    samples = b.load(f.args[1], typ=I64, align=8)
+    with b.if_then(b.icmp_signed("<", samples, I64(1)), likely=False):
+        b.ret_void()
+    if few is not None:
+        with b.if_then(b.icmp_signed("<", samples, I64(max(2, lanes // 2)))):
+            b.call(few, f.args)
+            b.ret_void()
+    b.call(many, f.args)
+    b.ret_void()
+
+
+class Border:
+    """The loop over samples for one number of lanes; subclasses compute."""
+
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: Sequence[str]) -> None:
+        self.w, self.operands, self.names = w, operands, inputs
+
+    def scratch(self, samples: Value) -> Value:
+        """Allocate memory, freed at the end; sets `inputs`, where each input goes, and `sizes`, their lengths."""
+        raise NotImplementedError
+
+    def compute(self, samples: Value, s: Value) -> None:
+        """Everything for the samples from s on, whose inputs are in lanes."""
+        raise NotImplementedError
+
+    def emit(self, name: str = "samples") -> ir.Function:
+        w, L = self.w, self.w.L
+        f = w.function(name, [PTR] * 4)
+        args, dims, steps, self.data = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        samples = b.load(dims, typ=I64, align=8)
+        address = b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8)
+        self.report = b.inttoptr(address, PTR)
+        self.strides = self.core_strides(steps)
+        self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
+        self.inputs: list[Value] = []
+        self.sizes: list[Value] = []
+        memory = self.scratch(samples)
+        with w.loop(b, I64(0), samples, L) as s:
+            self.point(args, steps, s, samples)
+            self.read_inputs()
+            self.compute(samples, s)
+        b.call(external(w.module, "free", VOID, PTR), [memory])
+        x86 = w.module.triple.startswith(("x86", "i686", "amd64"))
+        if x86:
+            b.call(external(w.module, "llvm.x86.sse.sfence", VOID), [])  # streamed stores are seen by others from here
+        if "windows" not in w.module.triple:  # bad input is reported by flags: NumPy need not warn of it as well
+            clear = external(w.module, "feclearexcept", I32, I32)
+            b.call(clear, [I32(0x3F if x86 else 0x1F)])
+        b.ret_void()
+        return f
+
+    # Memory
+
+    def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
+        """Memory for so many doubles each, in whole cache lines; and where each piece begins."""
+        b, w = self.b, self.w
+        rounded = [b.and_(b.add(count, I64(LINE - 1)), I64(-LINE)) for count in counts]
+        total: Value = I64(LINE)
+        for count in rounded:
+            total = b.add(total, count)
+        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(8))])
+        at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(63)), I64(-64)), PTR)
+        pieces = []
+        for count in rounded:
+            pieces.append(at)
+            at = w.number(b, at, count)
+        return memory, pieces
+
+    def core_strides(self, steps: Value) -> list[list[Value]]:
+        """Byte strides of each operand's core dimensions: NumPy lists them after the outer ones."""
+        found, at = [], len(self.operands)
+        for operand in self.operands:
+            found.append([self.w.integer(self.b, steps, I64(at + k)) for k in range(len(operand.core))])
+            at += len(operand.core)
+        return found
+
+    def outputs(self) -> list[int]:
+        """The numbers of the operands that are results."""
+        return [o for o, x in enumerate(self.operands) if x.name.startswith("out")]
+
+    def flat(self, o: int, width: Value) -> Value:
+        """Whether an operand's core lies in one piece; `width` is the length of its rows."""
+        b = self.b
+        if not self.strides[o]:
+            return ir.IntType(1)(1)
+        *rows, last = self.strides[o]
+        dense = b.icmp_signed("==", last, I64(8))
+        return b.and_(dense, b.icmp_signed("==", rows[0], b.mul(width, I64(8)))) if rows else dense
+
+    def point(self, args: Value, steps: Value, s: Value, samples: Value) -> None:
+        """Where each lane's sample begins, in each operand."""
+        b, w = self.b, self.w
+        last = b.sub(samples, I64(1))
+        for o in range(len(self.operands)):
+            base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+            step = w.integer(b, steps, I64(o))
+            for l in range(w.L):
+                sample = b.add(s, I64(l))
+                sample = b.select(b.icmp_signed("<", sample, last), sample, last)
+                pointer = b.gep(base, [b.mul(sample, step)], source_etype=I8)
+                b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR), align=8)
+
+    def lane_pointer(self, o: int, lane: Value) -> Value:
+        b = self.b
+        at = b.gep(self.lane_pointers, [b.add(I64(o * self.w.L), lane)], source_etype=PTR)
+        return b.load(at, typ=PTR, align=8)
+
+    def each_lane(self, o: int, shift: Value) -> list[Value]:
+        """Pointers into an operand, so many bytes after the beginning of each lane's sample."""
+        return [self.b.gep(self.lane_pointer(o, I64(l)), [shift], source_etype=I8) for l in range(self.w.L)]
+
+    # Inputs
+
+    def read_inputs(self) -> None:
+        """All inputs into lanes; x * 0 is summed, which is zero unless a number is not finite."""
+        b, w = self.b, self.w
+        doubt = w.cell(b)
+        w.store(b, w.const(0.0), doubt)
+
+        def take(x: Value, target: Value) -> None:
+            w.store(b, x, target)
+            w.store(b, b.fadd(w.load(b, doubt), b.fmul(x, w.const(0.0))), doubt)
+
+        for name, target, size in zip(self.names, self.inputs, self.sizes, strict=True):
+            o = next(o for o, x in enumerate(self.operands) if x.name == name)
+            six = I64(6)
+            if w.L == 1:
+                self.gather(o, target, size, take)
+                continue
+            with b.if_else(self.flat(o, six), likely=True) as (yes, no):
+                with yes:
+                    self.transpose_in(o, target, size, take)
+                with no:
+                    self.gather(o, target, size, take)
+        self.flag(b.fcmp_unordered("!=", w.load(b, doubt), w.const(0.0)), NONFINITE)
+        if "q" in self.names:
+            self.check_units(self.inputs[list(self.names).index("q")])
+
+    def transpose_in(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
+        """An input that lies in one piece: L numbers of each of L samples at a time; the last time, fewer."""
+        b, w = self.b, self.w
+        lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
+        full = b.and_(size, I64(-w.L))
+        with w.loop(b, I64(0), full, w.L) as k:
+            x = [b.load(w.number(b, lane, k), typ=w.V, align=8) for lane in lanes]
+            for j, y in enumerate(transposed(b, x)):
+                take(y, w.vector(b, target, b.add(k, I64(j))))
+        rest = b.sub(size, full)
+        with b.if_then(b.icmp_signed(">", rest, I64(0))):
+            mask = w.first_lanes(b, rest)
+            masked = external(w.module, f"llvm.masked.load.v{w.L}f64.p0", w.V, PTR, I32, mask.type, w.V)
+            x = [b.call(masked, [w.number(b, lane, full), I32(8), mask, w.const(0.0)]) for lane in lanes]
+            for j, y in enumerate(transposed(b, x)[: w.L - 1]):
+                with b.if_then(b.icmp_signed("<", I64(j), rest)):
+                    take(y, w.vector(b, target, b.add(full, I64(j))))
+
+    def gather(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
+        """An input of any layout, number by number."""
+        b, w = self.b, self.w
+        strides = self.strides[o]
+
+        def one(index: Value, shift: Value) -> None:
+            x: Value = ir.Constant(w.V, ir.Undefined)
+            for l, pointer in enumerate(self.each_lane(o, shift)):
+                number = b.load(pointer, typ=DOUBLE, align=8)
+                x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
+            take(x, w.vector(b, target, index))
+
+        if len(strides) == 1:
+            with w.loop(b, I64(0), size) as k:
+                one(k, b.mul(k, strides[0]))
+        else:
+            with w.loop(b, I64(0), b.udiv(size, I64(6))) as i, w.loop(b, I64(0), I64(6)) as k:
+                one(b.add(b.mul(i, I64(6)), k), b.add(b.mul(i, strides[0]), b.mul(k, strides[1])))
+
+    def check_units(self, q: Value) -> None:
+        """Quaternions and cosine-sine pairs: flag what is far from norm one, scale the rest to it."""
+        b, w = self.b, self.w
+        units = w.slot(b, self.data, "units")
+        square = w.cell(b)
+        with w.loop(b, I64(0), w.slot(b, self.data, "n_units")) as u:
+            start = w.integer(b, units, b.mul(u, I64(2)))
+            end = b.add(start, w.integer(b, units, b.add(b.mul(u, I64(2)), I64(1))))
+            w.store(b, w.const(0.0), square)
+            with w.loop(b, start, end) as k:
+                x = w.load(b, w.vector(b, q, k))
+                w.store(b, b.fadd(w.load(b, square), b.fmul(x, x)), square)
+            s = w.load(b, square)
+            high = b.fcmp_unordered(">", s, w.const(1 + UNIT_TOLERANCE))
+            self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - UNIT_TOLERANCE))), NOT_UNIT)
+            scale = b.fdiv(w.const(1.0), w.sqrt(b, s))
+            with w.loop(b, start, end) as k:
+                pointer = w.vector(b, q, k)
+                w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
+
+    # Flags
+
+    def flag(self, bad: Value, flag: int) -> None:
+        b, w = self.b, self.w
+        with b.if_then(w.any_lane(b, bad), likely=False):
+            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(flag)), self.report, align=8)
+
+    def watch(self, margin: Value) -> None:
+        """Flag samples whose mass matrix may be singular."""
+        self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SUSPICIOUS)), SINGULAR)
+
+
+def emit_stream(w: Lanes, width: int) -> ir.Function:
+    """(to, from, count, final) -> rest: copy whole cache lines past the caches; the rest only if it is final.
+
+    What comes out in such amounts is not read again soon, and lines that are written whole need not be read first.
+    """
+    C = width
+    line = ir.VectorType(DOUBLE, C)
+    f = w.function("stream", [PTR, PTR, I64, ir.IntType(1)], I64)
+    target, source, count, final = f.args
+    b = ir.IRBuilder(f.append_basic_block("entry"))
+    past = w.module.add_metadata([I32(1)])
+    off = b.udiv(b.and_(b.ptrtoint(target, I64), I64(8 * C - 1)), I64(8))
+    head = b.and_(b.sub(I64(C), off), I64(C - 1))
+    head = b.select(b.icmp_signed("<", head, count), head, count)
+    body = b.add(head, b.and_(b.sub(count, head), I64(-C)))
+
+    def one(k: Value) -> None:
+        b.store(b.load(w.number(b, source, k), typ=DOUBLE, align=8), w.number(b, target, k), align=8)
+
+    with w.loop(b, I64(0), head) as k:
+        one(k)
+    with w.loop(b, head, body, C) as k:
+        x = b.load(w.number(b, source, k), typ=line, align=8)
+        b.store(x, w.number(b, target, k), align=8 * C).set_metadata("nontemporal", past)
+    with b.if_then(final):
+        with w.loop(b, body, count) as k:
+            one(k)
+        b.ret(I64(0))
+    b.ret(b.sub(count, body))
+    return f

@@ -1,0 +1,130 @@
+"""Pieces of straight-line code as LLVM's text: written directly, as it is long and simple."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .schedule import Piece, Schedule
+from .sincos import sincos_name
+
+TRIG = ("sin", "cos")
+
+
+@dataclass
+class Memory:
+    """Where values are, in vectors of `lanes` doubles."""
+
+    lanes: int
+    home: Callable[[int], int]  # of an input
+    sinks: dict[int, list[int]]  # where an operation goes as a result
+    slots: int
+    trig: int
+    angles: Sequence[int]  # inputs whose sine and cosine are at `trig`, side by side
+
+
+def text(schedule: Schedule, memory: Memory) -> str:
+    """Functions piece0, piece1, ... of one pointer, to the memory."""
+    V = f"<{memory.lanes} x double>" if memory.lanes > 1 else "double"
+    suffix = f"v{memory.lanes}f64" if memory.lanes > 1 else "f64"
+    head = [
+        f"declare {V} @llvm.sqrt.{suffix}({V})",
+        f"declare void @{sincos_name(memory.lanes)}({V}, ptr, ptr)",
+    ]
+    return "\n".join(head + [Text(schedule, memory, V, suffix, p).function(k) for k, p in enumerate(schedule.pieces)])
+
+
+class Text:
+    """One piece."""
+
+    def __init__(self, schedule: Schedule, memory: Memory, V: str, suffix: str, piece: Piece) -> None:
+        self.schedule, self.memory, self.V, self.suffix, self.piece = schedule, memory, V, suffix, piece
+        self.ops = schedule.graph.ops
+        self.lines: list[str] = []
+        self.values: dict[int, str] = {}
+        self.count = 0
+
+    def function(self, number: int) -> str:
+        for i in self.piece.ops:
+            x = self.values[i] = self.operation(i)
+            for k in self.memory.sinks.get(i, ()):
+                self.store(x, k)
+            if i in self.piece.stores:
+                self.store(x, self.memory.slots + self.piece.stores[i])
+        body = "\n".join(self.lines)
+        return f"define void @piece{number}(ptr noalias %m) nounwind {{\n{body}\nret void\n}}"
+
+    def new(self, instruction: str) -> str:
+        self.count += 1
+        self.lines.append(f"%{self.count} = {instruction}")
+        return f"%{self.count}"
+
+    def pointer(self, k: int) -> str:
+        return self.new(f"getelementptr i8, ptr %m, i64 {8 * self.memory.lanes * k}")
+
+    def load(self, k: int) -> str:
+        return self.new(f"load {self.V}, ptr {self.pointer(k)}, align {8 * self.memory.lanes}")
+
+    def store(self, x: str, k: int) -> None:
+        self.lines.append(f"store {self.V} {x}, ptr {self.pointer(k)}, align {8 * self.memory.lanes}")
+
+    def value(self, i: int) -> str:
+        """An operand: a constant, an input, of this piece, or of an earlier one."""
+        found = self.values.get(i)
+        if found is None:
+            op = self.ops[i]
+            if op.name == "const":
+                found = self.constant(op.data[0])  # type: ignore[index]
+            elif op.name == "load":
+                found = self.load(self.memory.home(i))
+            else:
+                found = self.load(self.memory.slots + self.piece.loads[i])
+            self.values[i] = found
+        return found
+
+    def constant(self, c: float) -> str:
+        one = f"0x{struct.pack('>d', c).hex()}"
+        if self.memory.lanes == 1:
+            return one
+        return "<" + ", ".join([f"double {one}"] * self.memory.lanes) + ">"
+
+    def operation(self, i: int) -> str:
+        op = self.ops[i]
+        if op.name in ("add", "sub", "neg"):
+            return self.sum(self.schedule.terms(i))
+        if op.name in TRIG:
+            return self.trig(op.name, op.args[0])
+        if op.name == "sqrt":
+            return self.new(f"call {self.V} @llvm.sqrt.{self.suffix}({self.V} {self.value(op.args[0])})")
+        return self.binary(op.name, *(self.value(a) for a in op.args))
+
+    def binary(self, name: str, x: str, y: str) -> str:
+        return self.new(f"f{name} contract {self.V} {x}, {y}")
+
+    def sum(self, terms: Sequence[tuple[bool, int]]) -> str:
+        """Plain terms first, then products, each fused with the addition; all begins with something that is added."""
+        inlined = self.schedule.inlined
+        flip = all(minus for minus, _ in terms)
+        ordered = sorted(terms, key=lambda t: (t[1] in inlined, t[0]))
+        first = next(t for t in ordered if t[0] == flip)
+        ordered.remove(first)
+        total = self.term(first[1])
+        for minus, i in ordered:
+            total = self.binary("sub" if minus ^ flip else "add", total, self.term(i))
+        return self.new(f"fneg contract {self.V} {total}") if flip else total
+
+    def term(self, i: int) -> str:
+        if i in self.schedule.inlined:
+            return self.binary("mul", *(self.value(a) for a in self.ops[i].args))
+        return self.value(i)
+
+    def trig(self, name: str, angle: int) -> str:
+        if angle in self.memory.angles:
+            return self.load(self.memory.trig + 2 * self.memory.angles.index(angle) + (name == "cos"))
+        cells = [self.new(f"alloca {self.V}, align 64") for _ in TRIG]
+        call = (
+            f"call void @{sincos_name(self.memory.lanes)}({self.V} {self.value(angle)}, ptr {cells[0]}, ptr {cells[1]})"
+        )
+        self.lines.append(call)
+        return self.new(f"load {self.V}, ptr {cells[name == 'cos']}, align 8")

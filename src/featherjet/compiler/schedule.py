@@ -1,0 +1,114 @@
+"""From a large graph to pieces of code: sums as chains of fused multiply-adds, cut into functions of a few hundred.
+
+One function of many thousand operations takes LLVM very long. What one piece makes and a later one needs goes through
+memory: a slot, which is free again after its last use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .graph import Graph
+
+PIECE = 300  # instructions
+
+
+@dataclass
+class Piece:
+    """Operations in order, and where the values that cross its border are."""
+
+    ops: list[int] = field(default_factory=list)
+    loads: dict[int, int] = field(default_factory=dict)  # operation -> slot it is read from
+    stores: dict[int, int] = field(default_factory=dict)  # operation -> slot it is kept in
+
+
+class Schedule:
+    """The operations some roots need; `inlined` ones are computed within the sum that alone uses them."""
+
+    def __init__(self, graph: Graph, roots: Iterable[int], piece: int = PIECE) -> None:
+        self.graph = graph
+        roots = list(roots)
+        order = graph.reachable(roots)
+        uses = dict.fromkeys(order, 0)
+        consumer: dict[int, int] = {}
+        for i in order:
+            for a in graph.ops[i].args:
+                uses[a] += 1
+                consumer[a] = i
+        for r in roots:
+            uses[r] += 2
+        sums = ("add", "sub", "neg")
+        self.inlined = {
+            i
+            for i in order
+            if uses[i] == 1 and graph.ops[i].name in (*sums, "mul") and graph.ops[consumer[i]].name in sums
+        }
+        made = [i for i in order if i not in self.inlined and graph.ops[i].name not in ("const", "load")]
+        self.pieces = self._cut(made, piece)
+        self.slots = self._assign()
+
+    def terms(self, i: int) -> list[tuple[bool, int]]:
+        """A sum's terms, each with whether it is subtracted."""
+        found: list[tuple[bool, int]] = []
+        stack = [(False, i)]
+        while stack:
+            minus, k = stack.pop()
+            op = self.graph.ops[k]
+            if (k == i or k in self.inlined) and op.name in ("add", "sub", "neg"):
+                first, *second = op.args
+                stack += [(minus ^ (op.name == "sub"), a) for a in second]
+                stack.append((minus ^ (op.name == "neg"), first))
+            else:
+                found.append((minus, k))
+        return found
+
+    def operands(self, i: int) -> list[int]:
+        """The values an operation needs, those of what is inlined into it included."""
+        op = self.graph.ops[i]
+        if op.name not in ("add", "sub", "neg"):
+            return list(op.args)
+        found: list[int] = []
+        for _, k in self.terms(i):
+            found += self.graph.ops[k].args if k in self.inlined else (k,)
+        return found
+
+    def _cut(self, made: list[int], size: int) -> list[Piece]:
+        pieces, weight = [Piece()], 0
+        for i in made:
+            if weight >= size:
+                pieces.append(Piece())
+                weight = 0
+            pieces[-1].ops.append(i)
+            weight += max(1, len(self.terms(i)) if self.graph.ops[i].name in ("add", "sub") else 1)
+        return pieces
+
+    def _assign(self) -> int:
+        """Give a slot to each value that a later piece needs; returns how many slots there are."""
+        where: dict[int, int] = {}
+        last: dict[int, int] = {}
+        for p, piece in enumerate(self.pieces):
+            where.update(dict.fromkeys(piece.ops, p))
+            for i in piece.ops:
+                for a in self.operands(i):
+                    last[a] = p
+        dying: dict[int, list[int]] = {}
+        for i, p in last.items():
+            if i in where and p > where[i]:
+                dying.setdefault(p, []).append(i)
+        slot: dict[int, int] = {}
+        free: list[int] = []
+        count = 0
+        for p, piece in enumerate(self.pieces):
+            for i in piece.ops:
+                for a in self.operands(i):
+                    if a in slot and where[a] < p:
+                        piece.loads[a] = slot[a]
+            for i in piece.ops:
+                if last.get(i, p) > p:
+                    if not free:
+                        free.append(count)
+                        count += 1
+                    slot[i] = piece.stores[i] = free.pop()
+            free += [slot[i] for i in dying.get(p, ())]
+        return count
