@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import checks
+from ..algorithms.contact import path
 from ..errors import InputError
 from ..model.model import WORLD, Array
 from .terrain import Plane, Terrain
@@ -62,10 +63,18 @@ class Ground:
             raise InputError(f"terrain: expected Plane or HeightField, got {type(terrain).__name__}")
         self.friction = self._per_foot("friction", friction, np.inf)
         self.restitution = self._per_foot("restitution", restitution, 1.0)
-        self._offsets = [self._checked(f) for f in self.feet]
-        places = [(f.frame, *x) for f, x in zip(self.feet, self._offsets, strict=True)]
+        offsets = [self._checked(f) for f in self.feet]
+        places = [(f.frame, *x) for f, x in zip(self.feet, offsets, strict=True)]
         if twice := [name for k, (name, *_) in enumerate(places) if places[k] in places[:k]]:
             raise InputError(f"foot {twice[0]!r} is given twice")
+        frames = [self.model.frame(f.frame) for f in self.feet]
+        self._joints = [f.joint for f in frames]
+        self._points = np.array([(f.placement @ [*x, 1.0])[:3] for f, x in zip(frames, offsets, strict=True)])
+        self._radii = np.array([f.radius for f in self.feet])
+        self._moved = np.zeros((len(frames), robot._reference.tree.nv))
+        for moved, joint in zip(self._moved, self._joints, strict=True):
+            for node in path(robot._reference.tree, joint):
+                moved[node.v] = 1.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,20 +82,17 @@ class Ground:
 
     def meet(self, robot: Robot, q: Array) -> Meeting:
         """Gaps, axes and Jacobian at one configuration q (nq,)."""
-        centres, jacobians = [], []
-        for foot, offset in zip(self.feet, self._offsets, strict=True):
-            T = robot.frame_placement(q, foot.frame)
-            arm = T[:3, :3] @ offset
-            centres.append(T[:3, 3] + arm)
-            jacobians.append((robot.frame_jacobian(q, foot.frame, "world_aligned"), arm))
-        distance, normals = self.terrain.nearest(np.array(centres))
-        radii = np.array([f.radius for f in self.feet])
-        axes = np.stack([_axes(n) for n in normals])
-        rows = [
-            A @ (J[:3] - np.cross(arm - r * n, J[3:], axis=0))
-            for A, n, r, (J, arm) in zip(axes, normals, radii, jacobians, strict=True)
-        ]
-        return Meeting(distance - radii, axes, np.concatenate(rows))
+        T = robot.forward_kinematics(q)[self._joints]
+        centres = (T[:, :3, :3] @ self._points[:, :, None])[..., 0] + T[:, :3, 3]
+        distance, normals = self.terrain.nearest(centres)
+        lowest = centres - self._radii[:, None] * normals
+        axes = _axes(normals)
+        columns = robot._run("joint_columns", (q,))[0]  # each dof's motion at the world's origin, linear then angular
+        velocities = columns[:, :3] + np.cross(columns[:, 3:], lowest[:, None])
+        J = axes @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
+        J = J.reshape(3 * len(self.feet), -1)
+        coupling = robot._reference.tree.coupling
+        return Meeting(distance - self._radii, axes, J if coupling is None else J @ coupling.G)
 
     def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
         x = checks.numbers(name, value, np.shape(value), "a number, or one for each foot")
@@ -106,7 +112,7 @@ class Ground:
 
 
 def _axes(n: Array) -> Array:
-    """Rows: two tangents and the normal."""
-    t = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
-    t /= np.linalg.norm(t)
-    return np.stack([t, np.cross(n, t), n])
+    """Rows (n, 3, 3): two tangents and the normal, of normals (n, 3)."""
+    t = np.cross(n, np.eye(3)[np.argmin(np.abs(n), axis=-1)])
+    t /= np.linalg.norm(t, axis=-1, keepdims=True)
+    return np.stack([t, np.cross(n, t), n], axis=1)
