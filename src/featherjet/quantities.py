@@ -1,4 +1,4 @@
-"""What can be computed: each quantity's inputs, and what bound calls name the results."""
+"""What can be computed: each quantity's inputs, which are not compiled, and what bound calls name the results."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ INPUTS = {
     **dict.fromkeys(("jacobian", "jacobian_hessian"), ("q",)),
     **dict.fromkeys(("potential_energy", "center_of_mass", "centroidal_map"), ("q",)),
 }
+UNCOMPILED = ("projected_newton_euler",)  # on the reference, whatever the backend
 RESULTS: dict[str, tuple[str, ...]] = {
     "inverse_dynamics": ("tau",),
     "forward_dynamics": ("a",),

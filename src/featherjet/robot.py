@@ -30,7 +30,7 @@ from .model import configuration
 from .model.configuration import Limits
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
-from .quantities import INPUTS
+from .quantities import INPUTS, UNCOMPILED
 from .reference import METHODS, Reference
 
 if TYPE_CHECKING:
@@ -485,7 +485,7 @@ class Robot:
             results = quick(*given)
             if results is not None:
                 return results
-        if self.backend != "compiled" or static:
+        if self.backend != "compiled" or static or quantity in UNCOMPILED:
             return into(out, self._run_reference(quantity, self._checked(quantity, given, fext), **static))
         compiled = self._compiled or self._compile()
         inputs = given if fext is None else (*given, fext)
