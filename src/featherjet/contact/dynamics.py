@@ -11,6 +11,7 @@ from .. import checks
 from ..errors import InputError, SingularContacts
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
+from .reference import ContactReference
 
 if TYPE_CHECKING:
     from ..robot import Robot
@@ -144,10 +145,12 @@ def _run(
     for name, x in inputs.items():
         core = x.shape[x.ndim - cores[name] :]
         flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
+    same = robot.model is contacts.model  # else it differs in gravity
+    reference = contacts.reference if same else ContactReference(robot.model)
     pieces = []
     for start in range(0, max(int(np.prod(batch)), 1), CHUNK):
         part = {name: x[start : start + CHUNK] for name, x in flat.items()}
-        results = contacts.reference.run(quantity, part, contacts=contacts.core, **static)
+        results = reference.run(quantity, part, contacts=contacts.core, **static)
         if singular:
             robot._refuse_singular(results[-1], start, batch)
             _refuse_singular(contacts, results[-2], start, batch)
