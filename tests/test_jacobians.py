@@ -8,8 +8,12 @@ import pytest
 from hypothesis import given, settings
 
 import featherjet as fj
+from featherjet.algorithms import jacobians
+from featherjet.algorithms.scan import Scan
+from featherjet.compiler.graph import Graph
 from featherjet.errors import InputError, UnknownName
 from featherjet.model import configuration
+from featherjet.quantities import INPUTS
 from helpers import State, agree, each_agrees, every_kind, models, random_state, to_pinocchio, with_state
 
 VIEWPOINTS = {"local": pin.LOCAL, "world": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
@@ -212,6 +216,30 @@ def test_mimicking_joints_count_with_their_leaders() -> None:
         agree(H_, np.moveaxis(along, 0, -1), 1e-12)
         drift = robot.jacobian_drift(q, v, "c", viewpoint)  # type: ignore[arg-type]
         agree(drift, H_ @ v @ v, 1e-12)
+
+
+def test_algorithms_can_be_traced(viewpoint) -> None:
+    """On expressions instead of numbers: what they record computes the same."""
+    robot = every_kind()
+    s = random_state(robot, 1)
+    sight = robot._sight(robot.frame_names[-1], viewpoint)["sight"]
+    graph = Graph()
+    q, v = (
+        np.array([graph.load((name, k)) for k in range(n)], object) for name, n in (("q", robot.nq), ("v", robot.nv))
+    )
+    scan = Scan(robot._reference.tree, (), object)
+    traced = {
+        "jacobian": jacobians.jacobian(scan, q, sight),
+        "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, sight),
+        "jacobian_drift": jacobians.jacobian_drift(scan, q, v, sight),
+        "jacobian_hessian": np.stack(jacobians.jacobian_hessian(scan, q, sight)),
+    }
+    known = {"q": s.q[0], "v": s.v[0]}
+    for name, array in traced.items():
+        roots = [graph.lift(x).index for x in array.flat]
+        got = np.array(graph.interpret(roots, lambda at: known[at[0]][at[1]])).reshape(array.shape)
+        inputs = {x: known[x] for x in INPUTS[name]}
+        agree(got, robot._reference.run(name, inputs, sight=sight)[0], 1e-13, name)
 
 
 # What is refused

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 import featherjet as fj
 from featherjet.algorithms.projected import projected_newton_euler
 from featherjet.algorithms.scan import Scan
+from featherjet.compiler.graph import Graph
 from featherjet.robot import BACKENDS
 from helpers import State, agree, each_agrees, every_kind, models, random_state, with_state
 
@@ -50,14 +51,17 @@ def test_closed_form_of_a_pendulum() -> None:
     assert abs(p.g[0]) < 1e-15
 
 
-def test_runs_on_objects() -> None:
-    """Arrays of single scalars, as a tracer hands them in."""
+def test_can_be_traced() -> None:
+    """On expressions instead of numbers: what is recorded computes the same."""
     robot = every_kind()
     s = random_state(robot, 1)
-    scan = Scan(robot._reference.tree, (), object)
-    got = projected_newton_euler(scan, s.q[0].astype(object), s.v[0].astype(object))
-    for x, expected in zip(got, robot.projected_newton_euler(s.q[0], s.v[0]), strict=True):
-        agree(x.astype(float), expected, 1e-14)
+    known, graph = {"q": s.q[0], "v": s.v[0]}, Graph()
+    q, v = (np.array([graph.load((name, k)) for k in range(len(x))], object) for name, x in known.items())
+    traced = projected_newton_euler(Scan(robot._reference.tree, (), object), q, v)
+    for array, expected in zip(traced, robot.projected_newton_euler(s.q[0], s.v[0]), strict=True):
+        roots = [graph.lift(x).index for x in array.flat]
+        got = np.array(graph.interpret(roots, lambda at: known[at[0]][at[1]])).reshape(array.shape)
+        agree(got, expected, 1e-13)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
