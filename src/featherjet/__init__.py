@@ -8,6 +8,7 @@
 from importlib.metadata import version as _version
 
 from . import errors, models, verify
+from .algorithms.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
 from .convention import convert
@@ -34,6 +35,7 @@ __all__ = [
     "convert",
     "errors",
     "load",
+    "methods",
     "models",
     "robots",
     "verify",

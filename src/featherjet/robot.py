@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from . import checks, frames
 from .algorithms.jacobians import Sight
 from .algorithms.projected import ProjectedNewtonEuler
-from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .bound import Bound
 from .contact import Contacts, Ground
 from .contact import dynamics as contact
@@ -30,8 +29,9 @@ from .model import configuration
 from .model.configuration import Limits
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
-from .quantities import INPUTS, UNCOMPILED
-from .reference import METHODS, Reference
+from .quantities import DIVIDING, INPUTS, UNCOMPILED
+from .reference import Reference
+from .robot_derivatives import RobotDerivatives
 
 if TYPE_CHECKING:
     from .compiled import Compiled
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 BACKENDS = ("compiled", "numpy")
 CHUNK = 4096  # samples the reference treats at a time, so that a large batch does not fill the memory
-AZA_FROM = 60  # dofs from which the reference sends columns through the tree instead of multiplying by M^-1
 SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
 
 FLOAT64 = np.dtype(np.float64)
@@ -78,7 +77,7 @@ def into(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
     return outs
 
 
-class Robot:
+class Robot(RobotDerivatives):
     """A model together with its dynamics.
 
     q (..., nq), v, a, tau (..., nv); fext (..., njoints, 6): force then moment on each joint's body, in that joint's
@@ -261,10 +260,6 @@ class Robot:
         """M (..., nv, nv), symmetric, armature included."""
         return self._run("mass_matrix", (q,), None, out)[0]
 
-    def inverse_mass_matrix(self, q: ArrayLike, out: Out = None) -> Array:
-        """M^-1 (..., nv, nv)."""
-        return self._run("inverse_mass_matrix", (q,), None, out)[0]
-
     def gravity(self, q: ArrayLike, out: Out = None) -> Array:
         """g (..., nv): the torques that hold the robot still."""
         return self._run("gravity", (q,), None, out)[0]
@@ -276,39 +271,6 @@ class Robot:
     def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, out: Out = None) -> Array:
         """C (..., nv, nv), such that Mdot - 2C is skew-symmetric."""
         return self._run("coriolis_matrix", (q, v), None, out)[0]
-
-    def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
-    ) -> InverseDynamicsDerivatives:
-        """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv); columns by q in its tangent space."""
-        return InverseDynamicsDerivatives._make(self._run("inverse_dynamics_derivatives", (q, v, a), fext, out))
-
-    def forward_dynamics_derivatives(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        fext: ArrayLike | None = None,
-        method: str = "auto",
-        out: Out = None,
-    ) -> ForwardDynamicsDerivatives:
-        """da_dq, da_dv, da_dtau, each (..., nv, nv).
-
-        method: "direct" (compiled; what "auto" takes there), or on the reference "fdsva-dmm" and "fdsva-aza", of which
-        "auto" takes the one that suits the robot's size.
-        """
-        if method == "auto":
-            if self.backend == "compiled":
-                return ForwardDynamicsDerivatives._make(
-                    self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
-                )
-            method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
-        if not isinstance(method, str) or method not in METHODS:
-            raise UnknownName("method", method, ("auto", *METHODS))
-        compiled = method == "direct" and self.backend == "compiled"
-        static = {} if compiled else {"method": method}
-        run = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, **static)
-        return ForwardDynamicsDerivatives(*run)
 
     def bind(self, quantity: str, fext: bool = False) -> Bound:
         """A call with buffers of its own, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
@@ -549,8 +511,7 @@ class Robot:
 
     def _run_reference(self, quantity: str, inputs: dict[str, Array], **static: Any) -> tuple[Array, ...]:
         """By the reference, chunk by chunk."""
-        if quantity == "forward_dynamics_derivatives" and "method" not in static:
-            static["method"] = "fdsva-dmm"
+        chunk = max(1, CHUNK // self.nv) if "method" in static else CHUNK  # methods may keep nv numbers for each entry
         cores = {name: 2 if name == "fext" else 1 for name in inputs}
         batch = checks.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
         flat = {
@@ -561,10 +522,10 @@ class Robot:
         }
         total = int(np.prod(batch))
         pieces = []
-        for start in range(0, max(total, 1), CHUNK):
-            part = {name: x[start : start + CHUNK] for name, x in flat.items()}
+        for start in range(0, max(total, 1), chunk):
+            part = {name: x[start : start + chunk] for name, x in flat.items()}
             results = self._reference.run(quantity, part, **static)
-            if quantity in ("forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives"):
+            if quantity in DIVIDING:
                 self._refuse_singular(results[-1], start, batch)
                 results = results[:-1]
             pieces.append(results)
