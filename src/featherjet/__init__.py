@@ -8,7 +8,9 @@
 from importlib.metadata import version as _version
 
 from . import errors, models, verify
+from .algorithms.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
 from .convention import convert
 from .errors import FeatherjetError
 from .loading import load, robots
@@ -17,15 +19,23 @@ from .robot import Robot
 
 __version__ = _version("featherjet")
 __all__ = [
+    "Contacts",
     "FeatherjetError",
+    "Foot",
     "ForwardDynamicsDerivatives",
+    "Ground",
+    "HeightField",
     "InverseDynamicsDerivatives",
     "Model",
     "ModelBuilder",
+    "Plane",
+    "PointContact",
     "Robot",
+    "SurfaceContact",
     "convert",
     "errors",
     "load",
+    "methods",
     "models",
     "robots",
     "verify",

@@ -19,12 +19,11 @@ from numpy.typing import ArrayLike
 
 from . import checks
 from .errors import InputError
-from .frames import FrameName
 from .model.convention import Coordinates, Part, Turning, by_first, by_second, of_force
 from .model.model import Array, Model
 from .quantities import INPUTS
 from .reference import Reference
-from .robot import FrameChoice, Out, Robot, into
+from .robot import Out, Robot, into
 
 Inputs = Mapping[str, Array]
 Results = tuple[Array, ...]
@@ -77,6 +76,14 @@ def similar(at: Given, X: Array, *rest: Array) -> Results:
 
 def columns(at: Given, X: Array) -> Results:
     return (at.B.columns(X),)
+
+
+def joint_columns(at: Given, X: Array) -> Results:
+    """One row for each dof of the tree: B^T X."""
+    X = np.array(X)
+    for b in at.B.blocks:
+        X[..., b.dofs, :] = np.swapaxes(b.B, -1, -2) @ X[..., b.dofs, :]
+    return (X,)
 
 
 def bias(at: Given, b: Array) -> Results:
@@ -161,6 +168,7 @@ TRANSLATIONS: dict[str, Callable[..., Results]] = {
     "inverse_dynamics_derivatives": inverse_dynamics_derivatives,
     "forward_dynamics_derivatives": forward_dynamics_derivatives,
     "jacobian": columns,
+    "joint_columns": joint_columns,
     "jacobian_derivative": jacobian_derivative,
     "jacobian_drift": jacobian_drift,
     "jacobian_hessian": jacobian_hessian,
@@ -200,9 +208,9 @@ class ConventionRobot(Robot):
     `model` stays as it is: what its joints say of limits and coordinates is in ours.
     """
 
-    def __init__(self, model: Model, convention: str, backend: str | None = None, threads: int | None = None) -> None:
-        super().__init__(model, backend, threads)
-        self.plain = Robot(model, backend, threads)
+    def __init__(self, model: Model, convention: str, **settings: Any) -> None:
+        super().__init__(model, **settings)
+        self.plain = Robot(model, **settings)
         self._space = self._coordinates = Coordinates(model, convention)
         self._reference = ConventionReference(self._coordinates)
 
@@ -212,7 +220,7 @@ class ConventionRobot(Robot):
         Coordinates(robot.model, convention)  # refuses a name that is none
         if convention == "pinocchio":
             return robot.plain if isinstance(robot, ConventionRobot) else robot
-        return ConventionRobot(robot.model, convention, robot.backend, robot.threads)
+        return ConventionRobot(**Robot.__getstate__(robot), convention=convention)
 
     @property
     def convention(self) -> str:
@@ -239,15 +247,11 @@ class ConventionRobot(Robot):
     ) -> Array:
         return self._coordinates.own_q(self.plain.random_configuration(rng, size))
 
-    def frame_jacobian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
-        ours = self._coordinates.plain_q(self._q("q", q))
-        return self._coordinates.turning(ours).columns(self.plain.frame_jacobian(ours, name, frame))
-
     def _run(
         self, quantity: str, given: Sequence[Any], fext: Any = None, out: Out = None, **static: Any
     ) -> tuple[Array, ...]:
         inputs = self._checked(quantity, given, fext)
-        self.plain.threads = self.threads
+        self.plain.threads, self.plain.unroll = self.threads, self.unroll
         return into(out, translated(self._coordinates, self._run_plain, quantity, inputs, **static))
 
     def _run_plain(self, quantity: str, inputs: Mapping[str, Array], **static: Any) -> Results:

@@ -42,6 +42,18 @@ class SingularMassMatrix(FeatherjetError, ArithmeticError):
     """Forward dynamics of a robot that has, at this state, a direction of motion without inertia."""
 
 
+class SingularContacts(FeatherjetError, ArithmeticError):
+    """Contacts whose forces are not determined at this state: they are redundant, or hold what cannot move."""
+
+
+class SimulationError(FeatherjetError, ArithmeticError):
+    """A simulated motion that blew up; `trajectory` holds what was computed before."""
+
+    def __init__(self, message: str, trajectory: object) -> None:
+        self.trajectory = trajectory
+        super().__init__(message)
+
+
 class MissingExtra(FeatherjetError, ImportError):
     """A feature needs a package that is not installed."""
 
@@ -56,3 +68,7 @@ class PhysicsWarning(UserWarning):
 
 class ModelWarning(UserWarning):
     """The model can be computed with, but something in its file is dubious or is left out."""
+
+
+class SimulationWarning(UserWarning):
+    """A simulation that was interrupted, or whose contact forces are not exact."""

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from .algorithms import aba, coupled, crba, direct, fdsva, jacobians, kinematics, minv, rnea
+from .algorithms import aba, coupled, crba, frame_derivatives, jacobians, kinematics, methods, regressor, rnea, statics
+from .algorithms.centroidal import centroidal_derivatives
 from .algorithms.coriolis import coriolis_matrix
-from .algorithms.idsva import inverse_dynamics_derivatives
 from .algorithms.projected import projected_newton_euler
 from .algorithms.scan import Scan
 from .model.model import Model
@@ -39,9 +39,15 @@ CORE: dict[str, tuple[str, ...]] = {
     "jacobian_drift": ("...",),
     "jacobian_hessian": ("6vv",),
     "projected_newton_euler": ("vv", "v", "v"),
+    "static_torque": ("v",),
+    "static_torque_derivatives": ("vv",),
+    "inverse_dynamics_force_derivatives": ("v",),
+    "torque_regressor": ("v",),
+    "frame_velocity_derivatives": ("6v", "6v"),
+    "frame_acceleration": ("...",),
+    "frame_acceleration_derivatives": ("6v", "6v", "6v"),
+    "centroidal_derivatives": ("6v", "6v", "6v", "6v"),
 }
-
-METHODS = {"fdsva-dmm": fdsva.dmm, "fdsva-aza": fdsva.aza, "direct": direct.forward_dynamics_derivatives}
 
 
 class Reference:
@@ -108,27 +114,20 @@ class Reference:
     def _coriolis_matrix(self, scan: Scan, q, v):
         return self._leave("coriolis_matrix", coriolis_matrix(scan, q, v))
 
-    def _inverse_dynamics_derivatives(self, scan: Scan, q, v, a, fext=None):
-        return self._leave("inverse_dynamics_derivatives", *inverse_dynamics_derivatives(scan, q, v, a, fext))
+    def _inverse_dynamics_derivatives(self, scan: Scan, q, v, a, fext=None, method="auto"):
+        by = methods.find(methods.ID, method).function
+        return self._leave("inverse_dynamics_derivatives", *by(scan, q, v, a, fext))
 
     def _forward_dynamics(self, scan: Scan, q, v, tau, fext=None):
         if self.tree.coupling is not None:
             return coupled.forward_dynamics(scan, self.tree.coupling.G, q, v, tau, fext)
         return aba.forward_dynamics(scan, q, v, tau, fext)
 
-    def _inverse_mass_matrix(self, scan: Scan, q):
-        if self.tree.coupling is not None:
-            return coupled.inverse_mass_matrix(scan, self.tree.coupling.G, q)
-        inertias, S = aba.still(scan, q)
-        joints = aba.articulated(scan, inertias, S)
-        return minv.by_lanes(scan, joints), aba.margins(scan, joints, inertias, S)
+    def _inverse_mass_matrix(self, scan: Scan, q, method="auto"):
+        return methods.find(methods.INVERSE, method).function(scan, q)
 
-    def _forward_dynamics_derivatives(self, scan: Scan, q, v, tau, fext=None, method="fdsva-dmm"):
-        if self.tree.coupling is not None:
-            d, margins = coupled.forward_dynamics_derivatives(scan, self.tree.coupling.G, q, v, tau, fext)
-        else:
-            product = METHODS[method]
-            d, margins = product(scan, q, v, tau, fext)
+    def _forward_dynamics_derivatives(self, scan: Scan, q, v, tau, fext=None, method="auto"):
+        d, margins = methods.find(methods.FD, method).function(scan, q, v, tau, fext)
         return (*d, margins)
 
     def _forward_kinematics(self, scan: Scan, q):
@@ -152,6 +151,38 @@ class Reference:
 
     def _projected_newton_euler(self, scan: Scan, q, v, fext=None):
         return self._leave("projected_newton_euler", *projected_newton_euler(scan, q, v, fext))
+
+    def _static_torque(self, scan: Scan, q, fext=None):
+        return self._leave("static_torque", statics.static_torque(scan, q, fext))
+
+    def _static_torque_derivatives(self, scan: Scan, q, fext=None):
+        return self._leave("static_torque_derivatives", statics.static_torque_derivatives(scan, q, fext))
+
+    def _inverse_dynamics_force_derivatives(self, scan: Scan, q):
+        return self._leave("inverse_dynamics_force_derivatives", regressor.force_derivatives(scan, q))
+
+    def _torque_regressor(self, scan: Scan, q, v, a):
+        return self._leave("torque_regressor", regressor.torque_regressor(scan, q, v, a))
+
+    def _forward_dynamics_force_derivatives(self, scan: Scan, q):
+        return regressor.forward_force_derivatives(scan, q)
+
+    def _forward_dynamics_parameter_derivatives(self, scan: Scan, q, v, tau, fext=None):
+        return regressor.forward_parameter_derivatives(scan, q, v, tau, fext)
+
+    def _frame_velocity_derivatives(self, scan: Scan, q, v, sight):
+        found = frame_derivatives.frame_velocity_derivatives(scan, q, v, sight)
+        return self._leave("frame_velocity_derivatives", *found)
+
+    def _frame_acceleration(self, scan: Scan, q, v, a, sight):
+        return (frame_derivatives.frame_acceleration(scan, q, v, a, sight),)
+
+    def _frame_acceleration_derivatives(self, scan: Scan, q, v, a, sight):
+        found = frame_derivatives.frame_acceleration_derivatives(scan, q, v, a, sight)
+        return self._leave("frame_acceleration_derivatives", *found)
+
+    def _centroidal_derivatives(self, scan: Scan, q, v, a):
+        return self._leave("centroidal_derivatives", *centroidal_derivatives(scan, q, v, a))
 
     def _centroidal_map(self, scan: Scan, q):
         return self._leave("centroidal_map", kinematics.centroidal_map(scan, q))

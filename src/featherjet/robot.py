@@ -13,23 +13,33 @@ from numpy.typing import ArrayLike
 from . import checks, frames
 from .algorithms.jacobians import Sight
 from .algorithms.projected import ProjectedNewtonEuler
-from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .bound import Bound
+from .contact import Contacts, Ground
+from .contact import dynamics as contact
+from .contact.dynamics import (
+    ConstrainedDynamics,
+    ConstrainedDynamicsDerivatives,
+    ContactInverseDynamics,
+    ImpulseDynamics,
+    ImpulseDynamicsDerivatives,
+)
 from .errors import InputError, SingularMassMatrix, UnknownName
 from .frames import FrameName
 from .model import configuration
 from .model.configuration import Limits
 from .model.lock import lock
 from .model.model import WORLD, Array, Model
-from .quantities import INPUTS
-from .reference import METHODS, Reference
+from .quantities import DIVIDING, INPUTS, UNCOMPILED
+from .reference import Reference
+from .robot_derivatives import RobotDerivatives
 
 if TYPE_CHECKING:
     from .compiled import Compiled
+    from .simulation.simulate import Controller
+    from .simulation.trajectory import Trajectory
 
 BACKENDS = ("compiled", "numpy")
 CHUNK = 4096  # samples the reference treats at a time, so that a large batch does not fill the memory
-AZA_FROM = 60  # dofs from which the reference sends columns through the tree instead of multiplying by M^-1
 SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
 
 FLOAT64 = np.dtype(np.float64)
@@ -67,7 +77,7 @@ def into(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
     return outs
 
 
-class Robot:
+class Robot(RobotDerivatives):
     """A model together with its dynamics.
 
     q (..., nq), v, a, tau (..., nv); fext (..., njoints, 6): force then moment on each joint's body, in that joint's
@@ -250,10 +260,6 @@ class Robot:
         """M (..., nv, nv), symmetric, armature included."""
         return self._run("mass_matrix", (q,), None, out)[0]
 
-    def inverse_mass_matrix(self, q: ArrayLike, out: Out = None) -> Array:
-        """M^-1 (..., nv, nv)."""
-        return self._run("inverse_mass_matrix", (q,), None, out)[0]
-
     def gravity(self, q: ArrayLike, out: Out = None) -> Array:
         """g (..., nv): the torques that hold the robot still."""
         return self._run("gravity", (q,), None, out)[0]
@@ -266,42 +272,72 @@ class Robot:
         """C (..., nv, nv), such that Mdot - 2C is skew-symmetric."""
         return self._run("coriolis_matrix", (q, v), None, out)[0]
 
-    def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
-    ) -> InverseDynamicsDerivatives:
-        """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv); columns by q in its tangent space."""
-        return InverseDynamicsDerivatives._make(self._run("inverse_dynamics_derivatives", (q, v, a), fext, out))
-
-    def forward_dynamics_derivatives(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        fext: ArrayLike | None = None,
-        method: str = "auto",
-        out: Out = None,
-    ) -> ForwardDynamicsDerivatives:
-        """da_dq, da_dv, da_dtau, each (..., nv, nv).
-
-        method: "direct" (compiled; what "auto" takes there), or on the reference "fdsva-dmm" and "fdsva-aza", of which
-        "auto" takes the one that suits the robot's size.
-        """
-        if method == "auto":
-            if self.backend == "compiled":
-                return ForwardDynamicsDerivatives._make(
-                    self._run("forward_dynamics_derivatives", (q, v, tau), fext, out)
-                )
-            method = "fdsva-aza" if self.nv >= AZA_FROM else "fdsva-dmm"
-        if not isinstance(method, str) or method not in METHODS:
-            raise UnknownName("method", method, ("auto", *METHODS))
-        compiled = method == "direct" and self.backend == "compiled"
-        static = {} if compiled else {"method": method}
-        run = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, **static)
-        return ForwardDynamicsDerivatives(*run)
-
     def bind(self, quantity: str, fext: bool = False) -> Bound:
         """A call with buffers of its own, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
         return Bound(self, quantity, fext)
+
+    # Contacts. forces (..., rows) are the contacts' one after the other; `contacts.split` names them.
+
+    def constrained_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, contacts: Contacts, fext: ArrayLike | None = None
+    ) -> ConstrainedDynamics:
+        """Accelerations and contact forces: M a + h - J^T forces = tau, while the contacts hold."""
+        return contact.constrained_dynamics(self, contacts, fext, q=q, v=v, tau=tau)
+
+    def constrained_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, contacts: Contacts, fext: ArrayLike | None = None
+    ) -> ConstrainedDynamicsDerivatives:
+        """da_dq, da_dv, da_dtau (..., nv, nv) and dlambda_dq, dlambda_dv, dlambda_dtau (..., rows, nv)."""
+        return contact.constrained_dynamics_derivatives(self, contacts, fext, q=q, v=v, tau=tau)
+
+    def contact_inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        contacts: Contacts,
+        forces: ArrayLike | None = None,
+        fext: ArrayLike | None = None,
+    ) -> ContactInverseDynamics:
+        """tau = M a + h - J^T forces, and the forces: those given, or the smallest that a free base needs."""
+        return contact.contact_inverse_dynamics(self, contacts, forces, fext, q=q, v=v, a=a)
+
+    def contact_jacobian(self, q: ArrayLike, contacts: Contacts) -> Array:
+        """J (..., rows, nv) in the axes of the forces, whose power is forces . J v."""
+        return contact.contact_jacobian(self, contacts, q)
+
+    def impulse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0
+    ) -> ImpulseDynamics:
+        """Velocities after an impact, and impulses: M (v+ - v) = J^T impulses, J v+ = -restitution J v."""
+        return contact.impulse_dynamics(self, contacts, restitution, q=q, v=v)
+
+    def impulse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0
+    ) -> ImpulseDynamicsDerivatives:
+        """dv_dq, dv_dv (..., nv, nv) of the velocities after the impact, dlambda_dq, dlambda_dv (..., rows, nv)."""
+        return contact.impulse_dynamics_derivatives(self, contacts, restitution, q=q, v=v)
+
+    def simulate(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        controller: Controller | ArrayLike | None = None,
+        contacts: Contacts | Ground | None = None,
+        dt: float = 1e-3,
+        T: float = 1.0,
+        method: str = "rk4",
+        progress: bool = True,
+    ) -> Trajectory:
+        """The motion from one state, T seconds long; Ctrl-C ends it early and keeps what was computed.
+
+        controller: a function of t, q, v that gives tau, asked once a step; or constant torques; None for none.
+        contacts: a Ground to stand, slide and bounce on (time stepping), Contacts that hold, or None.
+        method: "rk4" or "semi-implicit", for motion without a Ground.
+        """
+        from .simulation import simulate
+
+        return simulate(self, q, v, controller, contacts, dt, T, method, progress)
 
     # Kinematics, energy, momentum
 
@@ -411,7 +447,7 @@ class Robot:
             results = quick(*given)
             if results is not None:
                 return results
-        if self.backend != "compiled" or static:
+        if self.backend != "compiled" or static or quantity in UNCOMPILED:
             return into(out, self._run_reference(quantity, self._checked(quantity, given, fext), **static))
         compiled = self._compiled or self._compile()
         inputs = given if fext is None else (*given, fext)
@@ -475,8 +511,7 @@ class Robot:
 
     def _run_reference(self, quantity: str, inputs: dict[str, Array], **static: Any) -> tuple[Array, ...]:
         """By the reference, chunk by chunk."""
-        if quantity == "forward_dynamics_derivatives" and "method" not in static:
-            static["method"] = "fdsva-dmm"
+        chunk = max(1, CHUNK // self.nv) if "method" in static else CHUNK  # methods may keep nv numbers for each entry
         cores = {name: 2 if name == "fext" else 1 for name in inputs}
         batch = checks.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
         flat = {
@@ -487,10 +522,10 @@ class Robot:
         }
         total = int(np.prod(batch))
         pieces = []
-        for start in range(0, max(total, 1), CHUNK):
-            part = {name: x[start : start + CHUNK] for name, x in flat.items()}
+        for start in range(0, max(total, 1), chunk):
+            part = {name: x[start : start + chunk] for name, x in flat.items()}
             results = self._reference.run(quantity, part, **static)
-            if quantity in ("forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives"):
+            if quantity in DIVIDING:
                 self._refuse_singular(results[-1], start, batch)
                 results = results[:-1]
             pieces.append(results)

@@ -286,7 +286,7 @@ def constrained_dynamics(
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
     h = to_independent(scan.tree, inverse_dynamics(scan, q, v, None, fext))
     a, forces = solve(K, tau - h, -acceleration(scan, contacts, s))
-    return Constrained(a, told(scan, contacts, s, forces), K.contact_margins, K.margins)
+    return Constrained(a, told(contacts, s, forces), K.contact_margins, K.margins)
 
 
 def impulse_dynamics(scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: float) -> Constrained:
@@ -295,7 +295,7 @@ def impulse_dynamics(scan: Scan, contacts: Contacts, q: Array, v: Array, restitu
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
     xi = scan.vector([numbers(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
     dv, impulses = solve(K, np.zeros_like(K.Y[:, 0]), -(1.0 + restitution) * xi)
-    return Constrained(dv, told(scan, contacts, s, impulses), K.contact_margins, K.margins)
+    return Constrained(dv, told(contacts, s, impulses), K.contact_margins, K.margins)
 
 
 def contact_inverse_dynamics(
@@ -303,31 +303,36 @@ def contact_inverse_dynamics(
 ) -> Array:
     """tau = M a + h - J^T lambda, forces (rows,) as the contacts tell them."""
     s = scene(scan, contacts, q)
-    on_bodies = external_forces(scan, contacts, s, meant(scan, contacts, s, forces), fext)
+    on_bodies = external_forces(scan, contacts, s, meant(contacts, s, forces), fext)
     return to_independent(scan.tree, inverse_dynamics(scan, q, v, a, on_bodies))
+
+
+def told_jacobian(scan: Scan, contacts: Contacts, q: Array) -> Array:
+    """J (rows, nv) in the axes of the forces: the power of forces f is f . J v."""
+    s = scene(scan, contacts, q)
+    return told(contacts, s, jacobian(scan, contacts, s))
 
 
 # Forces: axes, and how bodies feel them
 
 
-def told(scan: Scan, contacts: Contacts, s: Scene, forces: Array) -> Array:
-    """Forces (rows,) turned from contact axes to those the user asked for."""
-    return _turned(scan, contacts, s, forces, lambda R, x: R @ x)
+def told(contacts: Contacts, s: Scene, forces: Array) -> Array:
+    """Forces (rows, ...), columns of forces or rows of J, turned from contact axes to those the user asked for."""
+    return _turned(contacts, s, forces, lambda R, x: R @ x)
 
 
-def meant(scan: Scan, contacts: Contacts, s: Scene, forces: Array) -> Array:
+def meant(contacts: Contacts, s: Scene, forces: Array) -> Array:
     """The inverse of `told`."""
-    return _turned(scan, contacts, s, forces, lambda R, x: R.transposed_times(x))
+    return _turned(contacts, s, forces, lambda R, x: R.transposed_times(x))
 
 
-def _turned(scan: Scan, contacts: Contacts, s: Scene, forces: Array, turn: Callable[[Mat3, Vec3], Vec3]) -> Array:
-    out: list[Scalar] = []
+def _turned(contacts: Contacts, s: Scene, forces: Array, turn: Callable[[Mat3, Vec3], Vec3]) -> Array:
+    out = forces.copy()
     for c, t, at in zip(contacts.each, s.touches, contacts.rows, strict=True):
-        for i in range(at.start, at.stop, 3):
-            x = Vec3(*forces[i : i + 3])
-            x = turn(t.F1.R, x) if c.world_axes else x
-            out += [x.x, x.y, x.z]
-    return scan.vector([out])
+        for i in range(at.start, at.stop, 3) if c.world_axes else ():
+            x = turn(t.F1.R, Vec3(*forces[i : i + 3]))
+            out[i], out[i + 1], out[i + 2] = x.x, x.y, x.z
+    return out
 
 
 def external_forces(scan: Scan, contacts: Contacts, s: Scene, forces: Array, fext: Sequence | None) -> list:

@@ -160,18 +160,16 @@ def _dofs(node: Node) -> range:
     return range(node.v.start, node.v.stop)
 
 
-def told_by(scan: Scan, contacts: Contacts, s: Scene, forces: Array, columns: Array, by_q: bool) -> Array:
-    """Derivatives (rows, n) of forces in contact axes, of the forces as told: in world axes they turn with R1."""
-    turning = _angular(scan, contacts, s) if by_q else None
+def told_by_q(scan: Scan, contacts: Contacts, s: Scene, forces: Array, columns: Array) -> Array:
+    """Derivatives (rows, nv) by q of forces as told, from those in contact axes: in world axes they turn with R1."""
+    turning = _angular(scan, contacts, s)
     out = columns.copy()
-    for n, (c, t, at) in enumerate(zip(contacts.each, s.touches, contacts.rows, strict=True)):
+    for n, (c, at) in enumerate(zip(contacts.each, contacts.rows, strict=True)):
+        w = Vec3(*turning[3 * n : 3 * n + 3])
         for i in range(at.start, at.stop, 3) if c.world_axes else ():
-            d = Vec3(*columns[i : i + 3])
-            if turning is not None:
-                d = d + Vec3(*turning[3 * n : 3 * n + 3]).cross(Vec3(*forces[i : i + 3]))
-            d = t.F1.R @ d
-            out[i], out[i + 1], out[i + 2] = d.x, d.y, d.z
-    return out
+            d = w.cross(Vec3(*forces[i : i + 3]))
+            out[i], out[i + 1], out[i + 2] = out[i] + d.x, out[i + 1] + d.y, out[i + 2] + d.z
+    return ct.told(contacts, s, out)
 
 
 def _angular(scan: Scan, contacts: Contacts, s: Scene) -> Array:
@@ -205,13 +203,12 @@ def constrained_dynamics_derivatives(
     K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: wanted_by_q(c, t, table[node.index][k]))
     K_v = ct.matrix(scan, contacts, s, lambda c, t, node, k: wanted_by_v(c, t, table[node.index][k]))
     E_q, E_v = (_square(scan, x) for x in (by_q, by_v))
-    n = len(a)
-    none = np.zeros_like(K_q)
     f = np.concatenate([-E_q, -E_v, _one(E_q)], axis=1)
-    da, dl = ct.solve(K, f, -np.concatenate([K_q, K_v, none], axis=1))
-    cuts = slice(0, n), slice(n, 2 * n), slice(2 * n, 3 * n)
-    dforces = [told_by(scan, contacts, s, forces, dl[:, cut], cut.start == 0) for cut in cuts]
-    return Derivatives(*(da[:, cut] for cut in cuts), *dforces, K.contact_margins, K.margins)  # type: ignore[call-arg]
+    da, dl = ct.solve(K, f, -np.concatenate([K_q, K_v, np.zeros_like(K_q)], axis=1))
+    (a_q, a_v, a_tau), (l_q, l_v, l_tau) = np.split(da, 3, axis=1), np.split(dl, 3, axis=1)
+    l_q = told_by_q(scan, contacts, s, forces, l_q)
+    l_v, l_tau = ct.told(contacts, s, l_v), ct.told(contacts, s, l_tau)
+    return Derivatives(a_q, a_v, a_tau, l_q, l_v, l_tau, K.contact_margins, K.margins)
 
 
 def impulse_dynamics_derivatives(
@@ -234,13 +231,11 @@ def impulse_dynamics_derivatives(
     s = ct.scene(scan, contacts, q, (1.0 + restitution) * v + jump_tree)
     table = scan.each(dofs, s.bodies)
     K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: t.F1.motion_inverse(xi_by_q(t, table[node.index][k])))
-    n = len(jump)
     f = np.concatenate([-E_q, np.zeros_like(E_q)], axis=1)
     dv, dl = ct.solve(K, f, -np.concatenate([K_q, (1.0 + restitution) * J], axis=1))
-    by_q, by_v = (
-        told_by(scan, contacts, s, impulses, dl[:, cut], cut.start == 0) for cut in (slice(0, n), slice(n, 2 * n))
-    )
-    return ImpulseDerivatives(dv[:, :n], dv[:, n:], by_q, by_v, K.contact_margins, K.margins)
+    (v_q, v_v), (l_q, l_v) = np.split(dv, 2, axis=1), np.split(dl, 2, axis=1)
+    l_q, l_v = told_by_q(scan, contacts, s, impulses, l_q), ct.told(contacts, s, l_v)
+    return ImpulseDerivatives(v_q, v_v, l_q, l_v, K.contact_margins, K.margins)
 
 
 def _weightless(scan: Scan) -> Scan:

@@ -63,7 +63,7 @@ def forward_dynamics(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext:
 
 def inverse_mass_matrix(scan: Scan, G: Array, q: Array) -> Inverse:
     M, margins = factor(scan, G, q)
-    return Inverse(inverse(M), margins)
+    return Inverse(ltl.inverse(M), margins)
 
 
 def forward_dynamics_derivatives(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
@@ -72,10 +72,4 @@ def forward_dynamics_derivatives(scan: Scan, G: Array, q: Array, v: Array, tau: 
     M, _ = factor(scan, G, q)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, np.tensordot(G, a, 1), fext)
     solved = [-ltl.solve(M, reduce_matrix(G, by)) for by in (by_q, by_v)]
-    return ForwardDynamicsDerivatives(solved[0], solved[1], inverse(M)), margins
-
-
-def inverse(M: ltl.Factor) -> Array:
-    n, lanes = len(M.D), M.D.shape[1:]
-    one = np.eye(n).reshape(n, n, *(1 for _ in lanes))
-    return ltl.solve(M, np.broadcast_to(one, (n, n, *lanes)).astype(M.D.dtype))
+    return ForwardDynamicsDerivatives(solved[0], solved[1], ltl.inverse(M)), margins

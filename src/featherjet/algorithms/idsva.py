@@ -13,6 +13,7 @@ from ..math.spatial import Coriolis, Force, Inertia, Motion
 from ..math.vec3 import Scalar, Vec3
 from ..model.tree import Node
 from .motion import Moving, moving, net_force
+from .partials import Local
 from .results import InverseDynamicsDerivatives
 from .scan import Array, Scan
 
@@ -62,17 +63,18 @@ def seed(node: Node, body: Moving, fext) -> Composite:
 
 def collect(node: Node, C: Composite, body: Moving) -> tuple[Composite, list[Dof]]:
     """Lines 5-7 and 13-16, for each column of S; C.B is 2 BC."""
-    dofs = []
-    for S, armature in zip(body.S, node.armature, strict=True):
-        Psid = body.v_parent.cross(S)
-        Psidd = body.a_parent.cross(S) + body.v_parent.cross(Psid)
-        SPd = body.v.cross(S) + Psid
-        t1 = C.I @ S
-        t2 = C.B @ S + C.I @ SPd
-        t3 = C.B @ Psid + C.I @ Psidd + C.f.cross_bar(S)
-        t4 = C.B.transposed_times(S)
-        dofs.append(Dof(S, Psid, Psidd, SPd, t1, t2, t3, t4, armature))
-    return C, dofs
+    return C, [dof(C, body, S, armature) for S, armature in zip(body.S, node.armature, strict=True)]
+
+
+def dof(C: Composite, body: Moving | Local, S: Motion, armature: Scalar) -> Dof:
+    Psid = body.v_parent.cross(S)
+    Psidd = body.a_parent.cross(S) + body.v_parent.cross(Psid)
+    SPd = body.v.cross(S) + Psid
+    t1 = C.I @ S
+    t2 = C.B @ S + C.I @ SPd
+    t3 = C.B @ Psid + C.I @ Psidd + C.f.cross_bar(S)
+    t4 = C.B.transposed_times(S)
+    return Dof(S, Psid, Psidd, SPd, t1, t2, t3, t4, armature)
 
 
 def within(i: Dof, k: Dof) -> tuple:

@@ -79,6 +79,13 @@ def solve_outward(factor: Factor, y: Array) -> Array:
     return x
 
 
+def inverse(factor: Factor) -> Array:
+    """M^-1, one solve for each column."""
+    n, lanes = len(factor.D), factor.D.shape[1:]
+    one = np.eye(n).reshape(n, n, *(1 for _ in lanes))
+    return solve(factor, np.broadcast_to(one, (n, n, *lanes)).astype(factor.D.dtype))
+
+
 def _across(b: Array, D: Array) -> Callable[[Array], Array]:
     """Makes room for the columns of b, if it has any."""
     return (lambda x: x[:, None]) if b.ndim > D.ndim else (lambda x: x)

@@ -31,6 +31,7 @@ class Part:
     own: slice  # in the convention's q
     plain: slice  # in ours
     v: slice
+    dofs: slice  # among the dofs of all joints, mimicking ones included
 
     def limits(self) -> tuple[Array, Array, Array, Array]:
         """Lower, upper, velocity and effort limits."""
@@ -47,6 +48,7 @@ class Block(NamedTuple):
     """A joint's share of B at some configurations."""
 
     v: slice
+    dofs: slice
     B: Array
     gamma: Array
 
@@ -59,14 +61,15 @@ class Coordinates:
             raise UnknownName("convention", convention, CONVENTIONS)
         self.model, self.convention, self.nv = model, convention, model.nv
         self.parts: list[Part] = []
-        self.nq = 0
+        self.nq = dofs = 0
         for joint, iq, iv in zip(model.joints, model.q_starts, model.v_starts, strict=True):
             if not joint.mimic:
                 chart = CONVENTIONS[convention].get(joint.kind.name) or unchanged(joint.kind)
                 own = slice(self.nq, self.nq + chart.manifold.nq)
                 plain, v = slice(iq, iq + joint.nq), slice(iv, iv + joint.nv)
-                self.parts.append(Part(joint, chart, own, plain, v))
+                self.parts.append(Part(joint, chart, own, plain, v, slice(dofs, dofs + joint.nv)))
                 self.nq = own.stop
+            dofs += joint.kind.nv
 
     def plain_q(self, q: Array) -> Array:
         """Our coordinates of a configuration."""
@@ -102,7 +105,7 @@ class Coordinates:
     def turning(self, q: Array) -> Turning:
         """B and its derivative, at our q."""
         turned = [part for part in self.parts if part.chart.turned]
-        return Turning([Block(p.v, p.chart.B(q[..., p.plain]), p.chart.gamma) for p in turned])
+        return Turning([Block(p.v, p.dofs, p.chart.B(q[..., p.plain]), p.chart.gamma) for p in turned])
 
 
 def unchanged(kind: JointKind) -> Chart:

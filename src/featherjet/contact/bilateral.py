@@ -1,0 +1,176 @@
+"""Contacts that hold: points and surfaces of a robot fixed to the world or to each other, named by frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import checks
+from ..algorithms import contact as algorithm
+from ..errors import InputError, ModelError, UnknownName
+from ..math.spatial import Transform
+from ..math.vec3 import Mat3, Vec3
+from ..model.builder import transform
+from ..model.model import WORLD, Array, Model, rigid
+from ..model.tree import Tree
+from .reference import ContactReference
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+AXES = ("world_aligned", "local")
+
+
+@dataclass(frozen=True)
+class PointContact:
+    """A point that is held: at a frame's origin or, in that frame, at `offset` (3,) [m]. Its force has three numbers.
+
+    other   a frame on another body that holds it (a closed loop); None: the world
+    at      where it is held: (3,) in the other frame (by default its origin) or in the world. The world needs it only
+            if Baumgarte's kp pulls there
+    axes    of its force: "world_aligned" or "local", those of the frame
+    """
+
+    frame: str
+    other: str | None = None
+    at: ArrayLike | None = None
+    offset: ArrayLike = (0.0, 0.0, 0.0)
+    axes: str = "world_aligned"
+
+    @property
+    def rows(self) -> int:
+        return 3
+
+    def placement(self, x: Any, what: str) -> Array:
+        return transform(p=checks.numbers(what, x, (3,), "x y z"))
+
+
+@dataclass(frozen=True)
+class SurfaceContact:
+    """A frame that is held whole, as a flat foot is: force, then moment about its origin, six numbers.
+
+    As PointContact, but `at` and `offset` are placements (4, 4).
+    """
+
+    frame: str
+    other: str | None = None
+    at: ArrayLike | None = None
+    offset: ArrayLike | None = None
+    axes: str = "world_aligned"
+
+    @property
+    def rows(self) -> int:
+        return 6
+
+    def placement(self, x: Any, what: str) -> Array:
+        try:
+            return rigid(None if x is None else checks.numbers(what, x, (4, 4), "a placement"), what)
+        except ModelError as e:
+            raise InputError(str(e)) from None
+
+
+Held = PointContact | SurfaceContact
+
+
+class Contacts:
+    """Contacts of one robot that hold at the same time.
+
+    baumgarte (kp, kd): relative accelerations are -kp * error - kd * velocity instead of zero [1/s^2, 1/s].
+    damping: mu [1/kg] of the forces, for contacts that are redundant. Each contact then gives way by mu times its
+    force; without it redundant contacts are refused.
+    """
+
+    def __init__(
+        self, robot: Robot, held: Sequence[Held], baumgarte: tuple[float, float] = (0.0, 0.0), damping: float = 0.0
+    ) -> None:
+        self.held = tuple(held) if isinstance(held, Sequence) else ()
+        if not self.held or not all(isinstance(c, PointContact | SurfaceContact) for c in self.held):
+            raise InputError("Contacts: expected a robot and a list of PointContact and SurfaceContact, at least one")
+        gains = checks.numbers("baumgarte", baumgarte, (2,), "kp, kd")
+        mu = checks.numbers("damping", damping, (), "a number")
+        if gains.shape != (2,) or (gains < 0).any():
+            raise InputError(f"baumgarte: expected two numbers kp, kd that are not negative, got {baumgarte!r}")
+        if mu.shape != () or mu < 0:
+            raise InputError(f"damping: must be a number that is not negative, got {damping!r}")
+        self.model: Model = robot.model
+        self.reference = ContactReference(robot.model)
+        self.damping = float(mu)
+        tree, (kp, kd) = self.reference.tree, gains.tolist()
+        self.core = algorithm.Contacts(tuple(_core(self.model, tree, c, kp, kd) for c in self.held), self.damping)
+        self._refuse_redundant()
+
+    def __repr__(self) -> str:
+        return f"<Contacts of {self.model.name}: {', '.join(self.names)}>"
+
+    @property
+    def rows(self) -> int:
+        """How many numbers all forces have together."""
+        return sum(c.rows for c in self.held)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What holds what; contacts of the same frames are numbered."""
+        plain = [c.frame if c.other is None else f"{c.frame}-{c.other}" for c in self.held]
+        return tuple(n if plain.count(n) == 1 else f"{n} {plain[: k + 1].count(n)}" for k, n in enumerate(plain))
+
+    def split(self, forces: ArrayLike) -> dict[str, Array]:
+        """Forces (..., rows) by contact: (..., 3) of a point; (..., 6), force then moment, of a surface."""
+        forces = checks.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
+        return {name: forces[..., at] for name, at in zip(self.names, self.core.rows, strict=True)}
+
+    def _refuse_redundant(self) -> None:
+        """Contacts that say the same twice, whatever the configuration."""
+        told: list[tuple[str, str | None, bytes]] = []
+        for c in self.held:
+            told.append((c.frame, c.other, c.placement(c.offset, "offset").tobytes()))
+            if told[-1] in told[:-1]:
+                raise InputError(f"contact {c.frame!r} is given twice")
+        if self.damping:
+            return
+        seen: dict[frozenset[int], str] = {}
+        for name, c in zip(self.names, self.core.each, strict=True):
+            pair = frozenset((c.body, c.other))
+            if pair in seen:
+                raise InputError(
+                    f"contacts {seen[pair]!r} and {name!r} are between the same two bodies, whose points keep their "
+                    "distances anyway: not all of their forces are determined. Use one SurfaceContact, or damping > 0"
+                )
+            seen[pair] = name
+
+
+def _core(model: Model, tree: Tree, held: Held, kp: float, kd: float) -> algorithm.Contact:
+    """A contact in the terms of the algorithms."""
+    what = f"contact {held.frame!r}"
+    if held.axes not in AXES:
+        raise UnknownName(f"axes of {what}", held.axes, AXES)
+    frame = model.frame(held.frame)
+    if frame.joint == WORLD:
+        raise InputError(f"{what}: this frame is fixed to the world; name a frame that moves, and this one as `other`")
+    X = frame.placement @ held.placement(held.offset, f"{what}: offset")
+    other, Y = WORLD, np.eye(4)
+    if held.other is not None:
+        second = model.frame(held.other)
+        other, Y = second.joint, second.placement
+        if other == frame.joint:
+            raise InputError(f"{what}: {held.other!r} is on the same body, which cannot be in contact with itself")
+    elif held.at is None and kp:
+        raise InputError(f"{what}: baumgarte's kp pulls to a place: give `at`, such as robot.frame_placement(q, frame)")
+    if held.at is not None:
+        Y = Y @ held.placement(held.at, f"{what}: at")
+    canonical = [_transform(tree, joint, T) for joint, T in ((frame.joint, X), (other, Y))]
+    ours = held.axes == "world_aligned"
+    return algorithm.Contact(
+        frame.joint, canonical[0], other, canonical[1], isinstance(held, PointContact), ours, kp, kd
+    )
+
+
+def _transform(tree: Tree, joint: int, T: Array) -> Transform:
+    """A placement in a joint's own frame, in its canonical one."""
+    if joint != WORLD:
+        A = tree.nodes[joint].align
+        T = transform(np.array([[c.x, c.y, c.z] for c in (A.x, A.y, A.z)])) @ T  # rows are columns: A^T
+    return Transform(Mat3.from_array(T[:3, :3]), Vec3(*T[:3, 3].tolist()))

@@ -1,0 +1,118 @@
+"""The ground that a robot's feet may touch, slide on and leave: gaps and contact Jacobians."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import checks
+from ..algorithms.contact import path
+from ..errors import InputError
+from ..model.model import WORLD, Array
+from .terrain import Plane, Terrain
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+
+@dataclass(frozen=True)
+class Foot:
+    """A sphere (or, of radius zero, a point) at a frame's origin or, in that frame, at `offset` (3,) [m]."""
+
+    frame: str
+    radius: float = 0.0
+    offset: ArrayLike = (0.0, 0.0, 0.0)
+
+
+class Meeting(NamedTuple):
+    """Feet and ground at one configuration.
+
+    gap (n,) [m]; axes (n, 3, 3), rows are two tangents and the normal of the ground; J (3 n, nv): velocities of the
+    feet's lowest points in these axes, foot by foot.
+    """
+
+    gap: Array
+    axes: Array
+    J: Array
+
+
+class Ground:
+    """Feet, and what they stand on; contact is unilateral, with Coulomb friction and Newton's restitution.
+
+    feet: frames' names, or Foot. friction: at least 0; restitution: 0 (none) to 1; one number, or one for each foot.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        feet: Sequence[str | Foot],
+        friction: ArrayLike = 0.7,
+        restitution: ArrayLike = 0.0,
+        terrain: Terrain | None = None,
+    ) -> None:
+        if isinstance(feet, str | Foot) or not feet:
+            raise InputError("feet: expected a list of frames' names or Foot, at least one")
+        self.feet = tuple(f if isinstance(f, Foot) else Foot(f) for f in feet)
+        self.model = robot.model
+        self.terrain: Terrain = Plane() if terrain is None else terrain
+        if not callable(getattr(self.terrain, "nearest", None)):
+            raise InputError(f"terrain: expected Plane or HeightField, got {type(terrain).__name__}")
+        self.friction = self._per_foot("friction", friction, np.inf)
+        self.restitution = self._per_foot("restitution", restitution, 1.0)
+        offsets = [self._checked(f) for f in self.feet]
+        places = [(f.frame, *x) for f, x in zip(self.feet, offsets, strict=True)]
+        if twice := [name for k, (name, *_) in enumerate(places) if places[k] in places[:k]]:
+            raise InputError(f"foot {twice[0]!r} is given twice")
+        frames = [self.model.frame(f.frame) for f in self.feet]
+        self._joints = [f.joint for f in frames]
+        self._points = np.array([(f.placement @ [*x, 1.0])[:3] for f, x in zip(frames, offsets, strict=True)])
+        self._radii = np.array([f.radius for f in self.feet])
+        self._moved = np.zeros((len(frames), robot._reference.tree.nv))
+        for moved, joint in zip(self._moved, self._joints, strict=True):
+            for node in path(robot._reference.tree, joint):
+                moved[node.v] = 1.0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f.frame for f in self.feet)
+
+    def meet(self, robot: Robot, q: Array) -> Meeting:
+        """Gaps, axes and Jacobian at one configuration q (nq,)."""
+        T = robot.forward_kinematics(q)[self._joints]
+        centres = (T[:, :3, :3] @ self._points[:, :, None])[..., 0] + T[:, :3, 3]
+        distance, normals = self.terrain.nearest(centres)
+        lowest = centres - self._radii[:, None] * normals
+        axes = _axes(normals)
+        columns = robot._run("joint_columns", (q,))[0]  # each dof's motion at the world's origin, linear then angular
+        velocities = columns[:, :3] + np.cross(columns[:, 3:], lowest[:, None])
+        J = axes @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
+        J = J.reshape(3 * len(self.feet), -1)
+        coupling = robot._reference.tree.coupling
+        return Meeting(distance - self._radii, axes, J if coupling is None else J @ coupling.G)
+
+    def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
+        x = checks.numbers(name, value, np.shape(value), "a number, or one for each foot")
+        if x.shape not in ((), (len(self.feet),)):
+            raise InputError(f"{name}: expected one number, or one for each of {len(self.feet)} feet; got {x.shape}")
+        if (x < 0).any() or (x > most).any():
+            limits = "not be negative" if most == np.inf else f"be from 0 to {most:g}"
+            raise InputError(f"{name}: must {limits}, got {value!r}")
+        return np.broadcast_to(x, len(self.feet))
+
+    def _checked(self, foot: Foot) -> Array:
+        if self.model.frame(foot.frame).joint == WORLD:
+            raise InputError(f"foot {foot.frame!r}: this frame is fixed to the world and touches nothing")
+        if not np.isfinite(foot.radius) or foot.radius < 0:
+            raise InputError(f"foot {foot.frame!r}: its radius must not be negative, got {foot.radius!r}")
+        return checks.numbers(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")
+
+
+def _axes(n: Array) -> Array:
+    """Rows (n, 3, 3): two tangents and the normal, of normals (n, 3)."""
+    t = np.cross(n, np.eye(3)[np.argmin(np.abs(n), axis=-1)])
+    t /= np.linalg.norm(t, axis=-1, keepdims=True)
+    return np.stack([t, np.cross(n, t), n], axis=1)

@@ -1,0 +1,178 @@
+"""A robot's motion over time, step by step, under a controller."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import checks
+from ..contact.bilateral import Contacts
+from ..contact.ground import Ground
+from ..errors import InputError, SimulationError, SimulationWarning, UnknownName
+from ..model.model import Array
+from .steps import Smooth, TimeStepping
+from .trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+Controller = Callable[[float, Array, Array], ArrayLike]
+METHODS = ("rk4", "semi-implicit")
+MOST = 10_000_000  # steps; more is surely a mistake
+FASTEST = 1e8  # a velocity that says the motion has blown up
+
+
+def simulate(
+    robot: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    controller: Controller | ArrayLike | None = None,
+    contacts: Contacts | Ground | None = None,
+    dt: float = 1e-3,
+    T: float = 1.0,
+    method: str = "rk4",
+    progress: bool = True,
+) -> Trajectory:
+    """See `Robot.simulate`."""
+    if robot.convention != "pinocchio":
+        raise InputError(f"simulate speaks no {robot.convention!r}; use robot.with_convention('pinocchio')")
+    start = checks.numbers("q", q, (robot.nq,), f"nq = {robot.nq}"), robot._v("v", v)
+    if start[0].ndim != 1 or start[1].ndim != 1:
+        raise InputError(f"simulate: one state at a time, q ({robot.nq},) and v ({robot.nv},), not a batch")
+    steps = _count(dt, T)
+    step = _step(robot, contacts, float(dt), method)
+    command = _controller(robot, controller)
+    record = _Record(robot, steps, float(dt), step.names)
+    record.state(0, robot._q("q", q), start[1])
+    done = 0
+    try:
+        with _bar(progress, steps) as advance:
+            for k in range(steps):
+                at, u = record.q[k], record.v[k]
+                tau = command(k * dt, at.copy(), u.copy())
+                try:
+                    after = step(at, u, tau)
+                except (np.linalg.LinAlgError, InputError) as error:
+                    raise _blown(record, k, dt) from error
+                record.step(k, tau, after.forces, after.residual)
+                if not (np.isfinite(after.q).all() and np.abs(after.v).max() < FASTEST):
+                    raise _blown(record, k, dt)
+                record.state(k + 1, after.q, after.v)
+                record.unsolved += not after.converged
+                done = k + 1
+                advance()
+    except KeyboardInterrupt:
+        warnings.warn(f"interrupted at t = {done * dt:g} s; what was computed is kept", SimulationWarning, stacklevel=3)
+    if record.unsolved:
+        worst = record.residual[:done].max()
+        warnings.warn(
+            f"contact forces of {record.unsolved} steps of {done} are not solved to the last digits; the largest "
+            f"residual is {worst:.1e} N s. See Trajectory.residual; a smaller dt may help",
+            SimulationWarning,
+            stacklevel=3,
+        )
+    return record.trajectory(done)
+
+
+class _Record:
+    """Arrays that fill up step by step."""
+
+    def __init__(self, robot: Robot, steps: int, dt: float, names: tuple[str, ...]) -> None:
+        self.dt, self.steps, self.names, self.robot = dt, steps, names, robot.name
+        self.q, self.v = np.empty((steps + 1, robot.nq)), np.empty((steps + 1, robot.nv))
+        self.tau, self.residual = np.zeros((steps + 1, robot.nv)), np.zeros(steps + 1)
+        self.forces: Array | None = None
+        self.unsolved = 0
+
+    def state(self, k: int, q: Array, v: Array) -> None:
+        self.q[k], self.v[k] = q, v
+
+    def step(self, k: int, tau: Array, forces: Array, residual: float) -> None:
+        if self.forces is None:
+            self.forces = np.zeros((self.steps + 1, len(forces)))
+        self.tau[k], self.forces[k], self.residual[k] = tau, forces, residual
+
+    def trajectory(self, done: int) -> Trajectory:
+        """What there is after so many steps; the last step's torques and forces are repeated."""
+        forces = np.zeros((self.steps + 1, 0)) if self.forces is None else self.forces
+        for x in (self.tau, forces, self.residual):
+            x[done] = x[max(done - 1, 0)]
+        n = done + 1
+        t = self.dt * np.arange(n)
+        whole = done == self.steps
+        parts = (x[:n].copy() for x in (self.q, self.v, self.tau, forces, self.residual))
+        return Trajectory(t, *parts, contacts=self.names, robot=self.robot, complete=whole)
+
+
+def _count(dt: float, T: float) -> int:
+    for name, x in (("dt", dt), ("T", T)):
+        if checks.numbers(name, x, (), "a number").shape != () or not x > 0:
+            raise InputError(f"{name}: expected a positive time in seconds, got {x!r}")
+    if dt > T:
+        raise InputError(f"dt: a step of {dt:g} s does not fit into T = {T:g} s")
+    steps = math.ceil(T / dt - 1e-9)
+    if steps > MOST:
+        raise InputError(f"dt: {T:g} s in steps of {dt:g} s would be {steps} steps; take at most {MOST}")
+    return steps
+
+
+def _step(robot: Robot, contacts: Contacts | Ground | None, dt: float, method: str) -> Smooth | TimeStepping:
+    if method not in METHODS:
+        raise UnknownName("method", method, METHODS)
+    if isinstance(contacts, Ground):
+        if contacts.model.joints is not robot.model.joints:
+            raise InputError(f"contacts: this ground was made for another robot ({contacts.model.name!r})")
+        return TimeStepping(robot, dt, contacts)
+    if contacts is not None and not isinstance(contacts, Contacts):
+        raise InputError(f"contacts: expected fj.Ground, fj.Contacts or None, got {type(contacts).__name__}")
+    return Smooth(robot, dt, method, contacts)
+
+
+def _controller(robot: Robot, given: Controller | ArrayLike | None) -> Callable[[float, Array, Array], Array]:
+    """Torques (nv,) from time and state, checked every time."""
+    if callable(given):
+
+        def command(t: float, q: Array, v: Array) -> Array:
+            tau = checks.numbers(f"controller's tau at t = {t:g}", given(t, q, v), (robot.nv,), f"nv = {robot.nv}")
+            if tau.ndim != 1:
+                raise InputError(f"controller's tau at t = {t:g}: expected shape ({robot.nv},), got {tau.shape}")
+            return tau
+
+        return command
+    tau = np.zeros(robot.nv) if given is None else robot._v("controller", given)
+    if tau.ndim != 1:
+        raise InputError(f"controller: expected a function of t, q, v or torques ({robot.nv},), got {tau.shape}")
+    return lambda t, q, v: tau
+
+
+def _blown(record: _Record, k: int, dt: float) -> SimulationError:
+    return SimulationError(
+        f"the motion blows up at t = {k * dt:g} s: the largest velocity was {np.abs(record.v[k]).max():.3g}. Take a "
+        "smaller dt, or softer gains. The motion until then is this error's `trajectory`",
+        record.trajectory(k),
+    )
+
+
+class _bar:
+    """Progress on a terminal; nothing elsewhere."""
+
+    def __init__(self, shown: bool, steps: int) -> None:
+        self.shown, self.steps = shown, steps
+
+    def __enter__(self) -> Callable[[], None]:
+        from ..cli.output import progress
+
+        self.bar = progress()
+        if not self.shown or self.bar.disable:
+            return lambda: None
+        self.bar.start()
+        task = self.bar.add_task("simulate", total=self.steps)
+        return lambda: self.bar.advance(task)
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()

@@ -1,0 +1,116 @@
+"""One step of time: smooth motion by semi-implicit Euler or Runge-Kutta on the manifold, contact by time stepping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..contact import gauss_seidel
+from ..contact.bilateral import Contacts
+from ..contact.ground import Ground
+from ..model.model import Array
+
+if TYPE_CHECKING:
+    from ..robot import Robot
+
+PUSH_OUT = 0.2  # share of a penetration that one step takes back
+
+
+class Stepped(NamedTuple):
+    """The state after a step, the contact forces (k,) during it [N], and how far they are from solving its problem."""
+
+    q: Array
+    v: Array
+    forces: Array
+    residual: float = 0.0
+    converged: bool = True
+
+
+class Smooth:
+    """Motion without impacts: free, or with bilateral contacts; torques are held over a step."""
+
+    def __init__(self, robot: Robot, dt: float, method: str, contacts: Contacts | None = None) -> None:
+        self.robot, self.dt, self.contacts = robot, dt, contacts
+        self.names = () if contacts is None else contacts.names
+        self.advance: Callable[..., tuple[Array, Array]] = {"rk4": self.rk4, "semi-implicit": self.semi_implicit}[
+            method
+        ]
+
+    def __call__(self, q: Array, v: Array, tau: Array) -> Stepped:
+        a, forces = self.acceleration(q, v, tau)
+        return Stepped(*self.advance(q, v, tau, a), forces)
+
+    def acceleration(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        if self.contacts is None:
+            return self.robot.forward_dynamics(q, v, tau), np.zeros(0)
+        return self.robot.constrained_dynamics(q, v, tau, self.contacts)
+
+    def semi_implicit(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
+        """v first, then q with the new v: of first order, but energy does not run away."""
+        v = v + self.dt * a
+        return self.robot.integrate(q, self.dt * v), v
+
+    def rk4(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
+        """The classical method of fourth order for x in q(t) = integrate(q, x), where x' = dx/dq1 v (Munthe-Kaas)."""
+        robot, dt = self.robot, self.dt
+
+        def rates(x: Array, u: Array) -> tuple[Array, Array]:
+            at = robot.integrate(q, x)
+            turn = robot.difference_jacobians(q, at)[1]
+            return turn @ u, self.acceleration(at, u, tau)[0]
+
+        k1 = v, a
+        k2 = rates(dt / 2 * k1[0], v + dt / 2 * k1[1])
+        k3 = rates(dt / 2 * k2[0], v + dt / 2 * k2[1])
+        k4 = rates(dt * k3[0], v + dt * k3[1])
+        x, dv = (dt / 6 * (k1[i] + 2 * k2[i] + 2 * k3[i] + k4[i]) for i in (0, 1))
+        return robot.integrate(q, x), v + dv
+
+
+class TimeStepping:
+    """M du - h dt = W P with Coulomb friction: contacts open, stick, slide and bounce, many in one step.
+
+    Contact laws hold for velocities at the end of the step. A foot may come as near as its gap lets it, g + dt gamma_n
+    >= 0, so that it lands without penetrating; a foot that bounces (restitution, and faster than gravity makes it in
+    two steps) does so once it has reached the ground, at most |gamma_n| dt deep. Of a penetration a fifth is taken
+    back in each step. Flight, where no foot is near, is of second order.
+    """
+
+    def __init__(self, robot: Robot, dt: float, ground: Ground) -> None:
+        self.robot, self.dt, self.ground, self.names = robot, dt, ground, ground.names
+        self.slow = 2 * dt * float(np.linalg.norm(robot.model.gravity))
+        self.last = np.zeros(3 * len(ground.feet))
+
+    def __call__(self, q: Array, v: Array, tau: Array) -> Stepped:
+        dt, robot, n = self.dt, self.robot, len(self.ground.feet)
+        M, h = robot.mass_matrix(q), robot.bias(q, v)
+        gap, axes, J = self.ground.meet(robot, q)
+        solved = np.linalg.solve(M, np.column_stack([tau - h, J.T]))
+        free, MinvJT = v + dt * solved[:, 0], solved[:, 1:]
+        offset, here = self.offsets(gap, (J @ v)[2::3])
+        b = J @ free
+        b[2::3] += offset
+        rows = np.repeat(here, 3)
+        P = np.zeros(3 * n)
+        found = gauss_seidel.Percussions(P, 0.0, 0, True)
+        if here.any() and (b[2::3][here] < 0).any():
+            G = J @ MinvJT
+            start = self.last[rows]
+            found = gauss_seidel.solve(G[np.ix_(rows, rows)], b[rows], self.ground.friction[here], start)
+            P[rows] = found.P
+        self.last = P
+        after = free + MinvJT @ P
+        forces = np.einsum("nij,ni->nj", axes, P.reshape(n, 3)) / dt
+        mean = (v + after) / 2
+        flies = not P.any() and (gap + dt * (J @ mean)[2::3] > 0).all()
+        moved = robot.integrate(q, dt * (mean if flies else after))
+        return Stepped(moved, after, forces.ravel(), found.residual, found.converged)
+
+    def offsets(self, gap: Array, approach: Array) -> tuple[Array, Array]:
+        """What is added to each foot's normal velocity in the contact law, and which feet can be in contact at all."""
+        bounces = (self.ground.restitution > 0) & (approach < -self.slow)
+        lands = np.where(gap > 0, gap, PUSH_OUT * gap) / self.dt
+        offset = np.where(bounces, self.ground.restitution * approach, lands)
+        return offset, ~(bounces & (gap > 0))

@@ -1,0 +1,72 @@
+"""IPOPT, through cyipopt."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import MissingExtra
+
+if TYPE_CHECKING:
+    from .solve import Search
+
+Array = np.ndarray
+FREE = 2e19  # IPOPT's infinity
+SILENT = {"print_level": 0, "sb": "yes"}
+
+
+class _Adapter:
+    """The search as IPOPT asks for it; what a callback raises is kept until IPOPT has returned."""
+
+    def __init__(self, search: Search) -> None:
+        self.search, self.raised, self.at = search, None, search.start
+        self.lower = np.tril_indices(search.start.size)
+
+    def objective(self, y: Array) -> float:
+        self.at = y.copy()
+        return self.search.objective(y)[0]
+
+    def gradient(self, y: Array) -> Array:
+        self.at = y.copy()
+        return self.search.objective(y)[1]
+
+    def constraints(self, y: Array) -> Array:
+        return np.concatenate([self.search.values(w, y) for w in ("equal", "unequal")])
+
+    def jacobian(self, y: Array) -> Array:
+        return np.concatenate([self.search.jacobian(w, y) for w in ("equal", "unequal")]).ravel()
+
+    def hessianstructure(self) -> tuple[Array, Array]:
+        return self.lower
+
+    def hessian(self, y: Array, multipliers: Array, factor: float) -> Array:
+        return factor * self.search.hessian(y)[self.lower]
+
+    def intermediate(self, *_: Any) -> bool:
+        try:
+            self.search.accept(self.at)
+        except BaseException as raised:  # through C it would be lost
+            self.raised = raised
+            return False
+        return True
+
+
+def ipopt(search: Search) -> tuple[str, bool]:
+    """One run; its message, and whether it converged."""
+    try:
+        import cyipopt
+    except ImportError:
+        raise MissingExtra("solver 'ipopt'", "cyipopt", "ipopt") from None
+    adapter = _Adapter(search)
+    count = [search.values(w, search.start).size for w in ("equal", "unequal")]
+    n, m = search.start.size, sum(count)
+    high = np.concatenate([np.zeros(count[0]), np.full(count[1], FREE)])
+    nlp = cyipopt.Problem(n, m, adapter, np.full(n, -FREE), np.full(n, FREE), np.zeros(m), high)
+    for name, value in {**SILENT, "tol": 1e-6, "max_iter": 10 * search.limit}.items():
+        nlp.add_option(name, value)
+    y, info = nlp.solve(search.start)
+    if adapter.raised is not None:
+        raise adapter.raised
+    search.look(np.asarray(y))
+    return info["status_msg"].decode(), info["status"] in (0, 1)

@@ -1,0 +1,171 @@
+"""Limits of joints along a whole motion: where they are checked, and which of them a solver has to know of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import checks
+from ..errors import InputError, UnknownName
+from ..model import configuration
+from ..model.manifolds import Euclidean
+from ..robot import Robot
+from .chart import Chart
+from .clip import State
+from .constraints import Limit
+from .spline import Spline
+
+Array = np.ndarray
+QUANTITIES = ("position", "velocity", "effort")
+UNITS = {"position": "rad or m", "velocity": "rad/s or m/s", "effort": "N m or N"}
+GRID = 4  # times in each interval at which limits are looked at
+SLACK = 1e-6  # of a limit's size that may be exceeded
+MARGIN = 1e-4  # of a limit's size that solvers keep away from it
+
+
+class Bounds(NamedTuple):
+    """One quantity's bounds (n,), for degrees of freedom `dofs` of v (`places` of q)."""
+
+    quantity: str
+    dofs: Array
+    places: Array
+    lower: Array
+    upper: Array
+
+    @property
+    def scale(self) -> Array:
+        """What an excess is measured by."""
+        return np.maximum(np.maximum(np.abs(self.lower), np.abs(self.upper)), 1e-3)
+
+    def pick(self, q: Array, v: Array, tau: Array) -> Array:
+        """The bounded numbers (N, n)."""
+        return {"position": q[:, self.places], "velocity": v[:, self.dofs], "effort": tau[:, self.dofs]}[self.quantity]
+
+
+def bounds(robot: Robot, given: Any) -> list[Bounds]:
+    """From names of quantities (the model's own limits), or a mapping of these to limits of the user's.
+
+    {"velocity": 2.0} or nv numbers, {"effort": ...} likewise; {"position": (lower, upper)}, each one number or nv.
+    """
+    if isinstance(given, str):
+        given = (given,)
+    wanted = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+    own = robot.limits()
+    places = np.full(robot.nv, -1)
+    for _, manifold, iq, iv in configuration.parts(robot.model):
+        if isinstance(manifold, Euclidean):
+            places[iv] = np.arange(iq.start, iq.stop)
+    found = []
+    for quantity, limit in wanted.items():
+        if quantity not in QUANTITIES:
+            raise UnknownName("limit", quantity, QUANTITIES)
+        if quantity == "position":
+            low, high = (own.lower[places], own.upper[places]) if limit is None else _pair(robot, limit)
+            use = places >= 0
+        else:
+            high = getattr(own, quantity) if limit is None else _numbers(robot, f"limits: {quantity}", limit)
+            if (high < 0).any():
+                raise InputError(f"limits: {quantity}: must not be negative, got {high.min():g}")
+            low, use = -high, np.ones(robot.nv, bool)
+        if (low > high).any():
+            k = int(np.argmax(low > high))
+            raise InputError(f"limits: {quantity}: lower limit {low[k]:g} above upper {high[k]:g}, of dof {k}")
+        use &= np.isfinite(low) | np.isfinite(high)
+        found.append(Bounds(quantity, *(x[use] for x in (np.arange(robot.nv), places, low, high))))
+    return [b for b in found if len(b.dofs)]
+
+
+def _numbers(robot: Robot, name: str, x: Any) -> Array:
+    a = np.asarray(x, float)  # infinite ones are allowed: no limit
+    if a.shape not in ((), (robot.nv,)) or np.isnan(a).any():
+        raise InputError(f"{name}: expected one number or nv = {robot.nv} of them, got {x!r}")
+    return np.broadcast_to(a, (robot.nv,)).copy()
+
+
+def _pair(robot: Robot, x: Any) -> tuple[Array, Array]:
+    if not isinstance(x, (tuple, list)) or len(x) != 2:
+        raise InputError("limits: position: expected a pair (lower, upper)")
+    low, high = (_numbers(robot, "limits: position", each) for each in x)
+    return low, high
+
+
+def refuse_ends_outside(robot: Robot, bounds: list[Bounds], ends: dict[str, State]) -> None:
+    """Raise where limits exclude the start or the end."""
+    for b in bounds:
+        if b.quantity == "effort":
+            continue  # accelerations at the ends are free, and with them the torques
+        for name, state in ends.items():
+            x = b.pick(state.q[None], state.v[None], state.v[None])[0]
+            off = np.maximum(x - b.upper, b.lower - x) / b.scale
+            if off.max() > SLACK:
+                k = int(np.argmax(off))
+                joint = joint_of(robot, int(b.dofs[k]))
+                raise InputError(
+                    f"{name}: joint {joint!r}: {b.quantity} {x[k]:.6g} is outside its limits {b.lower[k]:.6g} to "
+                    f"{b.upper[k]:.6g} [{UNITS[b.quantity]}]: no motion can keep them"
+                )
+
+
+def joint_of(robot: Robot, dof: int) -> str:
+    """The name of the joint that a degree of freedom belongs to."""
+    return next(j.name for j, _, _, iv in configuration.parts(robot.model) if iv.start <= dof < iv.stop)
+
+
+class Watched:
+    """Limits over the whole motion. Only those that were exceeded are handed to solvers, as `conditions`."""
+
+    def __init__(self, robot: Robot, chart: Chart, spline: Spline, bounds: list[Bounds]) -> None:
+        self.robot, self.chart, self.bounds = robot, chart, bounds
+        count = GRID * spline.intervals
+        positions_only = (np.arange(1, count) / count) * spline.duration
+        self.times = np.concatenate([[0.0], positions_only, [spline.duration]])
+        self._basis = spline.jets(self.times)
+        self._known = [np.zeros((len(self.times), len(b.dofs)), bool) for b in bounds]
+
+    def excess(self, control: Array) -> list[Array]:
+        """How far each bounded number is outside (times, n), relative to its limit's size; negative inside."""
+        jets = self._basis @ control
+        q = np.empty((len(jets), self.chart.model.nq))
+        self.chart.lift(jets, q)
+        v, a = jets[:, 1], jets[:, 2]
+        tau = self.robot.inverse_dynamics(q, v, a) if any(b.quantity == "effort" for b in self.bounds) else v
+        found = []
+        for b in self.bounds:
+            x = b.pick(q, v, tau)
+            found.append(np.maximum(x - b.upper, b.lower - x) / b.scale)
+            if b.quantity != "effort":
+                found[-1][[0, -1]] = -np.inf  # given by the end states
+        return found
+
+    def worst(self, control: Array) -> float:
+        """The largest excess, zero if there is none."""
+        return max([0.0, *(float(e.max()) for e in self.excess(control))])
+
+    def learn(self, control: Array) -> bool:
+        """Take up what this motion exceeds, and its neighbours in time; whether that was anything new."""
+        new = False
+        for known, off in zip(self._known, self.excess(control), strict=True):
+            beyond = off > SLACK
+            new |= bool((beyond & ~known).any())
+            wide = beyond.copy()
+            wide[1:] |= beyond[:-1]
+            wide[:-1] |= beyond[1:]
+            known |= wide & np.isfinite(off)
+        return new
+
+    def conditions(self) -> list[Limit]:
+        """What has been taken up."""
+        found = []
+        for b, known in zip(self.bounds, self._known, strict=True):
+            at, k = np.nonzero(known)
+            if len(at):
+                keep = MARGIN * b.scale[k]
+                found.append(
+                    Limit(
+                        self.robot, b.quantity, self.times[at], b.dofs[k], b.places[k],
+                        b.lower[k] + keep, b.upper[k] - keep, b.scale[k],
+                    )
+                )  # fmt: skip
+        return found

@@ -1,0 +1,56 @@
+"""What a change of the motion costs, to second order: the Gauss-Newton matrix of the energy, and variables it makes round.
+
+    H = sum_k w_k T_k^T W T_k,    T_k = dtau_k/dC = P_k (dtau/dx B_k + dtau/dx' B'_k + dtau/dx'' B''_k),
+
+P_k what supports leave (supports.py). A B-spline's basis functions overlap but their neighbours: H is built interval by
+interval. To it is added `calm` times the mean square of the coordinates, so that joints that weigh next to nothing are
+not thought to move for nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .energy import Energy
+
+Array = np.ndarray
+
+
+def gauss_newton(energy: Energy, control: Array, calm: float) -> Array:
+    """H (free * nv, free * nv) of the free control points."""
+    spline, nv = energy.spline, energy.robot.nv
+    rows, basis = energy.rows(control), spline.jets(energy.times)
+    count, wide = spline.count, spline.degree + 1
+    H = np.zeros((count, nv, count, nv))
+    each = len(energy.times) // spline.intervals
+    for i in range(spline.intervals):
+        here, near = slice(i * each, (i + 1) * each), slice(i, i + wide)
+        local = np.swapaxes(basis[here, :, near], 1, 2)[:, None]  # (each, 1, wide, 3)
+        T = (local @ rows[here]).reshape(-1, wide * nv)
+        H[near, :, near] += (T.T @ T).reshape(wide, nv, wide, nv)
+    B = basis[:, 0]
+    square = calm / spline.duration * (B.T @ (energy.quadrature[:, None] * B))
+    for j in range(nv):
+        H[:, j, :, j] += square
+    free = H[spline.free][:, :, spline.free]
+    return free.reshape(free.shape[0] * nv, -1)
+
+
+class Scaling:
+    """Flat variables y: control points C = base + T y with T^T H T = unit, so that E changes by about unit |y|^2."""
+
+    def __init__(self, energy: Energy, base: Array, unit: float) -> None:
+        self.base, self.free = base, energy.spline.free
+        L = np.linalg.cholesky(gauss_newton(energy, base, unit))
+        self.T = np.linalg.inv(L).T * np.sqrt(unit)
+        self.shape = base[self.free].shape
+
+    def control(self, y: Array) -> Array:
+        """All control points (count, nv) of variables (free * nv,)."""
+        control = self.base.copy()
+        control[self.free] += (self.T @ y).reshape(self.shape)
+        return control
+
+    def back(self, slopes: Array) -> Array:
+        """Slopes (..., free, nv) by free control points as slopes (..., free * nv) by the variables."""
+        return slopes.reshape(*slopes.shape[:-2], -1) @ self.T

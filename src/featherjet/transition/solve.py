@@ -1,0 +1,254 @@
+"""Solvers: SciPy's for motions with and without conditions, or IPOPT; the best motion found is never lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, UnknownName
+from .constraints import Conditions
+from .metric import Scaling, gauss_newton
+from .problem import Problem
+from .spline import require_scipy
+
+Array = np.ndarray
+SOLVERS = ("auto", "lbfgs", "bfgs", "trust-constr", "slsqp", "ipopt")
+PLAIN = ("lbfgs", "bfgs")
+FEASIBLE = 1e-6  # largest violation of a condition [m, rad, or relative] that counts as none
+PATIENCE = 8  # iterations over which the energy must fall by the tolerance
+ROUNDS = 12  # of solving and taking up limits that were exceeded
+CALM = 1e-3  # share of the energy that one radian of motion is thought to cost, in Gauss-Newton steps
+
+Callback = Callable[[int, float], Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """How a solver fared. Violations are the largest of all conditions, in m, rad, or relative to a limit."""
+
+    solver: str
+    success: bool
+    message: str
+    iterations: int
+    evaluations: int
+    seconds: float
+    initial_energy: float
+    energy: float
+    violation: float
+    interrupted: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class Enough(Exception):
+    """Raised within a solver, to leave it."""
+
+
+class Search:
+    """Functions of scaled variables for solvers, with the last values kept, and a watch over what they find."""
+
+    def __init__(self, problem: Problem, control: Array, tolerance: float, limit: int, callback: Callback | None) -> None:
+        self.problem, self.tolerance, self.limit, self.callback = problem, tolerance, limit, callback
+        self.evaluations = self.iterations = 0
+        self.unit, _ = problem.energy(control)
+        self.unit = max(self.unit, 1e-12)
+        self.unequal = Conditions(problem.chart, problem.spline)
+        self.history: list[float] = []
+        self.best = control, np.inf, np.inf  # control points, energy, violation
+        self.stopped = ""
+        self.rescale(control)
+
+    def rescale(self, control: Array) -> None:
+        """New variables around these control points: y = 0 is there."""
+        self.scaling = Scaling(self.problem.energy, control, self.unit)
+        self.start = np.zeros(control[self.problem.spline.free].size)
+        self._at: bytes = b""
+        self._conditions: dict[str, tuple[bytes, Array, Array | None]] = {}
+        self._recent: list[float] = []
+
+    def objective(self, y: Array) -> tuple[float, Array]:
+        """E / unit and its gradient."""
+        key = y.tobytes()
+        if key != self._at:
+            energy, slopes = self.problem.energy(self.scaling.control(y))
+            self.evaluations += 1
+            if not np.isfinite(energy):
+                raise Enough("the motion has left all bounds")
+            self._value = energy / self.unit, self.scaling.back(slopes[self.problem.spline.free]) / self.unit
+            self._at = key
+        return self._value
+
+    def hessian(self, y: Array) -> Array:
+        """Gauss-Newton's, of E / unit."""
+        H = gauss_newton(self.problem.energy, self.scaling.control(y), CALM * self.unit)
+        return (2 / self.unit) * (self.scaling.T.T @ H @ self.scaling.T)
+
+    def values(self, which: str, y: Array) -> Array:
+        """Of `equal` or `unequal` conditions."""
+        return self._kept(which, y)[1]
+
+    def jacobian(self, which: str, y: Array) -> Array:
+        key, values, J = self._kept(which, y)
+        if J is None:
+            J = self.scaling.back(self._of(which).jacobian(self.scaling.control(y)))
+            self._conditions[which] = key, values, J
+        return J
+
+    def _of(self, which: str) -> Conditions:
+        return self.problem.equal if which == "equal" else self.unequal
+
+    def _kept(self, which: str, y: Array) -> tuple[bytes, Array, Array | None]:
+        key = y.tobytes()
+        if which not in self._conditions or self._conditions[which][0] != key:
+            self._conditions[which] = key, self._of(which).values(self.scaling.control(y)), None
+        return self._conditions[which]
+
+    def violation(self, y: Array) -> float:
+        """The largest of all conditions that solvers know of."""
+        off = [np.abs(self.values("equal", y)), -self.values("unequal", y)]
+        return max([0.0, *(float(x.max()) for x in off if x.size)])
+
+    def accept(self, y: Array, *_: Any) -> None:
+        """A solver's new iterate: kept if it is the best, shown to the user, and judged whether to go on."""
+        energy, violation = self.look(np.array(y))
+        self.iterations += 1
+        self.history.append(energy)
+        if self.callback is not None and self.callback(self.iterations, energy):
+            self.stopped = "stopped by the callback"
+            raise Enough
+        self._recent.append(energy)
+        if self.iterations >= self.limit:
+            raise Enough(f"no convergence in {self.limit} iterations")
+        if len(self._recent) > PATIENCE and violation <= FEASIBLE:
+            before = self._recent[-1 - PATIENCE]
+            if abs(before - energy) <= self.tolerance * abs(energy):
+                raise Enough
+
+    def look(self, y: Array) -> tuple[float, float]:
+        """Energy and violation; the least energy of motions that keep the conditions, or least violation, is kept."""
+        control, energy, violation = self.scaling.control(y), self.objective(y)[0] * self.unit, self.violation(y)
+        _, least, off = self.best
+        better = energy < least if max(violation, off) <= FEASIBLE else violation < off
+        if better:
+            self.best = control, energy, violation
+        return energy, violation
+
+    def restore(self) -> None:
+        """Newton's method towards the equalities, from y = 0: solvers do better from a motion that keeps them."""
+        if not self.problem.equal:
+            return
+        y, off = self.start, self.violation(self.start)
+        for _ in range(8):
+            if off <= 1e-9:
+                break
+            step = np.linalg.lstsq(self.jacobian("equal", y), self.values("equal", y), rcond=None)[0]
+            if not self.violation(y - step) < off:
+                break
+            y = y - step
+            off = self.violation(y)
+        if y is not self.start:
+            self.rescale(self.scaling.control(y))
+
+
+def solve(
+    problem: Problem, control: Array, solver: str, tolerance: float, limit: int, callback: Callback | None
+) -> tuple[Array, Report, Array]:
+    """The best control points, the report, and the energy at every iteration."""
+    solver = choose(problem, solver)
+    started = time.perf_counter()
+    search = Search(problem, control, tolerance, limit, callback)
+    initial, interrupted, message, converged = search.unit, False, "", False
+    try:
+        search.restore()
+        for _ in range(ROUNDS):
+            message, converged = run(search, solver)
+            control = search.best[0]
+            if search.stopped or not problem.watched.learn(control):
+                break
+            search.unequal = Conditions(problem.chart, problem.spline, problem.watched.conditions())
+            search.best = control, np.inf, np.inf
+            search.rescale(control)
+    except KeyboardInterrupt:
+        interrupted, message = True, "interrupted; this is the best motion until then"
+    control, energy, violation = search.best
+    if not np.isfinite(energy):  # not one iteration was done
+        energy, violation = initial, float(np.abs(problem.equal.values(control)).max(initial=0.0))
+    violation = max(violation, problem.watched.worst(control))
+    kept = violation <= 10 * FEASIBLE
+    if not kept and not interrupted:
+        message = f"{message}; conditions are violated by {violation:.2g}"
+    done = search.stopped or message
+    report = Report(
+        solver=solver, success=bool(converged and kept and not interrupted and not search.stopped), message=done,
+        iterations=search.iterations, evaluations=search.evaluations, seconds=time.perf_counter() - started,
+        initial_energy=float(initial), energy=float(energy), violation=float(violation), interrupted=interrupted,
+    )  # fmt: skip
+    return control, report, np.array(search.history)
+
+
+def choose(problem: Problem, solver: str) -> str:
+    """A solver that can treat the problem's conditions."""
+    if solver not in SOLVERS:
+        raise UnknownName("solver", solver, SOLVERS)
+    conditions = bool(problem.equal) or bool(problem.watched.bounds)
+    if solver == "auto":
+        return "trust-constr" if conditions else "lbfgs"
+    if conditions and solver in PLAIN:
+        raise InputError(
+            f"solver: {solver!r} knows no conditions, but there are supports, targets, limits or an unactuated root; "
+            "take 'trust-constr', 'slsqp', 'ipopt' or 'auto'"
+        )
+    return solver
+
+
+def run(search: Search, solver: str) -> tuple[str, bool]:
+    """One run from the search's start; its message, and whether it converged."""
+    try:
+        if solver == "ipopt":
+            from .ipopt import ipopt
+
+            return ipopt(search)
+        found = scipy_solve(search, solver)
+        search.look(found.x)
+        return str(found.message), bool(found.success)
+    except Enough as enough:
+        return (str(enough), False) if enough.args else ("converged: the energy falls no more", True)
+
+
+def scipy_solve(search: Search, solver: str) -> Any:
+    """scipy.optimize.minimize, with what the solver can make use of."""
+    optimize = require_scipy().optimize
+    tight = search.tolerance * 1e-3
+    common: dict[str, Any] = dict(x0=search.start, jac=True, callback=search.accept)
+    if solver == "lbfgs":
+        options = dict(maxiter=10 * search.limit, maxfun=100 * search.limit, maxcor=30, ftol=tight, gtol=1e-9)
+        return optimize.minimize(search.objective, method="L-BFGS-B", options=options, **common)
+    if solver == "bfgs":
+        options = dict(maxiter=10 * search.limit, gtol=tight)
+        return optimize.minimize(search.objective, method="BFGS", options=options, **common)
+    sorts = [w for w in ("equal", "unequal") if search.values(w, search.start).size]
+    if solver == "slsqp":
+        kinds = {"equal": "eq", "unequal": "ineq"}
+        constraints = [
+            dict(type=kinds[w], fun=lambda y, w=w: search.values(w, y), jac=lambda y, w=w: search.jacobian(w, y))
+            for w in sorts
+        ]
+        options = dict(maxiter=10 * search.limit, ftol=tight)
+        return optimize.minimize(search.objective, method="SLSQP", constraints=constraints, options=options, **common)
+    flat = np.zeros((search.start.size, search.start.size))
+    constraints = [
+        optimize.NonlinearConstraint(
+            lambda y, w=w: search.values(w, y), 0, 0 if w == "equal" else np.inf,
+            jac=lambda y, w=w: search.jacobian(w, y), hess=lambda y, v: flat,
+        )
+        for w in sorts
+    ]  # fmt: skip
+    options = dict(maxiter=10 * search.limit, gtol=tight, xtol=1e-9)
+    return optimize.minimize(
+        search.objective, method="trust-constr", hess=search.hessian, constraints=constraints, options=options, **common
+    )
