@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .compiler import library as libraries
 from .compiler.engine import Library, host_lanes
+from .compiler.graph import TooLong
 from .compiler.gufunc import Gufunc
-from .compiler.kernels import KERNELS, signature, unrolls
+from .compiler.kernels import KERNELS, Shape, shapes, unrolls
 from .compiler.plain import Plain, headers_are_known
-from .compiler.tables import Tables, sizes
+from .compiler.tables import Tables
 from .model.tree import Tree
+from .reference import Reference
+
+if TYPE_CHECKING:
+    from .compiler.unrolled import Straight
 
 Array = np.ndarray
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
+LONGEST = 60_000  # operations that are compiled for one robot at a user's wish
 WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
 
 
@@ -38,24 +48,41 @@ REPORT = _Report()
 class Code:
     """Loaded machine code of a kernel: a gufunc for arrays of any kind, `plain` for one state in plain arrays."""
 
-    def __init__(self, library: Library, tables: Tables, name: str, fext: bool, sizes: dict[str, int]) -> None:
+    def __init__(
+        self, library: Library, tables: Tables, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]
+    ) -> None:
         self._keep = library, tables
-        self.entry, self.data = library.address("entry"), tables.address
-        self._gufunc = Gufunc(self.entry, self.data, signature(name, fext, sizes), name)
+        self.outputs = list(outputs)
+        sides = (["()", *map(core, inputs)], map(core, outputs))
+        self._gufunc = Gufunc(library.address("entry"), tables.address, "->".join(map(",".join, sides)), name)
         self.call = self._gufunc.call
         self._plain = Plain(library.address("plain"), tables.block)
         self.plain = self._plain.call
 
 
-class Kernel:
-    """One compiled quantity of one robot, as code for batches and code for one state; each is made when first used."""
+def core(shape: Shape) -> str:
+    """A shape as gufuncs write it."""
+    return "(" + ",".join(map(str, shape)) + ")"
 
-    def __init__(self, tree: Tree, tables: Tables, name: str, fext: bool, unroll: bool) -> None:
-        self.tree, self.tables, self.name, self.fext, self.unroll = tree, tables, name, fext, unroll
-        self.sizes = sizes(tree)
-        self.cores = [1 + (x == "fext") for x in (*KERNELS[name].inputs, *(("fext",) if fext else ()))]
-        self.shapes = [tuple(self.sizes[d] for d in core) for core in KERNELS[name].outputs]
-        self.cost = 25.0 * tree.nv + sum(1.0 * tree.nv**2 for shape in self.shapes if len(shape) == 2)
+
+class Kernel:
+    """One compiled quantity of one robot, as code for batches and code for one state; each is made when first used.
+
+    library(single) makes the code; where the results' shapes are not known before, it tells them.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        name: str,
+        inputs: dict[str, Shape],
+        outputs: list[Shape] | None,
+        library: Callable[[bool], Library],
+        unroll: bool,
+    ) -> None:
+        self.tables, self.name, self.inputs, self.library, self.unroll = tables, name, inputs, library, unroll
+        self.cores = [len(shape) for shape in inputs.values()]
+        self._outputs = outputs
 
     @property
     def quickly(self) -> bool:
@@ -63,19 +90,29 @@ class Kernel:
         return headers_are_known()
 
     @cached_property
+    def shapes(self) -> list[Shape]:
+        if self._outputs is None:
+            self._outputs = self.batch.outputs
+        return self._outputs
+
+    @cached_property
+    def cost(self) -> float:
+        """Roughly, nanoseconds for one sample."""
+        return 20.0 * sum(map(prod, self.inputs.values())) + sum(map(prod, self.shapes))
+
+    @cached_property
     def batch(self) -> Code:
-        if self.unroll:
-            library = libraries.unrolled(self.name, self.tree, self.tables, self.fext, single=False)
-        else:
-            library = libraries.rolled(self.name, self.tree, self.fext)
-        return Code(library, self.tables, self.name, self.fext, self.sizes)
+        return self._code(False)
 
     @cached_property
     def single(self) -> Code:
-        if not self.unroll:
-            return self.batch
-        library = libraries.unrolled(self.name, self.tree, self.tables, self.fext, single=True)
-        return Code(library, self.tables, self.name, self.fext, self.sizes)
+        return self._code(True) if self.unroll else self.batch
+
+    def _code(self, single: bool) -> Code:
+        library = self.library(single)
+        if self._outputs is None:
+            self._outputs = [tuple(shape) for shape in json.loads(library.text("shapes"))]
+        return Code(library, self.tables, self.name, list(self.inputs.values()), self._outputs)
 
     @cached_property
     def quick(self) -> Callable[..., tuple[Array, ...] | None]:
@@ -170,7 +207,77 @@ class Compiled:
     def kernel(self, name: str, fext: bool) -> Kernel:
         found = self._kernels.get((name, fext))
         if found is None:
-            possible = self.tree.coupling is None and KERNELS[name].rolled
-            unroll = unrolls(name, self.tree) if self.unroll is None or not possible else self.unroll
-            found = self._kernels[name, fext] = Kernel(self.tree, self.tables, name, fext, unroll)
+            found = self._kernels[name, fext] = self._kernel(name, fext)
         return found
+
+    def _kernel(self, name: str, fext: bool) -> Kernel:
+        tree = self.tree
+        possible = tree.coupling is None and KERNELS[name].rolled
+        unroll = unrolls(name, tree) if self.unroll is None or not possible else self.unroll
+
+        def library(single: bool) -> Library:
+            if not unroll:
+                return libraries.rolled(name, tree, fext)
+            return libraries.unrolled((name, self.tables.digest, fext), straight, single)
+
+        def straight() -> Straight:
+            from .compiler.unrolled import trace_kernel
+
+            return trace_kernel(tree, KERNELS[name], fext)
+
+        return Kernel(self.tables, name, *shapes(name, fext, tree), library, unroll)
+
+
+class Specialised:
+    """Runs a reference's algorithms as machine code for its robot alone: same inputs, same results.
+
+    What takes more than LONGEST operations is left to the reference: it would take too long to compile.
+    """
+
+    def __init__(self, reference: Reference, tables: Tables) -> None:
+        self.reference, self.tables = reference, tables
+        self._kernels: dict[tuple, Kernel | None] = {}
+
+    def run(self, name: str, inputs: dict[str, Array], threads: int, **static: Any) -> tuple[Array, ...]:
+        """As Reference.run."""
+        given = {k: x for k, x in inputs.items() if x is not None}
+        known = fingerprint(static)
+        key = (type(self.reference).__name__, name, tuple(given), known)
+        if key not in self._kernels:
+            self._kernels[key] = self._kernel(key, name, given, static)
+        kernel = self._kernels[key]
+        if kernel is None:
+            return self.reference.run(name, inputs, **static)
+        try:
+            return kernel(list(given.values()), None, threads)[0]
+        except TooLong:
+            self._kernels[key] = None
+            return self.reference.run(name, inputs, **static)
+
+    def _kernel(self, key: tuple, name: str, given: dict[str, Array], static: dict[str, Any]) -> Kernel:
+        cores = {k: x.shape[x.ndim - (2 if k == "fext" else 1) :] for k, x in given.items()}
+
+        def straight() -> Straight:
+            from .compiler.unrolled import trace
+
+            return trace(lambda **arrays: self.reference.compute(name, arrays, (), object, **static), cores, LONGEST)
+
+        def library(single: bool) -> Library:
+            return libraries.unrolled((key, self.tables.digest), straight, single)
+
+        return Kernel(self.tables, name, cores, None, library, True)
+
+
+def fingerprint(value: Any) -> Hashable:
+    """What distinguishes two values, down to the last bit, as something that prints the same in every process."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype.str, hashlib.sha256(value.tobytes()).hexdigest()
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value).__name__, tuple(fingerprint(getattr(value, f.name)) for f in fields(value))
+    if isinstance(value, dict):
+        return tuple((k, fingerprint(x)) for k, x in sorted(value.items()))
+    if isinstance(value, (list, tuple)):
+        return tuple(map(fingerprint, value))
+    if value is None or isinstance(value, (str, int, float, slice)):
+        return repr(value)
+    raise TypeError(f"no fingerprint of a {type(value).__name__}")

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,10 +61,15 @@ class Reference:
         given = {k: x for k, x in inputs.items() if x is not None}
         core = {"fext": 2}
         lanes = np.broadcast_shapes(*(x.shape[: -core.get(k, 1)] for k, x in given.items()))
-        scan = Scan(self.tree, lanes, np.result_type(*given.values()))
         with np.errstate(divide="ignore", invalid="ignore"):  # a singular mass matrix is the caller's to report
-            results = getattr(self, "_" + name)(scan, **self._enter(given, lanes), **static)
+            results = self.compute(name, given, lanes, np.result_type(*given.values()), **static)
         return tuple(leading(r, len(lanes)) for r in results)
+
+    def compute(
+        self, name: str, given: Mapping[str, Array], lanes: tuple[int, ...], dtype: Any, **static: Any
+    ) -> Sequence[Array]:
+        """The same with lanes trailing, on scalars of any kind."""
+        return getattr(self, "_" + name)(Scan(self.tree, lanes, dtype), **self._enter(given, lanes), **static)
 
     def _enter(self, given: Mapping[str, Array], lanes: tuple[int, ...]) -> dict[str, Any]:
         """Coordinates to the front, all with the same lanes; those of mimicking joints filled in.

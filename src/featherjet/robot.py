@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import checks, frames
+from .algorithms import methods
 from .algorithms.jacobians import Sight
 from .algorithms.projected import ProjectedNewtonEuler
 from .bound import Bound
@@ -34,7 +36,7 @@ from .reference import Reference
 from .robot_derivatives import RobotDerivatives
 
 if TYPE_CHECKING:
-    from .compiled import Compiled
+    from .compiled import Compiled, Specialised
     from .simulation.simulate import Controller
     from .simulation.trajectory import Trajectory
 
@@ -100,6 +102,7 @@ class Robot(RobotDerivatives):
         self._space: configuration.Space = model
         self._reference = Reference(model)
         self._compiled: Compiled | None = None
+        self._specialised: dict[type, Specialised] = {}
         self._quick: dict[str, Any] = {}  # the shortest way to each quantity of one state
         self.unroll = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", "")) if unroll is None else unroll
         self.threads = processors() if threads is None else threads
@@ -509,6 +512,24 @@ class Robot(RobotDerivatives):
         checks.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in inputs.items()})
         return inputs
 
+    def _by_reference(self, quantity: str, **static: Any) -> Callable[..., tuple[Array, ...]]:
+        """What runs an algorithm: as it is written, or as machine code, if it has no kernel of its own."""
+        kernel = quantity not in UNCOMPILED and not static
+        traced = "method" not in static or methods.find(quantity, static["method"]).traced
+        return self._reference.run if kernel or not traced else self._specialise(self._reference)
+
+    def _specialise(self, reference: Reference) -> Callable[..., tuple[Array, ...]]:
+        """`reference.run`, or on the compiled backend the same as machine code for this robot."""
+        if self.backend != "compiled":
+            return reference.run
+        found = self._specialised.get(type(reference))
+        if found is None:
+            from .compiled import Specialised
+
+            found = Specialised(reference, (self._compiled or self._compile()).tables)
+            self._specialised[type(reference)] = found
+        return partial(found.run, threads=self._threads)
+
     def _run_reference(self, quantity: str, inputs: dict[str, Array], **static: Any) -> tuple[Array, ...]:
         """By the reference, chunk by chunk."""
         chunk = max(1, CHUNK // self.nv) if "method" in static else CHUNK  # methods may keep nv numbers for each entry
@@ -521,10 +542,11 @@ class Robot(RobotDerivatives):
             for name, x in inputs.items()
         }
         total = int(np.prod(batch))
+        run = self._by_reference(quantity, **static)
         pieces = []
         for start in range(0, max(total, 1), chunk):
             part = {name: x[start : start + chunk] for name, x in flat.items()}
-            results = self._reference.run(quantity, part, **static)
+            results = run(quantity, part, **static)
             if quantity in DIVIDING:
                 self._refuse_singular(results[-1], start, batch)
                 results = results[:-1]

@@ -22,10 +22,10 @@ STREAM = 16 << 20  # bytes of results from which a call writes past the caches
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of the gufunc: an input's name or an output's, and its core dimensions."""
+    """An operand of the gufunc: an input's name or an output's, and its core dimensions, by number or by name."""
 
     name: str
-    core: tuple[str, ...]
+    core: tuple[int | str, ...]
 
 
 def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
@@ -42,6 +42,15 @@ def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = N
             b.ret_void()
     b.call(many, f.args)
     b.ret_void()
+
+
+FIXED = {"three": 3, "six": 6, "sixteen": 16}
+SLOT_OF = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}
+
+
+def dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: str) -> Value:
+    """A core dimension by its name, which the robot's tables know."""
+    return I64(FIXED[name]) if name in FIXED else w.slot(b, data, SLOT_OF[name])
 
 
 class Border:
@@ -114,14 +123,19 @@ class Border:
         """The numbers of the operands that are results."""
         return [o for o, x in enumerate(self.operands) if x.name.startswith("out")]
 
-    def flat(self, o: int, width: Value) -> Value:
-        """Whether an operand's core lies in one piece; `width` is the length of its rows."""
+    def dimension(self, name: int | str) -> Value:
+        """A core dimension."""
+        return I64(name) if isinstance(name, int) else dimension(self.w, self.b, self.data, name)
+
+    def flat(self, o: int) -> Value:
+        """Whether an operand's core lies in one piece."""
         b = self.b
-        if not self.strides[o]:
-            return ir.IntType(1)(1)
-        *rows, last = self.strides[o]
-        dense = b.icmp_signed("==", last, I64(8))
-        return b.and_(dense, b.icmp_signed("==", rows[0], b.mul(width, I64(8)))) if rows else dense
+        fine: Value = ir.IntType(1)(1)
+        size: Value = I64(8)
+        for name, stride in zip(reversed(self.operands[o].core), reversed(self.strides[o]), strict=True):
+            fine = b.and_(fine, b.icmp_signed("==", stride, size))
+            size = b.mul(size, self.dimension(name))
+        return fine
 
     def point(self, args: Value, steps: Value, s: Value, samples: Value) -> None:
         """Where each lane's sample begins, in each operand."""
@@ -159,11 +173,10 @@ class Border:
 
         for name, target, size in zip(self.names, self.inputs, self.sizes, strict=True):
             o = next(o for o, x in enumerate(self.operands) if x.name == name)
-            six = I64(6)
             if w.L == 1:
                 self.gather(o, target, size, take)
                 continue
-            with b.if_else(self.flat(o, six), likely=True) as (yes, no):
+            with b.if_else(self.flat(o), likely=True) as (yes, no):
                 with yes:
                     self.transpose_in(o, target, size, take)
                 with no:

@@ -43,9 +43,8 @@ def sources() -> str:
     """A hash of the sources that determine compiled code."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for part in ("math", "model", "algorithms", "compiler"):
-        for path in sorted((root / part).glob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 

@@ -62,6 +62,10 @@ class Library:
     def address(self, name: str) -> int:
         return self._engine.get_function_address(name)
 
+    def text(self, name: str) -> str:
+        """A text that the code has with it."""
+        return ctypes.string_at(self._engine.get_global_value_address(name)).decode()
+
 
 @cache
 def host_name() -> str:

@@ -25,17 +25,24 @@ class Op(NamedTuple):
     data: Hashable = None
 
 
-class Graph:
-    """Operations in an order in which each comes after its operands."""
+class TooLong(Exception):
+    """A graph has more operations than it was allowed."""
 
-    def __init__(self) -> None:
+
+class Graph:
+    """Operations in an order in which each comes after its operands; no more of them than `limit`, if there is one."""
+
+    def __init__(self, limit: int | None = None) -> None:
         self.ops: list[Op] = []
         self._index: dict[Op, int] = {}
+        self.limit = limit
 
     def add(self, op: Op) -> Expr:
         index = self._index.get(op)
         if index is None:
             index = self._index[op] = len(self.ops)
+            if self.limit is not None and index >= self.limit:
+                raise TooLong(f"more than {self.limit} operations")
             self.ops.append(op)
         return Expr(self, index)
 

@@ -9,14 +9,15 @@ import llvmlite.ir as ir
 
 from ..algorithms import aba, coriolis, coupled, crba, direct, idsva, kinematics, minv, rnea
 from ..model.tree import Tree
-from . import unrolled
 from .border import Operand
 from .engine import target_machine
 from .program import Key, Output, Program, Variant
 from .pytree import split
 from .rolled import Field, Numbers, RolledScan, Vector
 from .rolled_code import emit_rolled
-from .unrolled_code import emit_unrolled
+from .tables import sizes
+
+Shape = tuple[int, ...]
 
 
 class Kernel(NamedTuple):
@@ -115,12 +116,12 @@ def operands(name: str, fext: bool) -> list[Operand]:
     return [Operand("report", ()), *given] + [Operand(f"out{k}", core) for k, core in enumerate(kernel.outputs)]
 
 
-def signature(name: str, fext: bool, sizes: dict[str, int]) -> str:
-    """The gufunc's signature, with the robot's sizes written in."""
-    sides: tuple[list[str], list[str]] = ([], [])
-    for o in operands(name, fext):
-        sides[o.name.startswith("out")].append("(" + ",".join(str(sizes[d]) for d in o.core) + ")")
-    return ",".join(sides[0]) + "->" + ",".join(sides[1])
+def shapes(name: str, fext: bool, tree: Tree) -> tuple[dict[str, Shape], list[Shape]]:
+    """The core shapes of a kernel's inputs, by name, and of its results."""
+    known = sizes(tree)
+    found = {o.name: tuple(known[str(d)] for d in o.core) for o in operands(name, fext)[1:]}
+    inputs = {k: shape for k, shape in found.items() if not k.startswith("out")}
+    return inputs, [shape for k, shape in found.items() if k.startswith("out")]
 
 
 def trace(name: str, variants: Sequence[Variant], fext: bool) -> Program:
@@ -161,9 +162,3 @@ def _key(vector: Vector) -> Key:
 def rolled_module(name: str, variants: Sequence[Variant], fext: bool, lanes: int) -> tuple[ir.Module, str]:
     """Code for every robot with these joint variants."""
     return emit_rolled(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple), ""
-
-
-def unrolled_module(name: str, tree: Tree, fext: bool, lanes: int) -> tuple[ir.Module, str]:
-    """Code for one robot, so many samples at a time."""
-    straight = unrolled.trace(tree, KERNELS[name], fext)
-    return emit_unrolled(straight, operands(name, fext), lanes, target_machine().triple)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..model.tree import Tree
 from . import cache
-from .engine import Library, compile_module, host_lanes, host_name
-from .tables import Tables, variants
+from .engine import Library, compile_module, host_lanes, host_name, target_machine
+from .tables import variants
+
+if TYPE_CHECKING:
+    from .unrolled import Straight
 
 _loaded: dict[str, Library] = {}
 _lock = threading.Lock()
@@ -26,16 +29,16 @@ def rolled(name: str, tree: Tree, fext: bool) -> Library:
     return _library(("rolled", name, variants(tree), fext, host_lanes()), make)
 
 
-def unrolled(name: str, tree: Tree, tables: Tables, fext: bool, single: bool) -> Library:
-    """The code of a kernel for this robot alone; for one state at a time, or for batches."""
+def unrolled(what: tuple, straight: Callable[[], Straight], single: bool) -> Library:
+    """Straight-line code, found by `what` it is; for one state at a time, or for batches."""
     lanes = 1 if single else host_lanes()
 
     def make() -> Any:
-        from .kernels import unrolled_module
+        from .unrolled_code import emit_unrolled
 
-        return unrolled_module(name, tree, fext, lanes)
+        return emit_unrolled(straight(), lanes, target_machine().triple)
 
-    return _library(("unrolled", name, tables.digest, fext, lanes), make)
+    return _library(("unrolled", what, lanes), make)
 
 
 def _library(what: tuple, make: Callable[[], Any]) -> Library:

@@ -15,7 +15,7 @@ from functools import cache
 import llvmlite.ir as ir
 import numpy as np
 
-from .border import Operand
+from .border import Operand, dimension
 from .lanes import I8, I32, I64, PTR, Lanes, Value, external
 
 # Offsets in PyArrayObject, in bytes.
@@ -26,11 +26,8 @@ FASTCALL = 0x80  # how Python hands over arguments: (self, array of objects, the
 RESULT = "PyLong_FromLongLong"
 
 
-def emit_plain(w: Lanes, operands: Sequence[Operand], sizes: dict[str, int] | None = None) -> None:
-    """`plain`: (an array for each operand but the report) -> flags, or DECLINED.
-
-    `sizes` of the core dimensions, if they are known; otherwise the robot's tables have them.
-    """
+def emit_plain(w: Lanes, operands: Sequence[Operand]) -> None:
+    """`plain`: (an array for each operand but the report) -> flags, or DECLINED."""
     module = w.module
     given = operands[1:]
     f = ir.Function(module, ir.FunctionType(PTR, [PTR, PTR, I64]), "plain")
@@ -49,11 +46,9 @@ def emit_plain(w: Lanes, operands: Sequence[Operand], sizes: dict[str, int] | No
     require(b.icmp_signed("==", count, I64(len(given))))
     data = field(tables, DATA, PTR)
     objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
-    fixed = {"three": 3, "six": 6, "sixteen": 16} if sizes is None else sizes
-    known: dict[str, Value] = {name: I64(size) for name, size in fixed.items()}
-    if sizes is None:
-        slots = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}
-        known.update({name: w.slot(b, data, slot) for name, slot in slots.items()})
+
+    def size(name: int | str) -> Value:
+        return I64(name) if isinstance(name, int) else dimension(w, b, data, name)
 
     for object, operand in zip(objects, given, strict=True):
         require(b.icmp_unsigned("==", field(object, TYPE, I64), w.slot(b, data, "ndarray")))
@@ -64,7 +59,7 @@ def emit_plain(w: Lanes, operands: Sequence[Operand], sizes: dict[str, int] | No
         require(fine)
         shape = field(object, SHAPE, PTR)
         for k, name in enumerate(operand.core):
-            require(b.icmp_unsigned("==", w.integer(b, shape, I64(k)), known[name]))
+            require(b.icmp_unsigned("==", w.integer(b, shape, I64(k)), size(name)))
 
     report, address, one = (b.alloca(I64) for _ in range(3))
     args = b.alloca(PTR, I32(len(operands)))
@@ -77,19 +72,19 @@ def emit_plain(w: Lanes, operands: Sequence[Operand], sizes: dict[str, int] | No
         b.store(field(object, DATA, PTR), b.gep(args, [I64(o + 1)], source_etype=PTR))
     at = 0
 
-    def step(bytes: Value) -> None:
+    def step(stride: Value) -> None:
         nonlocal at
-        b.store(bytes, b.gep(steps, [I64(at)], source_etype=I64))
+        b.store(stride, b.gep(steps, [I64(at)], source_etype=I64))
         at += 1
 
     for _ in operands:
         step(I64(0))
     for operand in operands:
         for k in range(len(operand.core)):
-            size: Value = I64(8)
+            bytes: Value = I64(8)
             for name in operand.core[k + 1 :]:
-                size = b.mul(size, known[name])
-            step(size)
+                bytes = b.mul(bytes, size(name))
+            step(bytes)
     b.call(module.globals["entry"], [args, one, steps, data])
     b.ret(b.call(integer, [b.load(report, typ=I64, align=8)]))
 

@@ -88,7 +88,7 @@ class Rolled(MatrixOutput):
         self.streams = b.icmp_signed(">", size, I64(STREAM))
         spare = I64(0)
         for o in matrices:
-            self.streams = b.and_(self.streams, self.flat(o, self.nv))
+            self.streams = b.and_(self.streams, self.flat(o))
             spare = b.select(self.dense(o), spare, b.mul(square, I64(len(matrices))))
         # Rows of a stream: some hundred numbers at a time, with room before them for the end of the last cache line.
         self.rows = b.mul(b.add(b.udiv(I64(BLOCK // 2), self.nv), I64(1)), I64(2))

@@ -160,7 +160,7 @@ class ColumnSteps:
         self.parent = [node.parent for node in nodes]
         self.children = np.bincount([i for i in self.parent if i >= 0], minlength=len(nodes))
         starts: list[int] = []
-        steps: list[tuple[int, ...]] = []
+        steps: list[tuple[Any, ...]] = []
         self.paths: list[tuple[int, int]] = []
         for c in range(0, n, columns):
             J = joint_of[c : c + columns]
@@ -181,7 +181,7 @@ class ColumnSteps:
         there = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
         self.starts, self.steps = integers(starts + there), integers(steps)
 
-    def _up(self, path: list[tuple[int, int]]) -> list[tuple[int, ...]]:
+    def _up(self, path: Sequence[tuple[Any, Any]]) -> list[tuple[int, ...]]:
         runs: list[tuple[int, ...]] = []
         for i, mask in path:
             kind = int(mask == self.full), self.variant[i]
@@ -193,7 +193,7 @@ class ColumnSteps:
                 runs.append((at, at + 1, *kind))
         return runs
 
-    def _out(self, bodies: list[tuple[int, int, int, int]]) -> list[tuple[int, ...]]:
+    def _out(self, bodies: Sequence[tuple[Any, ...]]) -> list[tuple[int, ...]]:
         runs: list[tuple[int, ...]] = []
         for i, own, up, below in bodies:
             if not own and not below:

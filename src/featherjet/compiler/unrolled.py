@@ -2,60 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from ..algorithms import coupled
 from ..algorithms.scan import Scan
-from ..model.tree import Coupling, Tree
+from ..model.tree import Tree
 from .graph import Expr, Graph
+from .kernels import Kernel
 from .tables import sizes
 
-if TYPE_CHECKING:
-    from .kernels import Kernel
+Shape = tuple[int, ...]
 
 
 @dataclass
 class Straight:
-    """Straight-line code: what comes in by name and length, what goes out entry by entry."""
+    """Straight-line code: what comes in by name and shape, what goes out by shape, entry by entry."""
 
     graph: Graph
-    sizes: dict[str, int]  # of the core dimensions
-    inputs: dict[str, int]
-    outputs: list[list[Expr]]  # of each result, its entries row by row
+    inputs: dict[str, Shape]
+    outputs: list[tuple[Shape, list[Expr]]]  # of each result, its entries row by row
     watched: list[Expr]  # margins of the mass matrix, flagged where they are close to zero
 
     @property
     def roots(self) -> list[int]:
-        return [x.index for entries in (*self.outputs, self.watched) for x in entries]
+        return [x.index for entries in (*(e for _, e in self.outputs), self.watched) for x in entries]
 
 
-def trace(tree: Tree, kernel: Kernel, fext: bool) -> Straight:
-    """Run a kernel's algorithm on expressions."""
-    graph = Graph()
+def trace(function: Callable[..., Sequence[Any]], inputs: dict[str, Shape], limit: int | None = None) -> Straight:
+    """Run a function of arrays on arrays of expressions."""
+    graph = Graph(limit)
+    given = {}
+    for name, shape in inputs.items():
+        entries = np.empty(prod(shape), object)
+        entries[:] = [graph.load((name, k)) for k in range(len(entries))]
+        given[name] = entries.reshape(shape)
+    results = [np.asarray(r, object) for r in function(**given)]
+    return Straight(graph, inputs, [(r.shape, [graph.lift(x) for x in r.flat]) for r in results], [])
+
+
+def trace_kernel(tree: Tree, kernel: Kernel, fext: bool) -> Straight:
+    """The same for a kernel, whose margins are watched."""
     known = sizes(tree)
-    lengths = {"q": known["q"], "fext": 6 * known["joints"]}
-    names = (*kernel.inputs, "fext") if fext else kernel.inputs
-    given = {name: lengths.get(name, known["v"]) for name in names}
-    arrays: list[Any] = []
-    for name, size in given.items():
-        x = np.array([graph.load((name, k)) for k in range(size)], object)
-        arrays.append([tuple(f) for f in x.reshape(-1, 6)] if name == "fext" else x)
-    scan = Scan(tree, (), object)
-    found = (
-        kernel.trace(scan, *arrays) if tree.coupling is None else mimicking(kernel, scan, tree.coupling, names, arrays)
-    )
-    results = [[graph.lift(x) for x in np.asarray(r, object).flat] for r in found]
-    watched = results.pop() if kernel.margins else []
-    return Straight(graph, known, given, results, watched)
+    inputs: dict[str, Shape] = {name: (known["q" if name == "q" else "v"],) for name in kernel.inputs}
+    if fext:
+        inputs["fext"] = (known["joints"], 6)
 
+    def run(**given: Any) -> Sequence[Any]:
+        scan = Scan(tree, (), object)
+        if "fext" in given:
+            given["fext"] = [tuple(f) for f in given["fext"]]
+        if tree.coupling is None:
+            return kernel.trace(scan, *given.values())
+        c = tree.coupling
+        expanded = [coupled.expand(c, name, x) for name, x in given.items()]
+        if kernel.coupled:
+            return kernel.coupled(scan, c.G, *expanded)
+        results = kernel.trace(scan, *expanded)
+        return [coupled.reduce(c.G, core, r) for core, r in zip(kernel.outputs, results, strict=True)]
 
-def mimicking(kernel: Kernel, scan: Scan, c: Coupling, names: Sequence[str], arrays: Sequence[Any]) -> Sequence[Any]:
-    """Results in the coordinates of the independent joints."""
-    given = [coupled.expand(c, name, x) for name, x in zip(names, arrays, strict=True)]
-    if kernel.coupled:
-        return kernel.coupled(scan, c.G, *given)
-    return [coupled.reduce(c.G, core, r) for core, r in zip(kernel.outputs, kernel.trace(scan, *given), strict=True)]
+    straight = trace(run, inputs)
+    if kernel.margins:
+        straight.watched = straight.outputs.pop()[1]
+    return straight

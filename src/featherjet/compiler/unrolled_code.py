@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from math import prod
 
 import llvmlite.ir as ir
 
@@ -15,16 +17,27 @@ from .sincos import sincos_function
 from .unrolled import Straight
 
 
-def emit_unrolled(program: Straight, operands: Sequence[Operand], lanes: int, triple: str) -> tuple[ir.Module, str]:
+def emit_unrolled(program: Straight, lanes: int, triple: str) -> tuple[ir.Module, str]:
     """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls."""
     module = ir.Module("kernel")
     module.triple = triple
     schedule = Schedule(program.graph, program.roots)
     w = Lanes(module, program.graph, lanes, 8 * lanes)
+    operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
+    operands += [Operand(f"out{k}", shape) for k, (shape, _) in enumerate(program.outputs)]
     code = Unrolled(w, program, schedule, operands)
     emit_entry(module, code.emit())
-    emit_plain(w, operands, program.sizes)
+    emit_plain(w, operands)
+    emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
     return module, code.pieces()
+
+
+def emit_text(module: ir.Module, name: str, text: str) -> None:
+    """A text that can be read from the loaded code."""
+    letters = bytearray(text.encode() + b"\0")
+    value = ir.Constant(ir.ArrayType(I8, len(letters)), letters)
+    constant = ir.GlobalVariable(module, value.type, name)
+    constant.initializer, constant.global_constant = value, True  # type: ignore[assignment]
 
 
 class Unrolled(Border):
@@ -39,18 +52,19 @@ class Unrolled(Border):
         # Memory, in vectors: inputs, sines and cosines, slots, results, watched.
         at = 0
         self.start: dict[str, int] = {}
-        for name, size in program.inputs.items():
-            self.start[name], at = at, at + size
+        for name, shape in program.inputs.items():
+            self.start[name], at = at, at + prod(shape)
         self.trig, at = at, at + 2 * len(self.angles)
         self.slots, at = at, at + schedule.slots
         self.results = []
-        for entries in program.outputs:
+        self.entries = [entries for _, entries in program.outputs]
+        for entries in self.entries:
             self.results.append(at)
             at += -(-len(entries) // w.L) * w.L
         self.watched, at = at, at + len(program.watched)
         self.size = at
         self.sinks: dict[int, list[int]] = {}
-        for start, entries in zip((*self.results, self.watched), (*program.outputs, program.watched), strict=True):
+        for start, entries in zip((*self.results, self.watched), (*self.entries, program.watched), strict=True):
             for k, x in enumerate(entries):
                 self.sinks.setdefault(x.index, []).append(start + k)
 
@@ -76,29 +90,24 @@ class Unrolled(Border):
     def scratch(self, samples: Value) -> Value:
         b, w = self.b, self.w
         outs = self.outputs()
-        lengths = [len(entries) for entries in self.program.outputs]
+        lengths = [len(entries) for entries in self.entries]
         total = b.mul(samples, I64(8 * sum(lengths)))
         self.streams = b.icmp_signed(">", total, I64(STREAM))
         self.apart = []  # whether a result goes through spare memory
-        for o, entries in zip(outs, self.program.outputs, strict=True):
-            flat = self.flat(o, I64(self.width(o, len(entries))))
+        for o in outs:
+            flat = self.flat(o)
             self.apart.append(b.or_(self.streams, b.not_(flat)))
         rounded = [-(-n // w.L) * w.L for n in lengths]
         memory, (base, *spares) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
         self.base, self.spares = base, list(zip(spares, rounded, strict=True))
         self.inputs = [w.vector(b, base, I64(self.start[name])) for name in self.names]
-        self.sizes = [I64(n) for n in self.program.inputs.values()]
+        self.sizes = [I64(prod(shape)) for shape in self.program.inputs.values()]
         for i, places in self.sinks.items():
             op = self.program.graph.ops[i]
             for k in places:
                 if op.name == "const":
                     w.store(b, w.const(op.data[0]), w.vector(b, base, I64(k)))  # type: ignore[index]
         return memory
-
-    def width(self, o: int, entries: int) -> int:
-        """The length of a result's rows."""
-        core = self.operands[o].core
-        return self.program.sizes[core[-1]] if len(core) > 1 else entries
 
     def compute(self, samples: Value, s: Value) -> None:
         b, w = self.b, self.w
@@ -122,7 +131,7 @@ class Unrolled(Border):
     def write(self, number: int, o: int, samples: Value, s: Value) -> None:
         """One result of all lanes: transposed, directly or through spare memory."""
         b, w, L = self.b, self.w, self.w.L
-        entries = self.program.outputs[number]
+        entries = self.entries[number]
         n = len(entries)
         spare, size = self.spares[number]
         apart = self.apart[number]
@@ -138,21 +147,26 @@ class Unrolled(Border):
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
                 piece = w.number(b, spare, b.mul(lane, I64(size)))
                 target = self.lane_pointer(o, lane)
-                width = self.width(o, n)
-                with b.if_else(self.flat(o, I64(width))) as (yes, no):
+                with b.if_else(self.flat(o)) as (yes, no):
                     with yes:
                         b.call(self.stream, [target, piece, I64(n), ir.IntType(1)(1)])
                     with no:
-                        self.scatter(o, piece, target, n // width, width)
+                        self.scatter(o, piece, target)
 
-    def scatter(self, o: int, piece: Value, target: Value, rows: int, width: int) -> None:
+    def scatter(self, o: int, piece: Value, target: Value) -> None:
         """A result of any layout, number by number."""
         b, w = self.b, self.w
-        by_row, by_column = ([I64(0), I64(0)] + self.strides[o])[-2:]
-        with w.loop(b, I64(0), I64(rows)) as r, w.loop(b, I64(0), I64(width)) as c:
-            x = b.load(w.number(b, piece, b.add(b.mul(r, I64(width)), c)), typ=DOUBLE, align=8)
-            shift = b.add(b.mul(r, by_row), b.mul(c, by_column))
-            b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+
+        def level(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
+            if not shape:
+                x = b.load(w.number(b, piece, index), typ=DOUBLE, align=8)
+                b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+                return
+            with w.loop(b, I64(0), I64(shape[0])) as k:
+                inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))
+                level(shape[1:], strides[1:], inner, b.add(shift, b.mul(k, strides[0])))
+
+        level(self.operands[o].core, self.strides[o], I64(0), I64(0))  # type: ignore[arg-type]
 
     def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value]) -> None:
         """L entries of L samples at a time; where all are zero there is nothing to transpose."""

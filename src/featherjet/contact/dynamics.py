@@ -147,10 +147,11 @@ def _run(
         flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
     same = robot.model is contacts.model  # else it differs in gravity
     reference = contacts.reference if same else ContactReference(robot.model)
+    run = robot._specialise(reference)
     pieces = []
     for start in range(0, max(int(np.prod(batch)), 1), CHUNK):
         part = {name: x[start : start + CHUNK] for name, x in flat.items()}
-        results = reference.run(quantity, part, contacts=contacts.core, **static)
+        results = run(quantity, part, contacts=contacts.core, **static)
         if singular:
             robot._refuse_singular(results[-1], start, batch)
             _refuse_singular(contacts, results[-2], start, batch)
