@@ -546,6 +546,9 @@ def test_bad_inputs_are_named() -> None:
         own.frame_jacobian(s.q, "no such")
     with pytest.raises(InputError, match="expected 7 coordinates"):
         own.lock({robot.joint_names[0]: 0.0})
+    for wrong in ([[0.0], [0.0, 1.0]], "x", None):
+        with pytest.raises(InputError, match="expected 7 coordinates"):
+            own.lock({robot.joint_names[0]: wrong})  # type: ignore[dict-item]
     with pytest.raises(UnknownName, match="joint"):
         own.lock({"no such": 0.0})
     with pytest.raises(InputError, match="mapping"):

@@ -264,9 +264,12 @@ class ConventionRobot(Robot):
 
 def _plain_position(part: Part, x: ArrayLike) -> Any:
     """A joint's coordinates to lock it at, in ours; `lock` judges what is not of the right shape."""
-    own = np.atleast_1d(np.asarray(x))
     n = part.chart.manifold.nq
-    if own.shape != (n,) or own.dtype.kind not in "fiu":
+    try:
+        own = np.atleast_1d(np.asarray(x, float))
+    except (TypeError, ValueError):
+        own = np.array([])
+    if own.shape != (n,):
         raise InputError(f"joint {part.joint.name!r} ({part.joint.kind}): expected {n} coordinates, got {x!r}")
     return part.chart.plain(own)
 

@@ -8,6 +8,7 @@ V takes away V x S_i. So, with all motions as they are seen (V_k the viewpoint's
     dS_i/dq_k = (S_k - V_k) x S_i   for k at or above i's joint,   S_i x V_k   for k further out          (eq. 15)
     dS_i/dt   = (v_i - V) x S_i,    v_i being the velocity of i's body                                     (eqs. 17, 18)
 
+(The sheet's i >= j and i < j order one-dof joints of a chain; the dofs of one joint all count as "at or above".)
 Dofs off the frame's path to the root move nothing: their columns are zero, and so is all that is made of them.
 """
 
