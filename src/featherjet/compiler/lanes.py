@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import llvmlite.ir as ir
 
@@ -208,7 +209,8 @@ class Lanes:
 
         def term(k: int, i: int) -> Value:
             if i in plan.inlined:
-                return b.fmul(*(value(k, a) for a in self.graph.ops[i].args), flags=CONTRACT)
+                x, y = (value(k, a) for a in self.graph.ops[i].args)
+                return b.fmul(x, y, flags=CONTRACT)
             return value(k, i)
 
         versions = range(len(loads))
@@ -222,7 +224,7 @@ class Lanes:
             (_, first), rest, flip = plan.chain(i)
             totals = [term(k, first) for k in versions]
             for minus, t in rest:
-                add = b.fsub if minus else b.fadd
+                add: Any = b.fsub if minus else b.fadd
                 totals = [add(total, term(k, t), flags=CONTRACT) for k, total in enumerate(totals)]
             for k, total in enumerate(totals):
                 found[k][i] = b.fneg(total, flags=CONTRACT) if flip else total

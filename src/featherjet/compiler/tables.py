@@ -147,7 +147,7 @@ class ColumnSteps:
     Then, for each group, the lanes that are columns at all.
     """
 
-    def __init__(self, tree: Tree, columns: int, variant: Sequence[int]) -> None:
+    def __init__(self, tree: Tree, columns: int, variant: list[Any]) -> None:
         self.tree, self.variant, self.full = tree, variant, (1 << columns) - 1
         nodes, n = tree.nodes, tree.nv
         index = np.arange(len(nodes))
@@ -169,7 +169,7 @@ class ColumnSteps:
             own, up, below = (bits(x, columns)[:, 0] for x in (index[:, None] == J, above, inside))
             kin = np.isin(root, root[J])
             lists = (
-                [(i, own[i], variant[i]) for i in index if own[i] or up[i]],
+                [(i, own[i], variant[i]) for i in range(len(nodes)) if own[i] or up[i]],
                 self._up([(i, up[i]) for i in index[::-1] if up[i]]),
                 self._out([(i, own[i], up[i], below[i]) for i in index if kin[i]]),
                 [(i,) for i in index if not kin[i]],

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import checks
 from ..errors import InputError, UnknownName
 from ..model import configuration
 from ..model.manifolds import Euclidean

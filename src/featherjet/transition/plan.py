@@ -82,9 +82,7 @@ def transition(
     weighted = check_root(robot, root, root_weight, checked_weights(robot, weights))
     held = check_supports(robot, supports, ends, target, root)
     if held and any(b.quantity == "effort" for b in bounds):
-        raise InputError(
-            "limits: effort limits cannot be combined with supports, whose forces are chosen state by state"
-        )
+        raise InputError("limits: effort limits cannot be combined with supports, whose forces are chosen state by state")
     aims = check_targets(robot, targets, spline, ends, target)
     setting = Setting(robot, ends, target, spline, points, weighted, root, held, aims, bounds)
     problem = Problem(setting)

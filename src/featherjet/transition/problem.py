@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,9 +86,7 @@ def root_dofs(robot: Robot) -> slice:
     joint = robot.model.joints[0]
     roots = [j for j in robot.model.joints if j.parent == WORLD]
     if len(roots) != 1 or joint.kind.name not in ("free", "planar"):
-        raise InputError(
-            f"root: robot {robot.name!r} has no floating base; load it with root='free', or leave this out"
-        )
+        raise InputError(f"root: robot {robot.name!r} has no floating base; load it with root='free', or leave this out")
     return slice(0, joint.nv)
 
 
@@ -149,9 +148,7 @@ def check_supports(robot: Robot, given: Any, start: State, end: State, root: str
         for name, x in (("start", start), ("end", end)):
             speed = robot.frame_velocity(x.q, x.v, s.frame, "world_aligned")[: 3 if point else 6]
             if np.abs(speed).max() > REACH:
-                raise InputError(
-                    f"support {s.frame!r}: it moves at the {name}, at {np.abs(speed).max():.3g} m/s or rad/s"
-                )
+                raise InputError(f"support {s.frame!r}: it moves at the {name}, at {np.abs(speed).max():.3g} m/s or rad/s")
     frames = [s.frame for s in supports]
     if twice := {f for f in frames if frames.count(f) > 1}:
         raise InputError(f"support {min(twice)!r} is given twice")
@@ -213,3 +210,5 @@ def check_root(robot: Robot, root: Any, root_weight: Any, weights: Array) -> Arr
     elif not np.delete(weights, np.arange(dofs.start, dofs.stop)).any():
         raise InputError("weights: all joints but the unactuated root have weight zero")
     return weights
+
+

@@ -52,9 +52,7 @@ class Enough(Exception):
 class Search:
     """Functions of scaled variables for solvers, with the last values kept, and a watch over what they find."""
 
-    def __init__(
-        self, problem: Problem, control: Array, tolerance: float, limit: int, callback: Callback | None
-    ) -> None:
+    def __init__(self, problem: Problem, control: Array, tolerance: float, limit: int, callback: Callback | None) -> None:
         self.problem, self.tolerance, self.limit, self.callback = problem, tolerance, limit, callback
         self.evaluations = self.iterations = 0
         self.unit, _ = problem.energy(control)
