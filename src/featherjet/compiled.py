@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .compiler.unrolled import Straight
 
 Array = np.ndarray
+FLOAT32 = np.dtype(np.float32)
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
 LONGEST = 60_000  # operations that are compiled for one robot at a user's wish
 WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
@@ -49,12 +50,18 @@ class Code:
     """Loaded machine code of a kernel: a gufunc for arrays of any kind, `plain` for one state in plain arrays."""
 
     def __init__(
-        self, library: Library, tables: Tables, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]
+        self,
+        library: Library,
+        tables: Tables,
+        name: str,
+        inputs: Sequence[Shape],
+        outputs: Sequence[Shape],
+        number: Any,
     ) -> None:
         self._keep = library, tables
         self.outputs = list(outputs)
         sides = (["()", *map(core, inputs)], map(core, outputs))
-        self._gufunc = Gufunc(library.address("entry"), tables.address, "->".join(map(",".join, sides)), name)
+        self._gufunc = Gufunc(library.address("entry"), tables.address, "->".join(map(",".join, sides)), name, number)
         self.call = self._gufunc.call
         self._plain = Plain(library.address("plain"), tables.block)
         self.plain = self._plain.call
@@ -68,7 +75,8 @@ def core(shape: Shape) -> str:
 class Kernel:
     """One compiled quantity of one robot, as code for batches and code for one state; each is made when first used.
 
-    library(single) makes the code; where the results' shapes are not known before, it tells them.
+    library(precision, one) makes the code; where the results' shapes are not known before, it tells them. Numbers of
+    single precision have code of their own, which reads and writes such numbers, and computes with double ones.
     """
 
     def __init__(
@@ -77,7 +85,7 @@ class Kernel:
         name: str,
         inputs: dict[str, Shape],
         outputs: list[Shape] | None,
-        library: Callable[[bool], Library],
+        library: Callable[[int, bool], Library],
         unroll: bool,
     ) -> None:
         self.tables, self.name, self.inputs, self.library, self.unroll = tables, name, inputs, library, unroll
@@ -102,17 +110,22 @@ class Kernel:
 
     @cached_property
     def batch(self) -> Code:
-        return self._code(False)
+        return self._code(64, False)
 
     @cached_property
     def single(self) -> Code:
-        return self._code(True) if self.unroll else self.batch
+        return self._code(64, True) if self.unroll else self.batch
 
-    def _code(self, single: bool) -> Code:
-        library = self.library(single)
+    @cached_property
+    def batch32(self) -> Code:
+        return self._code(32, False)
+
+    def _code(self, precision: int, one: bool) -> Code:
+        library = self.library(precision, one)
         if self._outputs is None:
             self._outputs = [tuple(shape) for shape in json.loads(library.text("shapes"))]
-        return Code(library, self.tables, self.name, list(self.inputs.values()), self._outputs)
+        number = np.float32 if precision == 32 else np.float64
+        return Code(library, self.tables, self.name, list(self.inputs.values()), self._outputs, number)
 
     @cached_property
     def quick(self) -> Callable[..., tuple[Array, ...] | None]:
@@ -133,14 +146,19 @@ class Kernel:
             split = self._threaded(inputs, out, threads)
             if split is not None:
                 return split
-        many = any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True))
-        call = (self.batch if many else self.single).call
+        call = self._choose(inputs).call
         report = REPORT
         results = call(report.address, *inputs, out=out) if out else call(report.address, *inputs)
         flags = int(report.flags[0])
         if flags:
             report.flags[0] = 0
         return (results if isinstance(results, tuple) else (results,)), flags
+
+    def _choose(self, inputs: Sequence[Any]) -> Code:
+        """The code for these inputs; of mixed precision, the double one."""
+        if all(x.dtype == FLOAT32 for x in inputs):
+            return self.batch32
+        return self.batch if any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True)) else self.single
 
     def _threaded(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int):
         """The same over stretches of the first batch axis; None where that is not worth it."""
@@ -157,7 +175,9 @@ class Kernel:
             return None
         if out and any(np.may_share_memory(o, x) for o in out for x in arrays):
             return None  # NumPy copies what overlaps, but sees only one stretch at a time
-        outs = out or tuple(np.empty((*batch, *shape)) for shape in self.shapes)
+        code = self._choose(arrays)
+        number = np.float32 if code is self.__dict__.get("batch32") else np.float64
+        outs = out or tuple(np.empty((*batch, *shape), number) for shape in self.shapes)
         if any(o.shape != (*batch, *shape) for o, shape in zip(outs, self.shapes, strict=True)):
             return None
         wide = [
@@ -166,7 +186,7 @@ class Kernel:
         count = min(threads, int(total * self.cost // WORTH), batch[0] // GRAIN)
         size = -(-batch[0] // count // GRAIN) * GRAIN
         starts = range(0, batch[0], size)
-        call = self.batch.call
+        call = code.call
 
         def work(start: int) -> int:
             part = slice(start, start + size)
@@ -215,10 +235,10 @@ class Compiled:
         possible = tree.coupling is None and KERNELS[name].rolled
         unroll = unrolls(name, tree) if self.unroll is None or not possible else self.unroll
 
-        def library(single: bool) -> Library:
+        def library(precision: int, one: bool) -> Library:
             if not unroll:
-                return libraries.rolled(name, tree, fext)
-            return libraries.unrolled((name, self.tables.digest, fext), straight, single)
+                return libraries.rolled(name, tree, fext, precision)
+            return libraries.unrolled((name, self.tables.digest, fext), straight, precision, one)
 
         def straight() -> Straight:
             from .compiler.unrolled import trace_kernel
@@ -262,8 +282,8 @@ class Specialised:
 
             return trace(lambda **arrays: self.reference.compute(name, arrays, (), object, **static), cores, LONGEST)
 
-        def library(single: bool) -> Library:
-            return libraries.unrolled((key, self.tables.digest), straight, single)
+        def library(precision: int, one: bool) -> Library:
+            return libraries.unrolled((key, self.tables.digest), straight, precision, one)
 
         return Kernel(self.tables, name, cores, None, library, True)
 

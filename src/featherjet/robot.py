@@ -44,7 +44,7 @@ BACKENDS = ("compiled", "numpy")
 CHUNK = 4096  # samples the reference treats at a time, so that a large batch does not fill the memory
 SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
 
-FLOAT64 = np.dtype(np.float64)
+FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 SUSPECT = 4  # the flag a kernel raises for pivots that may be zero
 Out = Any  # None, an array, or a tuple of arrays
 
@@ -451,13 +451,13 @@ class Robot(RobotDerivatives):
             if results is not None:
                 return results
         if self.backend != "compiled" or static or quantity in UNCOMPILED:
-            return into(out, self._run_reference(quantity, self._checked(quantity, given, fext), **static))
+            results = self._run_reference(quantity, self._checked(quantity, given, fext), **static)
+            single = all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given)
+            return into(out, tuple(r.astype(FLOAT32) for r in results) if single else results)
         compiled = self._compiled or self._compile()
         inputs = given if fext is None else (*given, fext)
-        for x in inputs:
-            if type(x) is not np.ndarray or x.dtype != FLOAT64:
-                inputs = tuple(self._checked(quantity, given, fext).values())
-                break
+        if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
+            inputs = tuple(self._checked(quantity, given, fext).values())
         outs = None if out is None else self._outputs(quantity, inputs, outputs(out))
         try:
             kernel = compiled.kernel(quantity, fext is not None)

@@ -56,8 +56,11 @@ def dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: str) -> Value:
 class Border:
     """The loop over samples for one number of lanes; subclasses compute."""
 
-    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: Sequence[str]) -> None:
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: Sequence[str], single: bool = False) -> None:
         self.w, self.operands, self.names = w, operands, inputs
+        # The user's numbers may be of single precision; what is computed with is always double.
+        self.single = single
+        self.N, self.bytes = (ir.FloatType(), 4) if single else (DOUBLE, 8)
 
     def scratch(self, samples: Value) -> Value:
         """Allocate memory, freed at the end; sets `inputs`, where each input goes, and `sizes`, their lengths."""
@@ -131,7 +134,7 @@ class Border:
         """Whether an operand's core lies in one piece."""
         b = self.b
         fine: Value = ir.IntType(1)(1)
-        size: Value = I64(8)
+        size: Value = I64(self.bytes)
         for name, stride in zip(reversed(self.operands[o].core), reversed(self.strides[o]), strict=True):
             fine = b.and_(fine, b.icmp_signed("==", stride, size))
             size = b.mul(size, self.dimension(name))
@@ -158,6 +161,15 @@ class Border:
     def each_lane(self, o: int, shift: Value) -> list[Value]:
         """Pointers into an operand, so many bytes after the beginning of each lane's sample."""
         return [self.b.gep(self.lane_pointer(o, I64(l)), [shift], source_etype=I8) for l in range(self.w.L)]
+
+    # One number of the user's
+
+    def take(self, pointer: Value) -> Value:
+        x = self.b.load(pointer, typ=self.N, align=self.bytes)
+        return self.b.fpext(x, DOUBLE) if self.single else x
+
+    def give(self, x: Value, pointer: Value) -> None:
+        self.b.store(self.b.fptrunc(x, self.N) if self.single else x, pointer, align=self.bytes)
 
     # Inputs
 
@@ -190,15 +202,24 @@ class Border:
         b, w = self.b, self.w
         lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
         full = b.and_(size, I64(-w.L))
+        N = ir.VectorType(self.N, w.L)
+
+        def place(lane: Value, k: Value) -> Value:
+            return b.gep(lane, [k], source_etype=self.N)
+
+        def wide(x: Value) -> Value:
+            return b.fpext(x, w.V) if self.single else x
+
         with w.loop(b, I64(0), full, w.L) as k:
-            x = [b.load(w.number(b, lane, k), typ=w.V, align=8) for lane in lanes]
+            x = [wide(b.load(place(lane, k), typ=N, align=self.bytes)) for lane in lanes]
             for j, y in enumerate(transposed(b, x)):
                 take(y, w.vector(b, target, b.add(k, I64(j))))
         rest = b.sub(size, full)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             mask = w.first_lanes(b, rest)
-            masked = external(w.module, f"llvm.masked.load.v{w.L}f64.p0", w.V, PTR, I32, mask.type, w.V)
-            x = [b.call(masked, [w.number(b, lane, full), I32(8), mask, w.const(0.0)]) for lane in lanes]
+            masked = external(w.module, f"llvm.masked.load.v{w.L}f{8 * self.bytes}.p0", N, PTR, I32, mask.type, N)
+            zeros = ir.Constant(N, [0.0] * w.L)
+            x = [wide(b.call(masked, [place(lane, full), I32(self.bytes), mask, zeros])) for lane in lanes]
             for j, y in enumerate(transposed(b, x)[: w.L - 1]):
                 with b.if_then(b.icmp_signed("<", I64(j), rest)):
                     take(y, w.vector(b, target, b.add(full, I64(j))))
@@ -211,7 +232,7 @@ class Border:
         def one(index: Value, shift: Value) -> None:
             x: Value = ir.Constant(w.V, ir.Undefined)
             for l, pointer in enumerate(self.each_lane(o, shift)):
-                number = b.load(pointer, typ=DOUBLE, align=8)
+                number = self.take(pointer)
                 x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
             take(x, w.vector(b, target, index))
 

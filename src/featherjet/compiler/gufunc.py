@@ -27,17 +27,17 @@ def _maker() -> Callable[..., Any]:
 
 
 class Gufunc:
-    """A NumPy gufunc that calls (args, dims, steps, data) at an address; its first operand is an int64, others float64.
+    """A NumPy gufunc that calls (args, dims, steps, data) at an address; on an int64, then `number`s.
 
     NumPy keeps bare pointers to the tables and strings made here, so they live as long as this object, which must
     outlive every use of `call`.
     """
 
-    def __init__(self, address: int, data: int, signature: str, name: str) -> None:
+    def __init__(self, address: int, data: int, signature: str, name: str, number: Any = np.float64) -> None:
         inputs, outputs = (side.count("(") for side in signature.split("->"))
         self._functions = (ctypes.c_void_p * 1)(address)
         self._datas = (ctypes.c_void_p * 1)(data)
-        kinds = [np.dtype(np.int64).num] + [np.dtype(np.float64).num] * (inputs + outputs - 1)
+        kinds = [np.dtype(np.int64).num] + [np.dtype(number).num] * (inputs + outputs - 1)
         self._types = ctypes.create_string_buffer(bytes(kinds))
         self._texts = name.encode(), b"compiled by featherjet", signature.encode()
         self.signature = signature

@@ -159,6 +159,8 @@ def _key(vector: Vector) -> Key:
     return Key("D", field.number, split((0,))[0])
 
 
-def rolled_module(name: str, variants: Sequence[Variant], fext: bool, lanes: int) -> tuple[ir.Module, str]:
+def rolled_module(
+    name: str, variants: Sequence[Variant], fext: bool, lanes: int, single: bool = False
+) -> tuple[ir.Module, str]:
     """Code for every robot with these joint variants."""
-    return emit_rolled(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple), ""
+    return emit_rolled(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple, single), ""

@@ -210,7 +210,8 @@ class Lanes:
         def term(k: int, i: int) -> Value:
             if i in plan.inlined:
                 x, y = (value(k, a) for a in self.graph.ops[i].args)
-                return b.fmul(x, y, flags=CONTRACT)
+                multiply: Any = b.fmul
+                return multiply(x, y, flags=CONTRACT)
             return value(k, i)
 
         versions = range(len(loads))

@@ -18,27 +18,27 @@ _loaded: dict[str, Library] = {}
 _lock = threading.Lock()
 
 
-def rolled(name: str, tree: Tree, fext: bool) -> Library:
-    """The code of a kernel for all robots with the same joint variants."""
+def rolled(name: str, tree: Tree, fext: bool, precision: int) -> Library:
+    """The code of a kernel for all robots with the same joint variants; `precision` of the user's numbers, 32 or 64."""
 
     def make() -> Any:
         from .kernels import rolled_module
 
-        return rolled_module(name, variants(tree), fext, host_lanes())
+        return rolled_module(name, variants(tree), fext, host_lanes(), precision == 32)
 
-    return _library(("rolled", name, variants(tree), fext, host_lanes()), make)
+    return _library(("rolled", name, variants(tree), fext, host_lanes(), precision), make)
 
 
-def unrolled(what: tuple, straight: Callable[[], Straight], single: bool) -> Library:
+def unrolled(what: tuple, straight: Callable[[], Straight], precision: int, one: bool) -> Library:
     """Straight-line code, found by `what` it is; for one state at a time, or for batches."""
-    lanes = 1 if single else host_lanes()
+    lanes = 1 if one else host_lanes()
 
     def make() -> Any:
         from .unrolled_code import emit_unrolled
 
-        return emit_unrolled(straight(), lanes, target_machine().triple)
+        return emit_unrolled(straight(), lanes, target_machine().triple, precision == 32)
 
-    return _library(("unrolled", what, lanes), make)
+    return _library(("unrolled", what, lanes, precision), make)
 
 
 def _library(what: tuple, make: Callable[[], Any]) -> Library:

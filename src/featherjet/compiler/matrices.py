@@ -105,7 +105,7 @@ class MatrixOutput(Border):
                 with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
                     x = b.load(w.number(b, spare, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
                     shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
-                    b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+                    self.give(x, b.gep(target, [shift], source_etype=I8))
 
     def write_stream(self, targets: list[Value], fill: Callable) -> None:
         """Block by block into spare memory, and from there past the caches, in whole cache lines."""

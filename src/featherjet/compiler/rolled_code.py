@@ -18,8 +18,13 @@ from .walks import Walks
 BLOCK = 64  # numbers of a matrix that are made before they are streamed
 
 
-def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, triple: str) -> ir.Module:
-    """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one."""
+def emit_rolled(
+    program: Program, operands: Sequence[Operand], lanes: int, triple: str, single: bool = False
+) -> ir.Module:
+    """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one.
+
+    `single`: the user's numbers are of single precision.
+    """
     module = ir.Module("kernel")
     module.triple = triple
     columns = Columns(module, program, lanes)
@@ -28,7 +33,7 @@ def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, tripl
         for k, loop in enumerate(program.loops)
         if not isinstance(loop, Walk)
     }
-    few, many = (Rolled(Walks(module, program, L), columns, matrices, operands).emit() for L in (1, lanes))
+    few, many = (Rolled(Walks(module, program, L), columns, matrices, operands, single).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
     emit_plain(columns, operands)
     return module
@@ -40,9 +45,14 @@ class Rolled(MatrixOutput):
     w: Walks
 
     def __init__(
-        self, walks: Walks, columns: Columns, matrices: dict[int, ir.Function], operands: Sequence[Operand]
+        self,
+        walks: Walks,
+        columns: Columns,
+        matrices: dict[int, ir.Function],
+        operands: Sequence[Operand],
+        single: bool,
     ) -> None:
-        super().__init__(walks, operands, walks.program.inputs)
+        super().__init__(walks, operands, walks.program.inputs, single)
         self.c, self.matrices, self.program = columns, matrices, walks.program
 
     def emit(self, name: str = "samples") -> ir.Function:
@@ -88,7 +98,7 @@ class Rolled(MatrixOutput):
         self.streams = b.icmp_signed(">", size, I64(STREAM))
         spare = I64(0)
         for o in matrices:
-            self.streams = b.and_(self.streams, self.flat(o))
+            self.streams = b.and_(self.streams, b.and_(self.dense(o), self.flat(o)))
             spare = b.select(self.dense(o), spare, b.mul(square, I64(len(matrices))))
         # Rows of a stream: some hundred numbers at a time, with room before them for the end of the last cache line.
         self.rows = b.mul(b.add(b.udiv(I64(BLOCK // 2), self.nv), I64(1)), I64(2))
@@ -107,7 +117,9 @@ class Rolled(MatrixOutput):
         return list(zip(self.outputs(), self.program.outputs, strict=True))
 
     def dense(self, o: int) -> Value:
-        """Whether a row's entries lie side by side."""
+        """Whether a row's entries lie side by side, as doubles."""
+        if self.single:
+            return ir.IntType(1)(0)
         return self.b.icmp_signed("==", self.strides[o][1], I64(8))
 
     def write_vectors(self) -> None:
@@ -124,4 +136,4 @@ class Rolled(MatrixOutput):
                     if len(self.strides[o]) > 1:
                         shift = b.add(shift, b.mul(I64(k), self.strides[o][1]))
                     for l, pointer in enumerate(self.each_lane(o, shift)):
-                        b.store(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer, align=8)
+                        self.give(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)

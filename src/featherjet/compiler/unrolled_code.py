@@ -17,15 +17,18 @@ from .sincos import sincos_function
 from .unrolled import Straight
 
 
-def emit_unrolled(program: Straight, lanes: int, triple: str) -> tuple[ir.Module, str]:
-    """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls."""
+def emit_unrolled(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:
+    """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls.
+
+    `single`: the user's numbers are of single precision.
+    """
     module = ir.Module("kernel")
     module.triple = triple
     schedule = Schedule(program.graph, program.roots)
     w = Lanes(module, program.graph, lanes, 8 * lanes)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape) for k, (shape, _) in enumerate(program.outputs)]
-    code = Unrolled(w, program, schedule, operands)
+    code = Unrolled(w, program, schedule, operands, single)
     emit_entry(module, code.emit())
     emit_plain(w, operands)
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
@@ -43,8 +46,10 @@ def emit_text(module: ir.Module, name: str, text: str) -> None:
 class Unrolled(Border):
     """Straight-line code for one number of lanes; results are staged in lanes, then go out transposed."""
 
-    def __init__(self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand]) -> None:
-        super().__init__(w, operands, list(program.inputs))
+    def __init__(
+        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], single: bool
+    ) -> None:
+        super().__init__(w, operands, list(program.inputs), single)
         self.program, self.schedule = program, schedule
         ops = program.graph.ops
         self.angles = sorted({ops[i].args[0] for piece in schedule.pieces for i in piece.ops if ops[i].name in TRIG})
@@ -95,8 +100,7 @@ class Unrolled(Border):
         self.streams = b.icmp_signed(">", total, I64(STREAM))
         self.apart = []  # whether a result goes through spare memory
         for o in outs:
-            flat = self.flat(o)
-            self.apart.append(b.or_(self.streams, b.not_(flat)))
+            self.apart.append(b.or_(self.streams, b.not_(self.whole(o))))
         rounded = [-(-n // w.L) * w.L for n in lengths]
         memory, (base, *spares) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
         self.base, self.spares = base, list(zip(spares, rounded, strict=True))
@@ -147,11 +151,15 @@ class Unrolled(Border):
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
                 piece = w.number(b, spare, b.mul(lane, I64(size)))
                 target = self.lane_pointer(o, lane)
-                with b.if_else(self.flat(o)) as (yes, no):
+                with b.if_else(self.whole(o)) as (yes, no):
                     with yes:
                         b.call(self.stream, [target, piece, I64(n), ir.IntType(1)(1)])
                     with no:
                         self.scatter(o, piece, target)
+
+    def whole(self, o: int) -> Value:
+        """Whether a result can go out in one piece."""
+        return ir.IntType(1)(0) if self.single else self.flat(o)
 
     def scatter(self, o: int, piece: Value, target: Value) -> None:
         """A result of any layout, number by number."""
@@ -160,7 +168,7 @@ class Unrolled(Border):
         def level(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
             if not shape:
                 x = b.load(w.number(b, piece, index), typ=DOUBLE, align=8)
-                b.store(x, b.gep(target, [shift], source_etype=I8), align=8)
+                self.give(x, b.gep(target, [shift], source_etype=I8))
                 return
             with w.loop(b, I64(0), I64(shape[0])) as k:
                 inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))

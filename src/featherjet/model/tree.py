@@ -77,7 +77,7 @@ class Tree:
                     parent=joint.parent,
                     kind=joint.kind,
                     X=Transform(
-                        Mat3.from_array(Ap.T @ joint.placement[:3, :3] @ A),
+                        Mat3.from_array(cleaned(Ap.T @ joint.placement[:3, :3] @ A)),
                         Vec3(*(Ap.T @ joint.placement[:3, 3]).tolist()),
                     ),
                     body=BodyInertia(
@@ -106,6 +106,12 @@ class Tree:
             above = WORLD if node.is_root else self.nodes[node.parent].v.stop - 1
             parents += [above, *range(node.v.start, node.v.stop - 1)]
         return parents
+
+
+def cleaned(R: Array) -> Array:
+    """A rotation whose entries are 0, 1 or -1 where they are so but for rounding: compiled code then leaves them out."""
+    whole = np.round(R)
+    return np.where(np.abs(R - whole) < 1e-15, whole, R)
 
 
 def axis_alignment(axis: Array) -> Array:
