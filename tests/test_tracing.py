@@ -15,7 +15,6 @@ from featherjet.algorithms import rnea
 from featherjet.compiler import pytree
 from featherjet.compiler.graph import Expr, Graph
 from featherjet.compiler.kernels import KERNELS
-from featherjet.compiler.kernels import trace as trace_anew
 from featherjet.compiler.program import Key, Pairs, Program, Responses, Variant, Walk
 from featherjet.compiler.rolled import RolledScan
 from featherjet.compiler.tables import variants
@@ -216,7 +215,10 @@ def test_a_list_within_a_list_is_refused_when_traced():
 
 # Whole algorithms
 
-trace = cache(trace_anew)
+
+@cache
+def trace(name: str, variants: tuple[Variant, ...], fext: bool) -> Program:
+    return trace_kernel(KERNELS[name], variants, fext)
 
 
 def kinds_of(model: fj.Model) -> tuple[Variant, ...]:

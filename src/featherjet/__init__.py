@@ -5,8 +5,6 @@
 >>> tau = robot.inverse_dynamics(robot.neutral(), v, a)
 """
 
-from importlib.metadata import version as _version
-
 from . import errors, models, verify
 from .algorithms.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
@@ -17,7 +15,6 @@ from .loading import load, robots
 from .model import Model, ModelBuilder
 from .robot import Robot
 
-__version__ = _version("featherjet")
 __all__ = [
     "Contacts",
     "FeatherjetError",
@@ -40,3 +37,11 @@ __all__ = [
     "robots",
     "verify",
 ]
+
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("featherjet")
+    raise AttributeError(f"module 'featherjet' has no attribute {name!r}")

@@ -8,24 +8,16 @@ Lanes beyond the last sample repeat it; they write the same numbers to the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
 from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
+from .program import Operand
 
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
 SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
 STREAM = 16 << 20  # bytes of results from which a call writes past the caches
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An operand of the gufunc: an input's name or an output's, and its core dimensions, by number or by name."""
-
-    name: str
-    core: tuple[int | str, ...]
 
 
 def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:

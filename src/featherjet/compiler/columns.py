@@ -17,10 +17,7 @@ import llvmlite.ir as ir
 from .graph import Expr
 from .lanes import DOUBLE, I8, I64, PTR, VOID, Lanes, Value, external
 from .program import Key, Pairs, Program, Ref
-
-MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
-NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
-RUN = 3  # integers for each run: its kind, its first group and the one after its last
+from .tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 
 
 class Columns(Lanes):

@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import llvmlite.ir as ir
-
 from ..algorithms import aba, coriolis, coupled, crba, direct, idsva, kinematics, minv, rnea
 from ..model.tree import Tree
-from .border import Operand
-from .engine import target_machine
-from .program import Key, Output, Program, Variant
-from .pytree import split
-from .rolled import Field, Numbers, RolledScan, Vector
-from .rolled_code import emit_rolled
+from .program import Operand
 from .tables import sizes
 
 Shape = tuple[int, ...]
@@ -122,45 +115,3 @@ def shapes(name: str, fext: bool, tree: Tree) -> tuple[dict[str, Shape], list[Sh
     found = {o.name: tuple(known[str(d)] for d in o.core) for o in operands(name, fext)[1:]}
     inputs = {k: shape for k, shape in found.items() if not k.startswith("out")}
     return inputs, [shape for k, shape in found.items() if k.startswith("out")]
-
-
-def trace(name: str, variants: Sequence[Variant], fext: bool) -> Program:
-    kernel = KERNELS[name]
-    scan = RolledScan(variants)
-    inputs: list[Any] = list(kernel.inputs)
-    if fext:
-        inputs.append(scan.forces("fext"))
-    results = list(kernel.trace(scan, *inputs))
-    program = scan.program
-    if kernel.margins:
-        program.watched = _key(results.pop())
-    program.outputs = [_output(r) for r in results]
-    # operands come in the kernel's order, whatever order the algorithm asked for them
-    program.inputs = [x for x in (*kernel.inputs, "fext") if x in program.inputs]
-    return program
-
-
-def _output(result: int | Vector | Numbers) -> Output:
-    if isinstance(result, int):
-        return Output("matrix", result)
-    if isinstance(result, Vector):
-        return Output("dofs", keys=(_key(result),))
-    value = next(iter(result.field.values.values()))
-    space: Any = "J" if result.kind == "joints" else "D"
-    count = len(value if result.kind == "joints" else value[0])
-    keys = tuple(Key(space, result.field.number, (str(k),)) for k in range(count))
-    return Output(result.kind, keys=keys)  # type: ignore[arg-type]
-
-
-def _key(vector: Vector) -> Key:
-    field: Field = vector.field
-    value = next(iter(field.values.values()))
-    assert isinstance(value, list)
-    return Key("D", field.number, split((0,))[0])
-
-
-def rolled_module(
-    name: str, variants: Sequence[Variant], fext: bool, lanes: int, single: bool = False
-) -> tuple[ir.Module, str]:
-    """Code for every robot with these joint variants."""
-    return emit_rolled(trace(name, variants, fext), operands(name, fext), lanes, target_machine().triple, single), ""

@@ -10,7 +10,7 @@ from typing import Any
 import llvmlite.ir as ir
 
 from .graph import Expr, Graph
-from .program import Ref
+from .program import COUNTS, SLOTS, Ref
 from .schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
@@ -19,12 +19,6 @@ DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
 CONTRACT = ("contract",)
 LINE = 8  # doubles in a cache line
 
-# The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
-COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
-SLOTS = (
-    *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
-    "pair_starts", "pair_runs", "start", "bodies", "paths",
-)  # fmt: skip
 SLOT = {name: k for k, name in enumerate(SLOTS)}
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..model.tree import Tree
 from . import cache
 from .engine import Library, compile_module, host_lanes, host_name, target_machine
+from .kernels import KERNELS, operands
 from .tables import variants
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ def rolled(name: str, tree: Tree, fext: bool, precision: int) -> Library:
     """The code of a kernel for all robots with the same joint variants; `precision` of the user's numbers, 32 or 64."""
 
     def make() -> Any:
-        from .kernels import rolled_module
+        from .rolled import trace_kernel
+        from .rolled_code import emit_rolled
 
-        return rolled_module(name, variants(tree), fext, host_lanes(), precision == 32)
+        program = trace_kernel(KERNELS[name], variants(tree), fext)
+        single = precision == 32
+        return emit_rolled(program, operands(name, fext), host_lanes(), target_machine().triple, single), ""
 
     return _library(("rolled", name, variants(tree), fext, host_lanes(), precision), make)
 

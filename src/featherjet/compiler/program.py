@@ -11,6 +11,17 @@ from typing import Literal, NamedTuple
 
 from .graph import Expr, Graph
 
+# The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
+COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
+SLOTS = (
+    *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
+    "pair_starts", "pair_runs", "start", "bodies", "paths",
+)  # fmt: skip
+
+
+# What the table of constants holds for each joint, in this order.
+TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
+
 
 class Variant(NamedTuple):
     """Joints that share one piece of code: a kind, and whether they hang on the world."""
@@ -19,6 +30,14 @@ class Variant(NamedTuple):
     is_root: bool
     nq: int
     nv: int
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the gufunc: an input's name or an output's, and its core dimensions, by number or by name."""
+
+    name: str
+    core: tuple[int | str, ...]
 
 
 class Key(NamedTuple):

@@ -13,12 +13,7 @@ import llvmlite.ir as ir
 from .columns import Columns
 from .lanes import I8, I64, PTR, Value
 from .program import Key, Ref, Responses, Store, Variant
-
-# The four lists that each group has (see tables.column_steps), and the integers of each of their entries.
-OWN, UP, OUT, STRANGERS = range(4)
-STEP = 7
-# Kinds of runs outward: with something left on the way to a column's joint, without, below it, and all of these.
-ALONG, STILL, INSIDE, SOME = range(4)
+from .tables import ALONG, INSIDE, OUT, OWN, SOME, STEP, STILL, STRANGERS, UP
 
 
 class Response:

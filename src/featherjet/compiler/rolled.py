@@ -14,11 +14,9 @@ from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
 from .graph import Expr, Graph
-from .program import Key, Pairs, Program, Ref, Responses, Store, Variant, Walk
+from .kernels import Kernel
+from .program import TABLE, Key, Output, Pairs, Program, Ref, Responses, Store, Variant, Walk
 from .pytree import leaves, mapped, split
-
-# What the table of constants holds for each joint, in this order.
-TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
 
 
 class Field:
@@ -317,3 +315,38 @@ def _self(number: int, path: tuple) -> Ref:
     if k is None:
         return Ref("J", "self", 0, Key("J", number, rest))
     return Ref("D", "self", k, Key("D", number, rest))
+
+
+def trace_kernel(kernel: Kernel, variants: Sequence[Variant], fext: bool) -> Program:
+    """A kernel for all robots with these joint variants."""
+    scan = RolledScan(variants)
+    inputs: list[Any] = list(kernel.inputs)
+    if fext:
+        inputs.append(scan.forces("fext"))
+    results = list(kernel.trace(scan, *inputs))
+    program = scan.program
+    if kernel.margins:
+        program.watched = _key(results.pop())
+    program.outputs = [_output(r) for r in results]
+    # operands come in the kernel's order, whatever order the algorithm asked for them
+    program.inputs = [x for x in (*kernel.inputs, "fext") if x in program.inputs]
+    return program
+
+
+def _output(result: int | Vector | Numbers) -> Output:
+    if isinstance(result, int):
+        return Output("matrix", result)
+    if isinstance(result, Vector):
+        return Output("dofs", keys=(_key(result),))
+    value = next(iter(result.field.values.values()))
+    space: Any = "J" if result.kind == "joints" else "D"
+    count = len(value if result.kind == "joints" else value[0])
+    keys = tuple(Key(space, result.field.number, (str(k),)) for k in range(count))
+    return Output(result.kind, keys=keys)  # type: ignore[arg-type]
+
+
+def _key(vector: Vector) -> Key:
+    field: Field = vector.field
+    value = next(iter(field.values.values()))
+    assert isinstance(value, list)
+    return Key("D", field.number, split((0,))[0])

@@ -10,11 +10,16 @@ from typing import Any
 import numpy as np
 
 from ..model.tree import Tree
-from .columns import ACROSS, MIXED, NOTHING, WITHIN
-from .lanes import SLOTS
-from .program import Variant
-from .responses import ALONG, INSIDE, SOME, STEP, STILL
-from .rolled import TABLE
+from .program import SLOTS, TABLE, Variant
+
+MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
+NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
+RUN = 3  # integers for each run: its kind, its first group and the one after its last
+# The four lists that each group has (see ColumnSteps), and the integers of each of their entries.
+OWN, UP, OUT, STRANGERS = range(4)
+STEP = 7
+# Kinds of runs outward: with something left on the way to a column's joint, without, below it, and all of these.
+ALONG, STILL, INSIDE, SOME = range(4)
 
 
 def variants(tree: Tree) -> tuple[Variant, ...]:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import llvmlite.ir as ir
 
 from .lanes import DOUBLE, I64, PTR, Lanes, Value
-from .program import Key, Program, Ref, Store, Variant, Walk
-from .rolled import TABLE
+from .program import TABLE, Key, Program, Ref, Store, Variant, Walk
 
 NT = sum(TABLE.values())
 

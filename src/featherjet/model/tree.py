@@ -109,7 +109,7 @@ class Tree:
 
 
 def cleaned(R: Array) -> Array:
-    """A rotation whose entries are 0, 1 or -1 where they are so but for rounding: compiled code then leaves them out."""
+    """A rotation whose entries are 0, 1 or -1 where they are so but for rounding: compiled code leaves these out."""
     whole = np.round(R)
     return np.where(np.abs(R - whole) < 1e-15, whole, R)
 
