@@ -16,9 +16,11 @@ from .errors import FeatherjetError
 from .loading import load, robots
 from .model import Model, ModelBuilder
 from .robot import Robot
+from .transition import Clip, Target, Transition, transition
 
 __version__ = _version("featherjet")
 __all__ = [
+    "Clip",
     "Contacts",
     "FeatherjetError",
     "Foot",
@@ -32,11 +34,14 @@ __all__ = [
     "PointContact",
     "Robot",
     "SurfaceContact",
+    "Target",
+    "Transition",
     "convert",
     "errors",
     "load",
     "methods",
     "models",
     "robots",
+    "transition",
     "verify",
 ]
