@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 
 import mujoco
 import numpy as np
@@ -12,13 +13,14 @@ from hypothesis import given, settings
 
 import featherjet as fj
 from featherjet.bench.peers import to_mujoco
-from featherjet.convention import TRANSLATIONS, ConventionRobot
+from featherjet.convention import ConventionRobot
 from featherjet.errors import InputError, UnknownName
 from featherjet.math import rotations as so3
 from featherjet.model import configuration
 from featherjet.model.builder import transform
 from featherjet.model.charts import CONVENTIONS
 from featherjet.model.model import Mimic
+from featherjet.translation import TRANSLATIONS
 from featherjet.verify import check, complex_step
 from helpers import CALLS, State, agree, each_agrees, every_kind, models, random_state, with_state
 
@@ -161,12 +163,80 @@ def test_derivatives_of_random_trees(case: tuple[fj.Robot, State]) -> None:
 
 
 @pytest.mark.parametrize("method", ["fdsva-dmm", "fdsva-aza", "direct"])
-def test_every_method_of_forward_derivatives(method: str) -> None:
+def test_methods_of_forward_derivatives(method: str) -> None:
     own = every_kind().with_convention("drake")
     s = random_state(own, 2)
     got = own.forward_dynamics_derivatives(s.q, s.v, s.a, s.fext, method=method)
     for x, expected in zip(got, own.forward_dynamics_derivatives(s.q, s.v, s.a, s.fext), strict=True):
         agree(x, expected, 1e-9)
+
+
+def stepped(own: fj.Robot, quantity: str, by: str, inputs: dict[str, np.ndarray], **static) -> np.ndarray:
+    """The derivative of one state's quantity by complex step, in the convention's own coordinates."""
+    steps = 1j * H * np.eye(own.nv)
+    moved = configuration.integrate(own._space, inputs["q"], steps) if by == "q" else inputs[by] + steps
+    return np.moveaxis(own._reference.run(quantity, inputs | {by: moved}, **static)[0].imag / H, 0, -1)
+
+
+@pytest.mark.parametrize("viewpoint", ["local", "world", "world_aligned"])
+def test_derivatives_of_frames(own: fj.Robot, viewpoint) -> None:
+    s = random_state(own, 1)
+    q, v, a = s.q[0], s.v[0], s.a[0]
+    name = own.frame_names[-1]
+    sight = own._sight(name, viewpoint)
+    by_q, by_v = own.frame_velocity_derivatives(q, v, name, viewpoint)
+    agree(by_q, stepped(own, "jacobian", "q", {"q": q}, **sight).swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
+    agree(by_v, own.frame_jacobian(q, name, viewpoint), 1e-12)
+    got = own.frame_acceleration_derivatives(q, v, a, name, viewpoint)
+    for by, x in zip("qva", got, strict=True):
+        true = stepped(own, "frame_acceleration", by, {"q": q, "v": v, "a": a}, **sight)
+        agree(x, true, STEP, f"acceleration by {by}", floor=1e-3)
+
+
+def test_derivatives_of_statics(own: fj.Robot) -> None:
+    s = random_state(own, 1)
+    q, fext = s.q[0], s.fext[0]
+    agree(own.gravity_derivatives(q), stepped(own, "gravity", "q", {"q": q}), STEP)
+    true = stepped(own, "static_torque", "q", {"q": q, "fext": fext})
+    agree(own.static_torque_derivatives(q, fext), true, STEP)
+    agree(own.static_torque(q, fext), own.inverse_dynamics(q, 0 * s.v[0], 0 * s.v[0], fext), 1e-12)
+
+
+def test_derivatives_of_momentum(own: fj.Robot) -> None:
+    """The momentum's rate is itself a complex step here, so that its derivatives are central differences."""
+    s = random_state(own, 1)
+    q, v, a = s.q[0], s.v[0], s.a[0]
+    space, eps, eye = own._space, 1e-5, np.eye(own.nv)
+
+    def rate(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
+        moved = {"q": configuration.integrate(space, q, 1j * H * v), "v": v + 1j * H * a}
+        return own._reference.run("centroidal_momentum", moved)[0].imag / H
+
+    got = own.centroidal_derivatives(q, v, a)
+    agree(got.dh_dq, stepped(own, "centroidal_momentum", "q", {"q": q, "v": v}), STEP)
+    ends = [rate(configuration.integrate(space, q, h * eye), v, a) for h in (eps, -eps)]
+    agree(got.dhdot_dq, (ends[0] - ends[1]).T / (2 * eps), 1e-7)
+    ends = [rate(q, v + h * eye, a) for h in (eps, -eps)]
+    agree(got.dhdot_dv, (ends[0] - ends[1]).T / (2 * eps), 1e-7)
+    agree(got.dhdot_da, own.centroidal_map(q), 1e-12)
+
+
+def test_derivatives_by_forces_and_parameters(own: fj.Robot) -> None:
+    s = random_state(own, 1)
+    q, v, a, fext = s.q[0], s.v[0], s.a[0], s.fext[0]
+    still = own.inverse_dynamics(q, v, a)
+    by_force = own.inverse_dynamics_force_derivatives(q)
+    agree(np.einsum("ijk,jk->i", by_force, fext), own.inverse_dynamics(q, v, a, fext) - still, 1e-10)
+    Minv = own.inverse_mass_matrix(q)
+    agree(own.forward_dynamics_force_derivatives(q), -np.einsum("ij,jkl->ikl", Minv, by_force), 1e-9)
+    Y = own.torque_regressor(q, v, a)
+    agree(Y @ own.inertial_parameters(), without_armature(own).inverse_dynamics(q, v, a), 1e-11)
+    agree(own.forward_dynamics_parameter_derivatives(q, v, still), -Minv @ Y, 1e-8)
+
+
+def without_armature(own: fj.Robot) -> fj.Robot:
+    joints = tuple(replace(j, armature=0 * j.armature) for j in own.model.joints)
+    return fj.Robot(replace(own.model, joints=joints)).with_convention(own.convention)
 
 
 def test_a_base_in_the_worlds_axes_does_not_feel_where_it_is() -> None:

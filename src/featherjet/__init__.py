@@ -14,8 +14,10 @@ from .errors import FeatherjetError
 from .loading import load, robots
 from .model import Model, ModelBuilder
 from .robot import Robot
+from .transition import Clip, Target, Transition, transition
 
 __all__ = [
+    "Clip",
     "Contacts",
     "FeatherjetError",
     "Foot",
@@ -29,12 +31,15 @@ __all__ = [
     "PointContact",
     "Robot",
     "SurfaceContact",
+    "Target",
+    "Transition",
     "convert",
     "errors",
     "load",
     "methods",
     "models",
     "robots",
+    "transition",
     "verify",
 ]
 

@@ -15,11 +15,11 @@ from contextlib import contextmanager
 
 from .. import __version__
 from ..errors import FeatherjetError
-from . import bench, cache, check, demo, derive, info, robots, sample
+from . import bench, cache, check, demo, derive, info, plot, robots, sample, transition, view
 from .output import fail, told_warnings
 from .parsing import Parser
 
-COMMANDS = (info, robots, check, sample, derive, demo, bench, cache)
+COMMANDS = (info, robots, check, sample, derive, demo, bench, cache, transition, view, plot)
 DESCRIPTION = "The dynamics of robots and all their analytical derivatives."
 EXAMPLES = """\
 examples:
@@ -30,6 +30,8 @@ examples:
   featherjet derive quadruped --states states.npz --out derivatives.npz
   featherjet demo                                      all of it on the built-in quadruped, with pictures
   featherjet bench panda --quick                       how fast it is, beside Pinocchio and MuJoCo
+  featherjet transition arm --from a.json --to b.json --duration 1.2 --out t.npz      the motion of least torque
+  featherjet view t.npz                                play it in the browser
 
 Each command has its own --help. An error is one line; FEATHERJET_DEBUG=1 or --debug shows where it arose."""
 

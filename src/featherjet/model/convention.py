@@ -144,9 +144,13 @@ class Turning:
             out[..., b.v] = X[..., b.v] @ b.B
         return out
 
+    def rows(self, X: Array) -> Array:
+        """B^T X."""
+        return np.swapaxes(self.columns(np.swapaxes(X, -1, -2)), -1, -2)
+
     def similar(self, X: Array) -> Array:
         """B^T X B, which as B is orthogonal is also B^-1 X B^-T."""
-        return np.swapaxes(self.columns(np.swapaxes(self.columns(X), -1, -2)), -1, -2)
+        return self.rows(self.columns(X))
 
     def _vectors(self, x: Array, turn: Callable[[Block, Array], Array]) -> Array:
         shapes = [(*b.B.shape[:-2], x.shape[-1]) for b in self.blocks]

@@ -1,8 +1,8 @@
 """Motions between the same end states that know nothing of dynamics, to compare with.
 
-linear blend   (1 - t/T) A(t) + (t/T) B(t), where A and B carry on from the start, and lead up to the end, at their constant
-               velocities. It jumps in velocity at its ends; what is measured is the spline with its control points on it,
-               whose ends are bent to the right velocity.
+linear blend   (1 - t/T) A(t) + (t/T) B(t), where A carries on from the start and B leads up to the end, at constant
+               velocity. Its own velocity jumps at both ends; what is measured is the spline with its control points on
+               it, whose ends are bent to the right velocity.
 minimum jerk   the polynomial of degree five with the velocities of the end states and no acceleration there.
 """
 

@@ -6,11 +6,11 @@ Every joint has nv coordinates x around a reference configuration, and with thei
     ball               x = 2 tan(angle / 2) axis, the Rodrigues parameters of the rotation from the reference
     planar, free       x = position in the world, then angle or Rodrigues parameters
 
-Rodrigues parameters are rational where exponential coordinates are not, agree with these to third order, and reach every
-rotation but those half a turn away from the reference. With the reference midway the ends of a transition are at most a
-quarter turn away: |x| <= 2.
+Rodrigues parameters are rational where exponential coordinates are not, agree with these to third order, and reach
+every rotation but those half a turn away from the reference. With the reference midway the ends of a transition are at
+most a quarter turn away: |x| <= 2.
 
-Gradients. Let eta = J(x) dx be the change of q as the body sees it, J the chart's Jacobian, so that v = J x'. On a group,
+Gradients. Let eta = J(x) dx be the change of q as the body sees it, J the chart's Jacobian: v = J x'. On a group,
     dv = eta' + v x eta,    da = eta'' + a x eta + v x eta'        (x: the bracket of the group)
 and therefore a function with slopes gq, gv, ga has, along dx, dx', dx'', the slopes
     J^T h0 + J'^T h1 + J''^T h2,         J^T h1 + 2 J'^T h2,        J^T h2,

@@ -107,8 +107,12 @@ def weights(robot: Robot, given: Any) -> Array:
             at = robot.model.v_starts[robot.model.joint_index(name)]
             if joint.mimic:
                 raise InputError(f"weights: joint {name!r} mimics {joint.mimic.joint!r}: weigh that one")
-            size = joint.nv
-            w[at : at + size] = checks.numbers(f"weights of joint {name!r}", np.broadcast_to(x, size), (size,), "nv")
+            each = checks.numbers(f"weights of joint {name!r}", x, (), "one number, or one for each dof")
+            if each.shape not in ((), (joint.nv,)):
+                raise InputError(
+                    f"weights of joint {name!r}: expected one number or {joint.nv}, got shape {each.shape}"
+                )
+            w[at : at + joint.nv] = each
     elif given is not None:
         x = checks.numbers("weights", given, (), "one number, or nv of them")
         if x.shape not in ((), (robot.nv,)):

@@ -1,7 +1,7 @@
 """Conditions on a motion at chosen times, with their exact Jacobians by the control points.
 
-A condition gives at states (q, v, a) its values (N, R), to be zero or not negative, and their slopes (N, R, 3, nv) by q (in
-the tangent space), v and a. `Conditions` carries these through the chart and the spline basis.
+A condition gives at states (q, v, a) its values (N, R), to be zero or not negative, and their slopes (N, R, 3, nv) by q
+(in the tangent space), v and a. `Conditions` carries these through the chart and the spline basis.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@
 over Gauss points k with quadrature weights w_k. By the chain rule, with C the control points and B, B', B'' the spline
 basis at the Gauss points,
 
-    dE/dC = 2 sum_k w_k [B_k, B'_k, B''_k]^T [gx, gx', gx'']_k,   (gq, gv, ga)_k = tau_k^T W (dtau/dq, dtau/dv, dtau/da)_k,
+    dE/dC = 2 sum_k w_k [B_k, B'_k, B''_k]^T [gx, gx', gx'']_k,
+    (gq, gv, ga)_k = tau_k^T W (dtau/dq, dtau/dv, dtau/da)_k,
 
 where the chart turns gq, gv, ga into gx, gx', gx''. [BP] prints this gradient as 2 times the integral of
 sum_i dtau_i/dq_j + dtau_i/dqd_j + dtau_i/dqdd_j: the factor tau_i, which the derivative of tau_i^2 brings, is missing
@@ -100,5 +101,6 @@ class Energy:
             matrices = self._matrices[: block.stop - block.start]
             parts: Any = tuple(matrices[:, :, k * nv : (k + 1) * nv] for k in range(3))
             forces = None if fext is None else fext[block]
-            self.robot.inverse_dynamics_derivatives(*(x[block] for x in state), forces, out=parts)
+            q, v, a = (x[block] for x in state)
+            self.robot.inverse_dynamics_derivatives(q, v, a, forces, out=parts)
             np.matmul(rows[block], matrices, out=slopes[block])

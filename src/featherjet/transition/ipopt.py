@@ -55,14 +55,14 @@ class _Adapter:
 def ipopt(search: Search) -> tuple[str, bool]:
     """One run; its message, and whether it converged."""
     try:
-        import cyipopt
+        from cyipopt import Problem as Nonlinear  # type: ignore[attr-defined]
     except ImportError:
         raise MissingExtra("solver 'ipopt'", "cyipopt", "ipopt") from None
     adapter = _Adapter(search)
     count = [search.values(w, search.start).size for w in ("equal", "unequal")]
     n, m = search.start.size, sum(count)
     high = np.concatenate([np.zeros(count[0]), np.full(count[1], FREE)])
-    nlp = cyipopt.Problem(n, m, adapter, np.full(n, -FREE), np.full(n, FREE), np.zeros(m), high)
+    nlp: Any = Nonlinear(n, m, adapter, np.full(n, -FREE), np.full(n, FREE), np.zeros(m), high)
     for name, value in {**SILENT, "tol": 1e-6, "max_iter": 10 * search.limit}.items():
         nlp.add_option(name, value)
     y, info = nlp.solve(search.start)

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import checks
 from ..errors import InputError, UnknownName
 from ..model import configuration
 from ..model.manifolds import Euclidean
@@ -20,9 +19,10 @@ from .spline import Spline
 Array = np.ndarray
 QUANTITIES = ("position", "velocity", "effort")
 UNITS = {"position": "rad or m", "velocity": "rad/s or m/s", "effort": "N m or N"}
-GRID = 4  # times in each interval at which limits are looked at
+GRID = 8  # times in each interval at which solvers may be told of limits
+FINE = 4  # times as many at which a result is judged
 SLACK = 1e-6  # of a limit's size that may be exceeded
-MARGIN = 1e-4  # of a limit's size that solvers keep away from it
+MARGIN = 2e-3  # of a limit's size that solvers keep away from it, for what happens between those times
 
 
 class Bounds(NamedTuple):
@@ -33,18 +33,26 @@ class Bounds(NamedTuple):
     places: Array
     lower: Array
     upper: Array
+    above: Array  # margins that solvers keep from the limits: none where an end state is at its limit
+    below: Array
 
     @property
     def scale(self) -> Array:
         """What an excess is measured by."""
-        return np.maximum(np.maximum(np.abs(self.lower), np.abs(self.upper)), 1e-3)
+        return sizes(self.lower, self.upper)
 
     def pick(self, q: Array, v: Array, tau: Array) -> Array:
         """The bounded numbers (N, n)."""
         return {"position": q[:, self.places], "velocity": v[:, self.dofs], "effort": tau[:, self.dofs]}[self.quantity]
 
 
-def bounds(robot: Robot, given: Any) -> list[Bounds]:
+def sizes(lower: Array, upper: Array) -> Array:
+    """The larger of two limits that is finite."""
+    finite = [np.where(np.isfinite(x), np.abs(x), 0.0) for x in (lower, upper)]
+    return np.maximum(np.maximum(*finite), 1e-3)
+
+
+def bounds(robot: Robot, given: Any, ends: tuple[State, State]) -> list[Bounds]:
     """From names of quantities (the model's own limits), or a mapping of these to limits of the user's.
 
     {"velocity": 2.0} or nv numbers, {"effort": ...} likewise; {"position": (lower, upper)}, each one number or nv.
@@ -73,7 +81,13 @@ def bounds(robot: Robot, given: Any) -> list[Bounds]:
             k = int(np.argmax(low > high))
             raise InputError(f"limits: {quantity}: lower limit {low[k]:g} above upper {high[k]:g}, of dof {k}")
         use &= np.isfinite(low) | np.isfinite(high)
-        found.append(Bounds(quantity, *(x[use] for x in (np.arange(robot.nv), places, low, high))))
+        margin = MARGIN * sizes(low, high)
+        above, below = margin, margin
+        if quantity != "effort":  # accelerations at the ends are free, and with them the torques
+            at = np.stack([x.q[places] if quantity == "position" else x.v for x in ends])
+            above = np.clip((at - low).min(0) / 2, 0.0, margin)
+            below = np.clip((high - at).min(0) / 2, 0.0, margin)
+        found.append(Bounds(quantity, *(x[use] for x in (np.arange(robot.nv), places, low, high, above, below))))
     return [b for b in found if len(b.dofs)]
 
 
@@ -95,7 +109,7 @@ def refuse_ends_outside(robot: Robot, bounds: list[Bounds], ends: dict[str, Stat
     """Raise where limits exclude the start or the end."""
     for b in bounds:
         if b.quantity == "effort":
-            continue  # accelerations at the ends are free, and with them the torques
+            continue
         for name, state in ends.items():
             x = b.pick(state.q[None], state.v[None], state.v[None])[0]
             off = np.maximum(x - b.upper, b.lower - x) / b.scale
@@ -118,15 +132,13 @@ class Watched:
 
     def __init__(self, robot: Robot, chart: Chart, spline: Spline, bounds: list[Bounds]) -> None:
         self.robot, self.chart, self.bounds = robot, chart, bounds
-        count = GRID * spline.intervals
-        positions_only = (np.arange(1, count) / count) * spline.duration
-        self.times = np.concatenate([[0.0], positions_only, [spline.duration]])
-        self._basis = spline.jets(self.times)
+        self.times, fine = (np.linspace(0.0, spline.duration, n * spline.intervals + 1) for n in (GRID, FINE * GRID))
+        self._basis, self._fine = spline.jets(self.times), spline.jets(fine)
         self._known = [np.zeros((len(self.times), len(b.dofs)), bool) for b in bounds]
 
-    def excess(self, control: Array) -> list[Array]:
+    def excess(self, control: Array, fine: bool = False) -> list[Array]:
         """How far each bounded number is outside (times, n), relative to its limit's size; negative inside."""
-        jets = self._basis @ control
+        jets = (self._fine if fine else self._basis) @ control
         q = np.empty((len(jets), self.chart.model.nq))
         self.chart.lift(jets, q)
         v, a = jets[:, 1], jets[:, 2]
@@ -141,7 +153,7 @@ class Watched:
 
     def worst(self, control: Array) -> float:
         """The largest excess, zero if there is none."""
-        return max([0.0, *(float(e.max()) for e in self.excess(control))])
+        return max([0.0, *(float(e.max()) for e in self.excess(control, fine=True))])
 
     def learn(self, control: Array) -> bool:
         """Take up what this motion exceeds, and its neighbours in time; whether that was anything new."""
@@ -161,11 +173,8 @@ class Watched:
         for b, known in zip(self.bounds, self._known, strict=True):
             at, k = np.nonzero(known)
             if len(at):
-                keep = MARGIN * b.scale[k]
+                lower, upper = (b.lower + b.above)[k], (b.upper - b.below)[k]
                 found.append(
-                    Limit(
-                        self.robot, b.quantity, self.times[at], b.dofs[k], b.places[k],
-                        b.lower[k] + keep, b.upper[k] - keep, b.scale[k],
-                    )
-                )  # fmt: skip
+                    Limit(self.robot, b.quantity, self.times[at], b.dofs[k], b.places[k], lower, upper, b.scale[k])
+                )
         return found

@@ -1,4 +1,4 @@
-"""What a change of the motion costs, to second order: the Gauss-Newton matrix of the energy, and variables it makes round.
+"""What changing a motion costs: the Gauss-Newton matrix of the energy, and variables in which it is round.
 
     H = sum_k w_k T_k^T W T_k,    T_k = dtau_k/dC = P_k (dtau/dx B_k + dtau/dx' B'_k + dtau/dx'' B''_k),
 
@@ -53,4 +53,4 @@ class Scaling:
 
     def back(self, slopes: Array) -> Array:
         """Slopes (..., free, nv) by free control points as slopes (..., free * nv) by the variables."""
-        return slopes.reshape(*slopes.shape[:-2], -1) @ self.T
+        return slopes.reshape(*slopes.shape[:-2], self.T.shape[0]) @ self.T

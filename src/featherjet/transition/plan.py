@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ..contact import PointContact, SurfaceContact
@@ -19,6 +20,7 @@ from .result import Transition
 from .solve import SOLVERS, Callback, solve
 from .spline import FIXED, Spline, require_scipy
 
+Array = np.ndarray
 LEAST_DEGREE = 3  # so that accelerations, and torques, do not jump
 
 
@@ -38,15 +40,15 @@ def transition(
     intervals: int = 12,
     points: int | None = None,
     solver: str = "auto",
-    tolerance: float = 1e-4,
+    tolerance: float = 1e-3,
     max_iterations: int = 500,
     initial: Transition | None = None,
     callback: Callback | None = None,
 ) -> Transition:
     """The motion from `start` to `end` in `duration` seconds whose squared torques have the least integral.
 
-    start, end: states (q, v); or clips, which are joined from the last sample of the one to the first of the other. Both
-                positions and velocities are met exactly.
+    start, end: states (q, v); or clips, which are joined from the last sample of the one to the first of the other.
+                Both positions and velocities are met exactly.
     weights:    of the squared torques: one number, nv of them, or by joints' names.
     root:       of a floating base: "actuated" counts its force and moment like any torque, "penalised" with
                 `root_weight`, "unactuated" wants them zero: carried by the supports, if there are any.
@@ -55,7 +57,7 @@ def transition(
     targets:    where frames are on the way.
     limits:     "position", "velocity", "effort": the model's; or a mapping of these to limits of your own.
     degree, intervals, points: of the spline, of its knots, and of Gauss quadrature in each interval.
-    solver:     "lbfgs" or "bfgs" without conditions, "trust-constr", "slsqp" or "ipopt" with them; "auto" takes the first.
+    solver:     "lbfgs" or "bfgs" without conditions, "trust-constr", "slsqp" or "ipopt" with them; "auto" chooses.
     tolerance:  of the energy: the search ends when it falls by less, relatively, over eight iterations.
     initial:    a transition between the same states to start from; otherwise, the one of minimum jerk.
     callback:   told the iteration and the energy; a true answer ends the search. So does Ctrl-C: the best motion so far
@@ -77,12 +79,12 @@ def transition(
         raise UnknownName("solver", solver, SOLVERS)
     positive("tolerance", tolerance)
     whole("max_iterations", max_iterations, 1)
-    bounds = joint_limits.bounds(robot, limits)
+    bounds = joint_limits.bounds(robot, limits, (ends, target))
     joint_limits.refuse_ends_outside(robot, bounds, {"start": ends, "end": target})
     weighted = check_root(robot, root, root_weight, checked_weights(robot, weights))
     held = check_supports(robot, supports, ends, target, root)
     if held and any(b.quantity == "effort" for b in bounds):
-        raise InputError("limits: effort limits cannot be combined with supports, whose forces are chosen state by state")
+        raise InputError("limits: effort cannot be combined with supports, whose forces are chosen state by state")
     aims = check_targets(robot, targets, spline, ends, target)
     setting = Setting(robot, ends, target, spline, points, weighted, root, held, aims, bounds)
     problem = Problem(setting)
@@ -93,7 +95,7 @@ def transition(
     )
 
 
-def _from(initial: Transition, problem: Problem):
+def _from(initial: Transition, problem: Problem) -> Array:
     """The control points nearest to another transition of the same robot."""
     if not isinstance(initial, Transition) or initial.robot.nv != problem.setting.robot.nv:
         raise InputError("initial: expected a transition of the same robot")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,14 +54,23 @@ class Problem:
         self.equal = Conditions(self.chart, s.spline, self._equalities())
         self.watched = Watched(robot, self.chart, s.spline, s.bounds)
 
+    def drift(self, control: Array) -> float:
+        """How far supports stray [m, rad] between the times at which they are held."""
+        t = np.linspace(0.0, self.spline.duration, 8 * self.spline.intervals + 1)
+        return float(np.abs(Conditions(self.chart, self.spline, self._held(t)).values(control)).max(initial=0.0))
+
+    def _held(self, times: Array) -> list[Condition]:
+        s, robot = self.setting, self.setting.robot
+        return [
+            Placed(robot, x.frame, times, robot.frame_placement(s.start.q, x.frame), isinstance(x, PointContact))
+            for x in s.supports
+        ]
+
     def _equalities(self) -> list[Condition]:
         s, robot = self.setting, self.setting.robot
         # As many times as there are free control points: more would ask too much of a limb with six joints.
         inner = s.spline.greville[s.spline.free]
-        found: list[Condition] = []
-        for support in s.supports:
-            placement = robot.frame_placement(s.start.q, support.frame)
-            found.append(Placed(robot, support.frame, inner, placement, isinstance(support, PointContact)))
+        found = self._held(inner)
         for target in s.targets:
             T, point = goal(target)
             found.append(Placed(robot, target.frame, moments(target, s.spline, inner), T, point))
@@ -86,7 +94,7 @@ def root_dofs(robot: Robot) -> slice:
     joint = robot.model.joints[0]
     roots = [j for j in robot.model.joints if j.parent == WORLD]
     if len(roots) != 1 or joint.kind.name not in ("free", "planar"):
-        raise InputError(f"root: robot {robot.name!r} has no floating base; load it with root='free', or leave this out")
+        raise InputError(f"root: robot {robot.name!r} has no floating base; load it with root='free' to give it one")
     return slice(0, joint.nv)
 
 
@@ -148,7 +156,8 @@ def check_supports(robot: Robot, given: Any, start: State, end: State, root: str
         for name, x in (("start", start), ("end", end)):
             speed = robot.frame_velocity(x.q, x.v, s.frame, "world_aligned")[: 3 if point else 6]
             if np.abs(speed).max() > REACH:
-                raise InputError(f"support {s.frame!r}: it moves at the {name}, at {np.abs(speed).max():.3g} m/s or rad/s")
+                fastest = np.abs(speed).max()
+                raise InputError(f"support {s.frame!r}: it moves at the {name}, at {fastest:.3g} m/s or rad/s")
     frames = [s.frame for s in supports]
     if twice := {f for f in frames if frames.count(f) > 1}:
         raise InputError(f"support {min(twice)!r} is given twice")
@@ -210,5 +219,3 @@ def check_root(robot: Robot, root: Any, root_weight: Any, weights: Array) -> Arr
     elif not np.delete(weights, np.arange(dofs.start, dofs.stop)).any():
         raise InputError("weights: all joints but the unactuated root have weight zero")
     return weights
-
-

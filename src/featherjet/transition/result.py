@@ -231,9 +231,7 @@ def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None
         raise InputError(f"arrays do not fit the robot {robot.name!r}")
     supports = tuple(PointContact(f) if point else SurfaceContact(f) for f, point in about["supports"])
     none = State(reference, np.zeros(robot.nv))
-    setting = Setting(
-        robot, none, none, spline, int(about["points"]), weights, str(about["root"]), supports, (), []
-    )
+    setting = Setting(robot, none, none, spline, int(about["points"]), weights, str(about["root"]), supports, (), [])
     chart = Chart(robot.model, reference, robot.backend == "compiled")
     clips = {
         k: Clip(found[f"{k}_q"], float(found[f"{k}_dt"]), found.get(f"{k}_v")) if f"{k}_q" in found else None
@@ -242,6 +240,4 @@ def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None
     energy = energy_of(robot, chart, setting)
     report = Report(**about["report"])
     history, source = np.asarray(found["history"], float), str(about["source"])
-    return Transition(
-        robot, spline, control, reference, energy, setting, report, history, **clips, source=source
-    )
+    return Transition(robot, spline, control, reference, energy, setting, report, history, **clips, source=source)

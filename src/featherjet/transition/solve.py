@@ -19,6 +19,10 @@ Array = np.ndarray
 SOLVERS = ("auto", "lbfgs", "bfgs", "trust-constr", "slsqp", "ipopt")
 PLAIN = ("lbfgs", "bfgs")
 FEASIBLE = 1e-6  # largest violation of a condition [m, rad, or relative] that counts as none
+NEARLY = 1e-4  # from where Newton's method gets there
+SLIP = 2e-3  # of supports [m, rad] that counts as standing
+SMALL = 250  # variables up to which sequential quadratic programming is the quickest way
+VIOLATED = 10.0  # how much of the first energy a violation of one is worth, when motions are compared
 PATIENCE = 8  # iterations over which the energy must fall by the tolerance
 ROUNDS = 12  # of solving and taking up limits that were exceeded
 CALM = 1e-3  # share of the energy that one radian of motion is thought to cost, in Gauss-Newton steps
@@ -28,7 +32,11 @@ Callback = Callable[[int, float], Any]
 
 @dataclass(frozen=True)
 class Report:
-    """How a solver fared. Violations are the largest of all conditions, in m, rad, or relative to a limit."""
+    """How a solver fared.
+
+    violation: the largest of all conditions, in m, rad, or relative to a limit.
+    drift: how far supports stray [m, rad] between the times at which the solver held them; more intervals help.
+    """
 
     solver: str
     success: bool
@@ -39,6 +47,7 @@ class Report:
     initial_energy: float
     energy: float
     violation: float
+    drift: float
     interrupted: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,7 +61,9 @@ class Enough(Exception):
 class Search:
     """Functions of scaled variables for solvers, with the last values kept, and a watch over what they find."""
 
-    def __init__(self, problem: Problem, control: Array, tolerance: float, limit: int, callback: Callback | None) -> None:
+    def __init__(
+        self, problem: Problem, control: Array, tolerance: float, limit: int, callback: Callback | None
+    ) -> None:
         self.problem, self.tolerance, self.limit, self.callback = problem, tolerance, limit, callback
         self.evaluations = self.iterations = 0
         self.unit, _ = problem.energy(control)
@@ -85,8 +96,16 @@ class Search:
 
     def hessian(self, y: Array) -> Array:
         """Gauss-Newton's, of E / unit."""
-        H = gauss_newton(self.problem.energy, self.scaling.control(y), CALM * self.unit)
-        return (2 / self.unit) * (self.scaling.T.T @ H @ self.scaling.T)
+        return self.scaling.T.T @ self._curvature(y) @ self.scaling.T
+
+    def hessian_product(self, y: Array) -> Any:
+        """The same as a linear operator, which is all that conjugate gradients need."""
+        H, T = self._curvature(y), self.scaling.T
+        operator = require_scipy().sparse.linalg.LinearOperator
+        return operator(T.shape, matvec=lambda p: T.T @ (H @ (T @ p.ravel())))
+
+    def _curvature(self, y: Array) -> Array:
+        return (2 / self.unit) * gauss_newton(self.problem.energy, self.scaling.control(y), CALM * self.unit)
 
     def values(self, which: str, y: Array) -> Array:
         """Of `equal` or `unequal` conditions."""
@@ -124,35 +143,41 @@ class Search:
         self._recent.append(energy)
         if self.iterations >= self.limit:
             raise Enough(f"no convergence in {self.limit} iterations")
-        if len(self._recent) > PATIENCE and violation <= FEASIBLE:
+        if len(self._recent) > PATIENCE and violation <= NEARLY:
             before = self._recent[-1 - PATIENCE]
             if abs(before - energy) <= self.tolerance * abs(energy):
                 raise Enough
 
     def look(self, y: Array) -> tuple[float, float]:
-        """Energy and violation; the least energy of motions that keep the conditions, or least violation, is kept."""
-        control, energy, violation = self.scaling.control(y), self.objective(y)[0] * self.unit, self.violation(y)
+        """Energy and violation; the motion is kept if it has the least of both together."""
+        energy, violation = self.objective(y)[0] * self.unit, self.violation(y)
         _, least, off = self.best
-        better = energy < least if max(violation, off) <= FEASIBLE else violation < off
-        if better:
-            self.best = control, energy, violation
+        if energy / self.unit + VIOLATED * violation < least / self.unit + VIOLATED * off:
+            self.best = self.scaling.control(y), energy, violation
         return energy, violation
 
     def restore(self) -> None:
-        """Newton's method towards the equalities, from y = 0: solvers do better from a motion that keeps them."""
-        if not self.problem.equal:
-            return
-        y, off = self.start, self.violation(self.start)
+        """Newton's method towards the equalities, from y = 0, to which they then belong."""
+        y, off = self.start, float(np.abs(self.values("equal", self.start)).max(initial=0.0))
         for _ in range(8):
-            if off <= 1e-9:
+            if off <= 1e-10:
                 break
             step = np.linalg.lstsq(self.jacobian("equal", y), self.values("equal", y), rcond=None)[0]
-            if not self.violation(y - step) < off:
+            new = float(np.abs(self.values("equal", y - step)).max())
+            if not new < off:
                 break
-            y = y - step
-            off = self.violation(y)
+            y, off = y - step, new
         if y is not self.start:
             self.rescale(self.scaling.control(y))
+
+    def finish(self) -> Array:
+        """The best control points, brought onto the equalities; the next run starts from there."""
+        self.rescale(self.best[0])
+        if self.problem.equal:
+            self.restore()
+        self.best = self.scaling.control(self.start), np.inf, np.inf
+        self.look(self.start)
+        return self.best[0]
 
 
 def solve(
@@ -167,7 +192,7 @@ def solve(
         search.restore()
         for _ in range(ROUNDS):
             message, converged = run(search, solver)
-            control = search.best[0]
+            control = search.finish()
             if search.stopped or not problem.watched.learn(control):
                 break
             search.unequal = Conditions(problem.chart, problem.spline, problem.watched.conditions())
@@ -175,18 +200,21 @@ def solve(
             search.rescale(control)
     except KeyboardInterrupt:
         interrupted, message = True, "interrupted; this is the best motion until then"
+        search.finish()
     control, energy, violation = search.best
-    if not np.isfinite(energy):  # not one iteration was done
-        energy, violation = initial, float(np.abs(problem.equal.values(control)).max(initial=0.0))
     violation = max(violation, problem.watched.worst(control))
-    kept = violation <= 10 * FEASIBLE
-    if not kept and not interrupted:
-        message = f"{message}; conditions are violated by {violation:.2g}"
+    drift = problem.drift(control)
+    kept = violation <= FEASIBLE and drift <= SLIP
     done = search.stopped or message
+    if violation > FEASIBLE:
+        done += f"; conditions are violated by {violation:.2g}"
+    if drift > SLIP:
+        done += f"; supports slip by {drift:.2g} m or rad between the times they are held at: take more intervals"
     report = Report(
         solver=solver, success=bool(converged and kept and not interrupted and not search.stopped), message=done,
         iterations=search.iterations, evaluations=search.evaluations, seconds=time.perf_counter() - started,
-        initial_energy=float(initial), energy=float(energy), violation=float(violation), interrupted=interrupted,
+        initial_energy=float(initial), energy=float(energy), violation=float(violation), drift=drift,
+        interrupted=interrupted,
     )  # fmt: skip
     return control, report, np.array(search.history)
 
@@ -197,7 +225,8 @@ def choose(problem: Problem, solver: str) -> str:
         raise UnknownName("solver", solver, SOLVERS)
     conditions = bool(problem.equal) or bool(problem.watched.bounds)
     if solver == "auto":
-        return "trust-constr" if conditions else "lbfgs"
+        small = problem.ends.shape[1] * (problem.spline.free.stop - problem.spline.free.start) <= SMALL
+        return ("slsqp" if small else "trust-constr") if conditions else "lbfgs"
     if conditions and solver in PLAIN:
         raise InputError(
             f"solver: {solver!r} knows no conditions, but there are supports, targets, limits or an unactuated root; "
@@ -248,7 +277,5 @@ def scipy_solve(search: Search, solver: str) -> Any:
         )
         for w in sorts
     ]  # fmt: skip
-    options = dict(maxiter=10 * search.limit, gtol=tight, xtol=1e-9)
-    return optimize.minimize(
-        search.objective, method="trust-constr", hess=search.hessian, constraints=constraints, options=options, **common
-    )
+    common |= dict(hess=search.hessian_product, options=dict(maxiter=10 * search.limit, gtol=tight, xtol=1e-9))
+    return optimize.minimize(search.objective, method="trust-constr", constraints=constraints, **common)

@@ -19,6 +19,7 @@ def require_scipy() -> Any:
     try:
         import scipy.interpolate
         import scipy.optimize
+        import scipy.sparse.linalg
     except ImportError:
         raise MissingExtra("optimising a motion", "scipy", "motion") from None
     return scipy

@@ -1,13 +1,13 @@
 """Frames that stand on something: the forces they take over, chosen so that the least torque remains.
 
-With f the forces of all supports in their joints' frames and A = J^T, a state needs the torques tau = tau0 - A f. At every
-state f minimises tau^T W tau + EASE f^T f, where the torques of the rows `idle` (an unactuated root) must vanish:
+With f the forces of all supports in their joints' frames and A = J^T, a state needs the torques tau = tau0 - A f. At
+every state f minimises tau^T W tau + EASE f^T f, where torques in the rows `idle` (an unactuated root) must vanish:
 
     [ A_w^T W A_w + EASE   -A_i^T ] [ f  ]   [ A_w^T W tau0_w ]        w: the rows that work
     [ A_i                     0   ] [ mu ] = [ tau0_i         ]        i: the idle rows
 
-The derivative of the least value is that of the Lagrangian at fixed f and mu (envelope theorem): multipliers W tau in the
-working rows and mu in the idle ones. Forces are fixed in the joints' frames, as derivatives of dynamics take them.
+The derivative of the least value is that of the Lagrangian at fixed f and mu (envelope theorem): multipliers W tau in
+the working rows and mu in the idle ones. Forces are fixed in the joints' frames, as derivatives of dynamics take them.
 Nothing keeps a support from pulling: there is no friction cone.
 """
 

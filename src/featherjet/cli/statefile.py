@@ -1,0 +1,74 @@
+"""Files that say where a transition begins or ends: a state, or a clip of sampled motion; JSON or .npz."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import FeatherjetError, InputError
+from ..model.lock import coordinates
+from ..model.xmltree import read_bytes
+from ..robot import Robot
+from ..transition import Clip
+from .npzfile import read_npz
+
+KNOWN = ("q", "v", "dt")
+
+
+def read_state(robot: Robot, path: Path) -> tuple[Any, Any] | Clip:
+    """(q, v), or a Clip if the file has a time step."""
+    found = read_npz(path) if path.suffix.lower() == ".npz" else _json(path)
+    if unknown := [name for name in found if name not in KNOWN]:
+        raise InputError(f"{path}: {unknown[0]!r} is not known here; a state has q and v, a clip also dt")
+    if "q" not in found:
+        raise InputError(f"{path}: has no 'q'")
+    try:
+        if "dt" in found:
+            dt: Any = np.asarray(found["dt"])
+            return Clip(found["q"], dt.item() if dt.size == 1 else dt, found.get("v")).checked(robot, "clip")
+        v = found.get("v")
+        return _q(robot, found["q"]), np.zeros(robot.nv) if v is None else _v(robot, v)
+    except FeatherjetError as error:
+        raise InputError(f"{path}: {error}") from None
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is not JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise InputError(f'{path}: expected an object such as {{"q": [...], "v": [...]}}')
+    return found
+
+
+def _q(robot: Robot, q: Any) -> Any:
+    """Coordinates by joints' names become a configuration; others are neutral."""
+    if not isinstance(q, dict):
+        return q
+    out, model = robot.neutral(), robot.model
+    for name, value in q.items():
+        i = model.joint_index(name)
+        joint, at = model.joints[i], model.q_starts[i]
+        if joint.mimic:
+            raise InputError(f"joint {name!r} mimics {joint.mimic.joint!r}: give that one")
+        out[at : at + joint.nq] = coordinates(joint, value)
+    return out
+
+
+def _v(robot: Robot, v: Any) -> Any:
+    """Velocities by joints' names; others are zero."""
+    if not isinstance(v, dict):
+        return v
+    out, model = np.zeros(robot.nv), robot.model
+    for name, value in v.items():
+        i = model.joint_index(name)
+        joint, at = model.joints[i], model.v_starts[i]
+        x = np.atleast_1d(np.asarray(value, float))
+        if joint.mimic or x.shape != (joint.nv,):
+            raise InputError(f"v: joint {name!r}: expected {joint.nv} numbers, got {value!r}")
+        out[at : at + joint.nv] = x
+    return out

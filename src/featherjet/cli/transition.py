@@ -1,0 +1,148 @@
+"""`featherjet transition`: the motion between two states that takes the least torque."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..contact import PointContact
+from ..errors import InputError
+from ..loading import robots
+from ..transition import Target, Transition
+from ..transition import transition as plan
+from ..transition.limits import QUANTITIES
+from ..transition.problem import ROOTS
+from ..transition.solve import SOLVERS
+from .output import fail, line, progress
+from .parsing import add_out, add_robot, command, count, load_robot, positive
+from .statefile import read_state
+
+EXAMPLES = """\
+A state is a JSON file; what is not named is neutral, or at rest:
+  {"q": [0, 0.5, 0, -1.2, 0, 0.8, 0], "v": [0, 0, 0, 0, 0, 0, 0]}
+  {"q": {"joint2": 0.5, "joint4": -1.2, "joint6": 0.8}}
+A clip of sampled motion has a time step [s]; the transition leaves from its last sample, or arrives at its first:
+  {"q": [[...], [...], ...], "dt": 0.01}
+Either may also be an .npz file of arrays with the same names.
+
+examples:
+  featherjet transition arm --from a.json --to b.json --duration 1.2 --out t.npz
+  featherjet transition arm --from a.json --to b.json --duration 1.2 --limit velocity --limit effort --out t.npz
+  featherjet transition humanoid --from stand.json --to crouch.json --duration 1 --root-forces unactuated \\
+      --support left_foot --support right_foot --out t.npz --bvh t.bvh
+  featherjet view t.npz                                play it in the browser
+  featherjet plot t.npz                                its curves as a PNG
+
+Ctrl-C ends the search; the best motion so far is written, and the exit code is 130."""
+
+
+def add(commands: Any) -> None:
+    sub = command(
+        commands, "transition", run, "find the motion between two states that takes the least torque", EXAMPLES
+    )
+    add_robot(sub)
+    sub.add_argument("--from", dest="start", required=True, metavar="FILE", help="state or clip to leave from")
+    sub.add_argument("--to", dest="end", required=True, metavar="FILE", help="state or clip to arrive at")
+    sub.add_argument("--duration", required=True, type=positive, metavar="SECONDS", help="of the motion")
+    add_out(sub, "the .npz file to write")
+    sub.add_argument("--csv", metavar="FILE", help="also write a table")
+    sub.add_argument("--bvh", metavar="FILE", help="also write a motion-capture file")
+    sub.add_argument("--weight", action="append", default=[], type=weight, metavar="JOINT=W", help="of squared torques")
+    sub.add_argument(
+        "--root-forces", choices=ROOTS, default="actuated", help="of a floating base: like torques, penalised, or none"
+    )
+    sub.add_argument("--root-weight", type=positive, default=1.0, metavar="W", help="of penalised root forces")
+    sub.add_argument("--support", action="append", default=[], metavar="FRAME", help="a frame that stands still")
+    sub.add_argument(
+        "--point-support", action="append", default=[], metavar="FRAME", help="the same, by its origin only"
+    )
+    sub.add_argument(
+        "--target",
+        action="append",
+        default=[],
+        type=target,
+        metavar="FRAME=T,X,Y,Z",
+        help="origin of a frame at a time",
+    )
+    sub.add_argument("--limit", action="append", default=[], choices=QUANTITIES, help="keep the model's limits")
+    sub.add_argument("--degree", type=count, default=5, metavar="N", help="of the spline (default: 5)")
+    sub.add_argument("--intervals", type=count, default=12, metavar="N", help="between knots (default: 12)")
+    sub.add_argument("--solver", choices=SOLVERS, default="auto", help="(default: auto)")
+    sub.add_argument("--tolerance", type=positive, default=1e-3, metavar="X", help="of the energy (default: 1e-3)")
+    sub.add_argument("--iterations", type=count, default=500, metavar="N", help="at most (default: 500)")
+
+
+def weight(text: str) -> tuple[str, float]:
+    name, _, value = text.rpartition("=")
+    try:
+        return name, float(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected JOINT=W, got {text!r}") from None
+
+
+def target(text: str) -> Target:
+    name, _, rest = text.rpartition("=")
+    try:
+        t, x, y, z = (float(word) for word in rest.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected FRAME=T,X,Y,Z, got {text!r}") from None
+    return Target(name, t, (x, y, z))
+
+
+def run(args: argparse.Namespace) -> int:
+    for path in filter(None, (args.out, args.csv, args.bvh)):
+        refuse_bad_target(Path(path), args.overwrite)
+    robot = load_robot(args)
+    start, end = (read_state(robot, Path(x)) for x in (args.start, args.end))
+    with progress() as bar:
+        task = bar.add_task(robot.name, total=args.iterations)
+
+        def told(iteration: int, energy: float) -> None:
+            bar.update(task, completed=iteration, description=f"{robot.name}: energy {energy:.5g}")
+
+        result = plan(
+            robot, start, end, args.duration, weights=dict(args.weight), root=args.root_forces,
+            root_weight=args.root_weight, supports=[*args.support, *map(PointContact, args.point_support)],
+            targets=args.target, limits=args.limit, degree=args.degree, intervals=args.intervals, solver=args.solver,
+            tolerance=args.tolerance, max_iterations=args.iterations, callback=told,
+        )  # fmt: skip
+    result = replace(result, source=source(args.robot))
+    result.save(args.out)
+    for path, write in ((args.csv, result.to_csv), (args.bvh, result.to_bvh)):
+        if path:
+            write(path)
+    return report(result, args.out)
+
+
+def report(result: Transition, out: str) -> int:
+    """Say how it went; the exit code."""
+    r = result.report
+    line((result.robot.name, "bold"), f": {result.duration:g} s, energy {result.energy:.6g}")
+    for name, energy in result.baselines().items():
+        line(f"  {result.energy / energy:.1%} of a {name}'s")
+    line(f"  {r.solver}: {r.message}; {r.iterations} iterations, {r.seconds:.1f} s")
+    if r.violation or r.drift:
+        line(f"  conditions kept to {r.violation:.1g}, supports to {r.drift:.1g}")
+    line(f"{out}: written")
+    if r.interrupted:
+        fail("interrupted: the best motion so far was kept", label="")
+        return 130
+    return 0 if r.success else 1
+
+
+def refuse_bad_target(path: Path, overwrite: bool) -> None:
+    """Before any computing, whether a file can be written."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a directory; name a file in it")
+    if not path.resolve().parent.is_dir():
+        raise InputError(f"{path.parent}: there is no such directory")
+    if path.exists() and not overwrite:
+        raise InputError(f"{path}: exists; --overwrite replaces it")
+
+
+def source(robot: str) -> str:
+    """The file of a robot given by path or name, for its meshes; empty if there is none."""
+    known = Path(robots().get(robot, robot))
+    return str(known.resolve()) if known.is_file() else ""

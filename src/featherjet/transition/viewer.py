@@ -1,0 +1,139 @@
+"""A transition in the browser: the robot, a time slider, torque and energy curves. With viser."""
+
+from __future__ import annotations
+
+import io
+import threading
+import time
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, MissingExtra
+from ..math import rotations as so3
+from ..model.model import WORLD
+from .plot import curves
+from .result import Transition
+from .shapes import Capsule, capsules, meshes
+
+Array = np.ndarray
+LIMB, BASE = (96, 132, 176), (120, 120, 125)
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
+FRAMES = 30  # a second, when playing
+
+
+class Viewer:
+    """A page on http://host:port. `show(t)` moves the robot, as the page's slider does."""
+
+    def __init__(
+        self, result: Transition, host: str = "127.0.0.1", port: int = 8080, urdf: Path | None = None, play: bool = True
+    ) -> None:
+        try:
+            import viser
+        except ImportError:
+            raise MissingExtra("the viewer", "viser", "viewer") from None
+        self.result = result
+        try:
+            with redirect_stdout(io.StringIO()):  # it greets; we say where the page is ourselves
+                self.server = viser.ViserServer(host=host, port=port, label=f"featherjet: {result.robot.name}")
+        except OSError as error:
+            raise InputError(f"cannot serve on {host}:{port} ({error.strerror or error})") from None
+        self.url = f"http://{host}:{self.server.get_port()}"
+        self._lock, self._stop = threading.Lock(), threading.Event()
+        self._build(urdf)
+        self._panel(play)
+        self.show(0.0)
+
+    # The scene
+
+    def _build(self, urdf: Path | None) -> None:
+        scene, robot = self.server.scene, self.result.robot
+        scene.set_up_direction("+z")
+        placements = robot.forward_kinematics(self.result.q(self.result.times(21)))
+        low = float(placements[..., 2, 3].min())
+        scene.add_grid("/ground", width=6.0, height=6.0, position=(0.0, 0.0, min(0.0, low)))
+        self.links = [scene.add_frame(f"/robot/{i}", show_axes=False) for i in range(robot.njoints)]
+        scene.add_frame("/robot/world", show_axes=False)
+        found = [] if urdf is None else meshes(robot.model, urdf)
+        for k, mesh in enumerate(found):
+            name = f"/robot/{mesh.joint}/mesh{k}"
+            wxyz, position = _pose(mesh.placement)
+            scene.add_mesh_trimesh(name, mesh.mesh, wxyz=wxyz, position=position)
+        self.meshed = {mesh.joint for mesh in found}
+        for k, capsule in enumerate(capsules(robot.model)):
+            if capsule.joint not in self.meshed:
+                self._capsule(k, capsule)
+        middle, reach = placements[..., :3, 3].mean((0, 1)), float(np.ptp(placements[..., :3, 3], axis=(0, 1)).max())
+        away = middle + max(reach, 0.6) * np.array([1.5, -1.5, 0.7])
+        self.server.initial_camera.look_at, self.server.initial_camera.position = tuple(middle), tuple(away)
+
+    def _capsule(self, k: int, c: Capsule) -> None:
+        import trimesh
+
+        along = c.end - c.start
+        length = float(np.linalg.norm(along))
+        shape: Any = trimesh.creation.capsule(height=length, radius=c.radius, count=[16, 16])
+        owner = "world" if c.joint == WORLD else c.joint
+        self.server.scene.add_mesh_simple(
+            f"/robot/{owner}/capsule{k}", np.asarray(shape.vertices), np.asarray(shape.faces), wxyz=_upright(along),
+            position=c.start, color=BASE if c.joint == WORLD else LIMB,
+        )  # fmt: skip
+
+    # The panel
+
+    def _panel(self, play: bool) -> None:
+        gui, r, T = self.server.gui, self.result, self.result.duration
+        self.slider = gui.add_slider("time [s]", min=0.0, max=T, step=T / 1000, initial_value=0.0)
+        self.playing = gui.add_checkbox("play", initial_value=play)
+        gui.add_markdown(f"**{r.robot.name}**, energy {r.energy:.4g}, {r.report.solver}: {r.report.message}")
+        c = curves(r)
+        coloured = zip(c.large, COLOURS, strict=False)
+        series: Any = tuple({"label": c.names[k], "stroke": colour, "width": 1} for k, colour in coloured)
+        self.torques = gui.add_uplot(
+            data=(c.t, *(np.ascontiguousarray(c.tau[:, k]) for k in c.large)), series=({"label": "t [s]"}, *series),
+            title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.3, legend={"show": True},
+        )  # fmt: skip
+        self.energies = gui.add_uplot(
+            data=(c.t, c.energy),
+            series=({"label": "t [s]"}, {"label": "energy until then", "stroke": "#d1495b", "width": 1}),
+            title="energy", scales={"x": {"time": False}}, aspect=1.6,
+        )  # fmt: skip
+        self.slider.on_update(lambda _: self.show(self.slider.value))
+
+    # Motion
+
+    def show(self, t: float) -> None:
+        """The robot at time t."""
+        placements = self.result.robot.forward_kinematics(self.result.q(float(np.clip(t, 0.0, self.result.duration))))
+        with self._lock, self.server.atomic():
+            for link, T in zip(self.links, placements, strict=True):
+                link.wxyz, link.position = _pose(T)
+
+    def run(self) -> None:
+        """Serve, and play while `play` is ticked, until `stop`."""
+        last = time.monotonic()
+        while not self._stop.wait(1 / FRAMES):
+            now = time.monotonic()
+            if self.playing.value:
+                self.slider.value = float((self.slider.value + now - last) % self.result.duration)
+                self.show(self.slider.value)
+            last = now
+
+    def stop(self) -> None:
+        self._stop.set()
+        with redirect_stdout(io.StringIO()):
+            self.server.stop()
+
+
+def _pose(T: Array) -> tuple[Array, Array]:
+    """Quaternion w x y z and position of a placement (4, 4)."""
+    return so3.quaternion_from_matrix(T[:3, :3]), T[:3, 3]
+
+
+def _upright(direction: Array) -> Array:
+    """A quaternion w x y z that turns z into a direction."""
+    d = direction / max(float(np.linalg.norm(direction)), 1e-12)
+    q = np.array([1 + d[2], -d[1], d[0], 0.0])
+    return q / np.linalg.norm(q) if 1 + d[2] > 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
