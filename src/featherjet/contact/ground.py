@@ -80,10 +80,14 @@ class Ground:
     def names(self) -> tuple[str, ...]:
         return tuple(f.frame for f in self.feet)
 
+    def gap(self, robot: Robot, q: Array) -> Array:
+        """How far each foot is above the ground, (n,) [m], at one configuration q (nq,)."""
+        distance, _ = self.terrain.nearest(self._centres(robot, q))
+        return distance - self._radii
+
     def meet(self, robot: Robot, q: Array) -> Meeting:
         """Gaps, axes and Jacobian at one configuration q (nq,)."""
-        T = robot.forward_kinematics(q)[self._joints]
-        centres = (T[:, :3, :3] @ self._points[:, :, None])[..., 0] + T[:, :3, 3]
+        centres = self._centres(robot, q)
         distance, normals = self.terrain.nearest(centres)
         lowest = centres - self._radii[:, None] * normals
         axes = _axes(normals)
@@ -93,6 +97,10 @@ class Ground:
         J = J.reshape(3 * len(self.feet), -1)
         coupling = robot._reference.tree.coupling
         return Meeting(distance - self._radii, axes, J if coupling is None else J @ coupling.G)
+
+    def _centres(self, robot: Robot, q: Array) -> Array:
+        T = robot.forward_kinematics(q)[self._joints]
+        return (T[:, :3, :3] @ self._points[:, :, None])[..., 0] + T[:, :3, 3]
 
     def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
         x = checks.numbers(name, value, np.shape(value), "a number, or one for each foot")

@@ -83,7 +83,7 @@ class _Record:
     """Arrays that fill up step by step."""
 
     def __init__(self, robot: Robot, steps: int, dt: float, names: tuple[str, ...]) -> None:
-        self.dt, self.steps, self.names, self.robot = dt, steps, names, robot.name
+        self.dt, self.steps, self.names, self.model = dt, steps, names, robot.model
         self.q, self.v = np.empty((steps + 1, robot.nq)), np.empty((steps + 1, robot.nv))
         self.tau, self.residual = np.zeros((steps + 1, robot.nv)), np.zeros(steps + 1)
         self.forces: Array | None = None
@@ -106,7 +106,7 @@ class _Record:
         t = self.dt * np.arange(n)
         whole = done == self.steps
         parts = (x[:n].copy() for x in (self.q, self.v, self.tau, forces, self.residual))
-        return Trajectory(t, *parts, contacts=self.names, robot=self.robot, complete=whole)
+        return Trajectory(t, *parts, contacts=self.names, robot=self.model.name, model=self.model, complete=whole)
 
 
 def _count(dt: float, T: float) -> int:

@@ -87,7 +87,7 @@ class TimeStepping:
 
     def __call__(self, q: Array, v: Array, tau: Array) -> Stepped:
         dt, robot = self.dt, self.robot
-        gap = self.ground.meet(robot, q).gap
+        gap = self.ground.gap(robot, q)
         first, _, _ = self.attempt(q, v, v, gap, tau)
         after, met, found = self.attempt(q, v, first, gap, tau)
         P = self.last.reshape(-1, 3)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..model.model import Array
+from ..model.model import Array, Model
 
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual")
+TOLD = ("contacts", "robot", "complete")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +23,7 @@ class Trajectory:
     tau (n, nv), forces (n, k) and residual (n,) are those of the step that begins at t; the last ones are repeated.
     Forces are the contacts' [N, N m]: of a Ground, three in world axes for each foot (the mean over the step); of
     Contacts, as `constrained_dynamics` tells them. residual [N s] is how far the percussions of a Ground are from
-    solving their problem. `robot` is what featherjet.load takes. complete: False if it was interrupted.
+    solving their problem. `robot` is its name, `model` the robot itself. complete: False if it was interrupted.
     """
 
     t: Array
@@ -33,7 +34,8 @@ class Trajectory:
     residual: Array
     contacts: tuple[str, ...] = ()
     robot: str = ""
-    complete: bool = field(default=True)
+    model: Model | None = None
+    complete: bool = True
 
     def __len__(self) -> int:
         return len(self.t)
@@ -43,13 +45,17 @@ class Trajectory:
         return f"<Trajectory of {self.robot}: {len(self)} states, {self.t[-1]:g} s{cut}>"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Into an .npz file, whole or not at all."""
+        """Into an .npz file with everything in it, the robot included; whole or not at all."""
+        from ..transition import modelfile
+
         path = Path(path)
         beside = path.with_name(path.name + ".part")
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
+        told: dict[str, Any] = {name: getattr(self, name) for name in TOLD}
+        told["model"] = "" if self.model is None else modelfile.dumps(self.model)
         try:
             with open(beside, "wb") as file:
-                np.savez(file, **arrays, robot=self.robot, contacts=list(self.contacts), complete=self.complete)
+                np.savez(file, **arrays, **told)
             os.replace(beside, path)
         except OSError as error:
             raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
@@ -61,16 +67,20 @@ class Trajectory:
     def load(path: str | os.PathLike[str]) -> Trajectory:
         """From a file that `save` wrote."""
         from ..cli.npzfile import read_npz
+        from ..transition import modelfile
 
         found = read_npz(Path(path))
-        if missing := [name for name in (*ARRAYS, "robot", "contacts", "complete") if name not in found]:
+        if missing := [name for name in (*ARRAYS, *TOLD, "model") if name not in found]:
             raise InputError(f"{path}: no trajectory, since it holds no {missing[0]!r}")
         n = len(found["t"])
         if odd := [name for name in ARRAYS if len(found[name]) != n]:
             raise InputError(f"{path}: {odd[0]!r} has {len(found[odd[0]])} rows, but there are {n} times")
         names = tuple(str(name) for name in found["contacts"])
         arrays = {name: found[name] for name in ARRAYS}
-        return Trajectory(**arrays, contacts=names, robot=str(found["robot"]), complete=bool(found["complete"]))
+        model = modelfile.loads(str(found["model"])) if str(found["model"]) else None
+        return Trajectory(
+            **arrays, contacts=names, robot=str(found["robot"]), model=model, complete=bool(found["complete"])
+        )
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """A PNG over time: coordinates, velocities, torques and, if there are contacts, the size of their forces."""
