@@ -237,7 +237,7 @@ def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]
         for others, beside in parts[: n + 1]:
             common = [k for k in dofs if k in others]
             for k in common:
-                G[at, beside] = G[at, beside] + Y[k, at, None] * (Y[k, beside] / M.D[k])[None]
+                G[at, beside] = G[at, beside] + Y[k, at, None] * (Y[k, beside] * (1.0 / M.D[k]))[None]
         for others_at in (at for _, at in parts[:n]):
             G[others_at, at] = np.swapaxes(G[at, others_at], 0, 1)
     for i in range(len(G)):
@@ -257,7 +257,7 @@ def solve(s: System, f: Array, g: Array) -> tuple[Array, Array]:
     for dofs, at in s.parts:
         for k in dofs:
             Yk = s.Y[k, at, None] if wide else s.Y[k, at]
-            rest[at] = rest[at] - Yk * (y[k] / s.M.D[k])
+            rest[at] = rest[at] - Yk * (y[k] * (1.0 / s.M.D[k]))
     forces = ltl.solve(s.G, rest)
     for dofs, at in s.parts:
         for k in dofs:

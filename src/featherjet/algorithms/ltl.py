@@ -44,8 +44,9 @@ def factorise(M: Array, parents: Sequence[int]) -> Factor:
     D = np.zeros_like(H[0])
     for k in reversed(range(n)):
         D[k] = H[k, k]
+        inverse = 1.0 / D[k]  # a division costs as much as twenty products
         for i in above[k]:
-            L[k, i] = H[k, i] / D[k]
+            L[k, i] = H[k, i] * inverse
         for at, i in enumerate(above[k]):
             upto = above[k][: at + 1]
             H[i, upto] = H[i, upto] - L[k, i] * H[k, upto]
@@ -72,7 +73,7 @@ def solve_outward(factor: Factor, y: Array) -> Array:
     """L^-1 D^-1 y, from the root to the leaves."""
     L, D, above = factor
     lane = _across(y, D)
-    x = y / lane(D)
+    x = y * lane(1.0 / D)
     for k in range(len(above)):
         if above[k]:
             x[k] = x[k] - (lane(L[k, above[k]]) * x[above[k]]).sum(0)
