@@ -1,14 +1,17 @@
 """What all tests share: hypothesis draws the same examples on every run, so that failures repeat.
 
 Tests run on the plain reference unless they ask for compiled code: the oracles judge the reference on thousands of
-models, and test_compiled.py holds compiled code to the reference.
+models, and test_compiled.py holds compiled code to the reference. Code is shared by robots of the same joint kinds
+unless a test asks for code of one robot alone: tests meet many robots once.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 os.environ["FEATHERJET_BACKEND"] = "numpy"
+os.environ["FEATHERJET_UNROLL"] = "0"
 os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoever runs the tests
 
 import numpy as np
@@ -24,6 +27,16 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("featherjet")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The user's cache is left alone; all tests of a run, and all its workers, share one (or FEATHERJET_TEST_CACHE)."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "code"
+    with pytest.MonkeyPatch.context() as m:
+        m.setenv("FEATHERJET_CACHE_DIR", os.environ.get("FEATHERJET_TEST_CACHE") or str(folder))
+        yield
 
 
 @pytest.fixture

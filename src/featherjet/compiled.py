@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 FLOAT32 = np.dtype(np.float32)
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
-LONGEST = 60_000  # operations that are compiled for one robot at a user's wish
+LONGEST = 100_000  # operations that are compiled for one robot at a user's wish
 WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
 
 
