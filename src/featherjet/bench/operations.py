@@ -14,41 +14,26 @@ from ..compiler.graph import Expr, Graph
 from ..compiler.kernels import KERNELS, unrolls
 from ..compiler.program import Pairs, Program, Responses, Store, Variant, Walk
 from ..compiler.rolled import trace_kernel
-from ..compiler.schedule import SUMS, Schedule
+from ..compiler.schedule import SINCOS, Schedule
 from ..compiler.tables import variants
 from ..model.tree import Node, Tree
-
-SINCOS = 35  # arithmetic instructions of a vector sine and cosine together
 
 
 def operations(tree: Tree, quantity: str) -> int:
     """Arithmetic instructions of one sample, in one lane, of the code that the robot gets by default."""
     if unrolls(quantity, tree):
-        return straight(unrolled.trace_kernel(tree, KERNELS[quantity], False))
-    program = trace_kernel(KERNELS[quantity], variants(tree), False)
-    count = _Counted(program)
+        program = unrolled.trace_kernel(tree, KERNELS[quantity], False)
+        return Schedule(program.graph, program.roots).instructions
+    rolled = trace_kernel(KERNELS[quantity], variants(tree), False)
+    count = _Counted(rolled)
     total = 0
-    for loop in program.loops:
+    for loop in rolled.loops:
         if isinstance(loop, Walk):
             total += sum(count.walk(loop, _variant(node)) for node in tree.nodes)
         elif isinstance(loop, Pairs):
             total += pairs(tree, loop, count)
         else:
             total += responses(tree, loop, count)
-    return total
-
-
-def straight(program: unrolled.Straight) -> int:
-    """Of code that is written out."""
-    schedule = Schedule(program.graph, program.roots)
-    total = 0
-    for i in (i for piece in schedule.pieces for i in piece.ops):
-        name = program.graph.ops[i].name
-        if name in SUMS:
-            terms = schedule.terms(i)
-            total += len(terms) - any(k not in schedule.inlined for _, k in terms)
-        else:
-            total += SINCOS // 2 if name in ("sin", "cos") else 1
     return total
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..algorithms import aba, coriolis, coupled, crba, direct, idsva, kinematics, minv, rnea
+from ..algorithms import aba, coriolis, coupled, crba, direct, fdsva, idsva, kinematics, minv, rnea
 from ..model.tree import Tree
 from .program import Operand
 from .tables import sizes
@@ -23,6 +23,7 @@ class Kernel(NamedTuple):
     forces: bool = False  # whether external forces may be given
     margins: bool = False  # whether the last thing traced are the margins of M, to be watched
     coupled: Callable[..., Sequence[Any]] | None = None  # where joints mimic; else G reduces results
+    others: tuple[Callable[..., Sequence[Any]], ...] = ()  # of small robots, the one of fewest operations is taken
     rolled: bool = True  # whether it is made of walks alone, and can be compiled for all robots at once
 
     @property
@@ -61,6 +62,7 @@ KERNELS: dict[str, Kernel] = {
     "forward_dynamics_derivatives": Kernel(
         ("q", "v", "tau"), (NN, NN, NN), _derivatives(direct.forward_dynamics_derivatives), (500, 0, 65), True, True,
         _derivatives(coupled.forward_dynamics_derivatives),
+        (_derivatives(fdsva.dmm), _derivatives(fdsva.aza), _derivatives(fdsva.by_ltl)),
     ),
     "forward_kinematics": Kernel(
         ("q",), (("joints", "sixteen"),), lambda s, q: [kinematics.forward_kinematics(s, q)], (40, 0, 0)
@@ -82,6 +84,7 @@ KERNELS: dict[str, Kernel] = {
         ("q", "v"), (("six",),), lambda s, q, v: [kinematics.centroidal_momentum(s, q, v)], (150, 0, 0), rolled=False
     ),
 }  # fmt: skip
+COMPARED = 12_000  # operations up to which it takes no time to try several algorithms
 UNROLLED = {
     True: 36_000,
     False: 8_000,
@@ -97,9 +100,14 @@ def unrolls(name: str, tree: Tree) -> bool:
     kernel = KERNELS[name]
     if tree.coupling is not None or not kernel.rolled:
         return True
+    return effort(kernel, tree) <= UNROLLED[kernel.matrices]
+
+
+def effort(kernel: Kernel, tree: Tree) -> float:
+    """Roughly how many operations a kernel takes for one robot."""
     paths = sum((n.v.stop - n.v.start) * (tree.subtree(n).stop - n.v.start) for n in tree.nodes)
     dofs, pairs, all_pairs = kernel.effort
-    return dofs * tree.nv + pairs * paths + all_pairs * tree.nv**2 <= UNROLLED[kernel.matrices]
+    return dofs * tree.nv + pairs * paths + all_pairs * tree.nv**2
 
 
 def operands(name: str, fext: bool) -> list[Operand]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from .graph import Graph
 
 PIECE = 300  # instructions
+SINCOS = 35  # instructions of a vector sine and cosine together
 SUMS = ("add", "sub", "neg")
 
 
@@ -84,6 +85,19 @@ class Schedule:
         for _, k in self.terms(i):
             found += self.graph.ops[k].args if k in self.inlined else (k,)
         return found
+
+    @property
+    def instructions(self) -> int:
+        """Arithmetic instructions; a product that goes into one sum only is fused with it, and counts once."""
+        total = 0
+        for i in (i for piece in self.pieces for i in piece.ops):
+            name = self.graph.ops[i].name
+            if name in SUMS:
+                terms = self.terms(i)
+                total += len(terms) - any(k not in self.inlined for _, k in terms)
+            else:
+                total += SINCOS // 2 if name in ("sin", "cos") else 1
+        return total
 
     def _cut(self, made: list[int], size: int) -> list[Piece]:
         pieces, weight = [Piece()], 0

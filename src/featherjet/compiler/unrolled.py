@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,7 +14,8 @@ from ..algorithms import coupled
 from ..algorithms.scan import Scan
 from ..model.tree import Tree
 from .graph import Expr, Graph
-from .kernels import Kernel
+from .kernels import COMPARED, Kernel, effort
+from .schedule import Schedule
 from .tables import sizes
 
 Shape = tuple[int, ...]
@@ -52,12 +54,12 @@ def trace_kernel(tree: Tree, kernel: Kernel, fext: bool) -> Straight:
     if fext:
         inputs["fext"] = (known["joints"], 6)
 
-    def run(**given: Any) -> Sequence[Any]:
+    def run(algorithm: Callable[..., Sequence[Any]], **given: Any) -> Sequence[Any]:
         scan = Scan(tree, (), object)
         if "fext" in given:
             given["fext"] = [tuple(f) for f in given["fext"]]
         if tree.coupling is None:
-            return kernel.trace(scan, *given.values())
+            return algorithm(scan, *given.values())
         c = tree.coupling
         expanded = [coupled.expand(c, name, x) for name, x in given.items()]
         if kernel.coupled:
@@ -65,7 +67,11 @@ def trace_kernel(tree: Tree, kernel: Kernel, fext: bool) -> Straight:
         results = kernel.trace(scan, *expanded)
         return [coupled.reduce(c.G, core, r) for core, r in zip(kernel.outputs, results, strict=True)]
 
-    straight = trace(run, inputs)
+    ways = [kernel.trace]
+    if tree.coupling is None and effort(kernel, tree) <= COMPARED:
+        ways += kernel.others
+    traced = [trace(partial(run, way), inputs) for way in ways]
+    straight = min(traced, key=lambda s: Schedule(s.graph, s.roots).instructions) if len(traced) > 1 else traced[0]
     if kernel.margins:
         straight.watched = straight.outputs.pop()[1]
     return straight
