@@ -1,0 +1,210 @@
+"""Both backends side by side: how compiled code is held to the plain reference.
+
+Rolled code is the same for all robots with the same variants of joints. To compile little, robots are marked to take
+the code of all variants (`shared=True`), whichever they have.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+import featherjet as fj
+from featherjet.compiler import library, tables
+from featherjet.compiler.kernels import KERNELS
+from featherjet.compiler.program import Variant
+from featherjet.model.joints import KINDS
+from featherjet.model.lock import lock
+from featherjet.robot import INPUTS
+from helpers import State
+
+TOLERANCE = 1e-13
+EVERY_VARIANT = tuple(sorted(Variant(k.name, r, k.nq, k.nv) for k in KINDS.values() for r in (False, True)))
+CALLS = [name for name in KERNELS if hasattr(fj.Robot, name)]
+ROLLED = [name for name in CALLS if KERNELS[name].rolled]
+SINGULAR = [name for name in CALLS if KERNELS[name].margins]
+MATRICES = [name for name in CALLS if KERNELS[name].matrices]
+own_variants = tables.variants
+
+
+def variants(tree) -> tuple[Variant, ...]:
+    return EVERY_VARIANT if getattr(tree, "shared", False) else own_variants(tree)
+
+
+library.variants = tables.variants = variants
+
+
+class Pair(NamedTuple):
+    """One robot on both backends; `fext`: whether tests give it external forces (which is other code)."""
+
+    compiled: fj.Robot
+    reference: fj.Robot
+    fext: bool = True
+
+
+def both(model: fj.Model, unroll: bool = False, shared: bool = True, fext: bool = True) -> Pair:
+    compiled = fj.Robot(model, "compiled", threads=1, unroll=unroll)
+    compiled._reference.tree.shared = shared and not unroll  # type: ignore[attr-defined]
+    return Pair(compiled, fj.Robot(model, "numpy"), fext)
+
+
+def small_quadruped() -> fj.Model:
+    """A floating base with four legs of two joints."""
+    return lock(fj.models.quadruped(), {f"{leg}_HAA": 0.1 for leg in ("LF", "LH", "RF", "RH")})
+
+
+ROBOTS = {
+    "arm": fj.models.arm,
+    "every kind": lambda: fj.models.random_tree(8, seed=6),  # two roots, branches, a free joint in the middle
+    "quadruped": small_quadruped,
+}
+PAIRS = [(name, unroll) for name in ROBOTS for unroll in (False, True)]
+IDS = [f"{name}, {'unrolled' if unroll else 'rolled'}" for name, unroll in PAIRS]
+
+
+@cache
+def pair_of(name: str, unroll: bool) -> Pair:
+    """The robots that most is tested on, each compiled once for all test files."""
+    return both(ROBOTS[name](), unroll, shared=name != "arm", fext=name != "arm")
+
+
+# How they are compared
+
+
+def arguments(name: str, s: State, fext: bool = False) -> list[np.ndarray]:
+    given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a}
+    return [*(given[x] for x in INPUTS[name]), *([s.fext] if fext and KERNELS[name].forces else [])]
+
+
+def results(robot: fj.Robot, name: str, *args: object, **more) -> tuple[np.ndarray, ...]:
+    found = getattr(robot, name)(*args, **more)
+    return tuple(found) if isinstance(found, tuple) else (found,)
+
+
+def largest(x: np.ndarray) -> np.ndarray:
+    """The largest entry of each sample."""
+    return np.abs(x).max(axis=tuple(range(1, x.ndim)), initial=0.0)
+
+
+def scales(reference: fj.Robot, s: State) -> dict[str, list[np.ndarray]]:
+    """What each result is made of, for each sample: rounding is relative to this, also where terms cancel.
+
+    M^-1 alone is, in either backend, as good as M is conditioned.
+    """
+    M, Minv, b = reference.mass_matrix(s.q), reference.inverse_mass_matrix(s.q), reference.bias(s.q, s.v)
+    d = reference.inverse_dynamics_derivatives(s.q, s.v, s.a, s.fext)
+    a = reference.forward_dynamics(s.q, s.v, s.a, s.fext)
+    M, Minv, b = largest(M), largest(Minv), largest(b) + largest(M) * largest(s.v) ** 2
+    tau = b + M * largest(s.a) + largest(reference.inverse_dynamics(s.q, s.v, s.a, s.fext))
+    by_q, by_v = largest(d.dtau_dq) + tau, largest(d.dtau_dv) + M * largest(s.v)
+    inverse = Minv * (1 + M * Minv / 10)
+    reach = largest(reference.forward_kinematics(s.q))
+    momentum = largest(reference.centroidal_map(s.q)) * (1 + reach)
+    return {
+        "inverse_dynamics": [tau],
+        "bias": [b],
+        "gravity": [largest(reference.gravity(s.q))],
+        "mass_matrix": [M],
+        "coriolis_matrix": [by_v],
+        "inverse_mass_matrix": [inverse],
+        "forward_kinematics": [reach],
+        "forward_dynamics": [Minv * tau],
+        "inverse_dynamics_derivatives": [by_q, by_v, M],
+        "forward_dynamics_derivatives": [Minv * (by_q + M * largest(a)), Minv * by_v, inverse],
+        "kinetic_energy": [M * largest(s.v) ** 2],
+        "potential_energy": [reference.mass * np.linalg.norm(reference.model.gravity) * reach],
+        "center_of_mass": [reach],
+        "centroidal_map": [momentum],
+        "centroidal_momentum": [momentum * largest(s.v)],
+    }
+
+
+def compare(pair: Pair, s: State, names: Sequence[str] = CALLS, each: bool = False) -> float:
+    """Kernels on both backends, in one call or `each` state by itself; returns the worst error."""
+    size, worst = scales(pair.reference, s), 0.0
+    for name in names:
+        args = arguments(name, s, pair.fext)
+        expected = results(pair.reference, name, *args)
+        if each:
+            singles = [results(pair.compiled, name, *(x[k] for x in args)) for k in range(len(s.q))]
+            got = tuple(np.stack(r) for r in zip(*singles, strict=True))
+        else:
+            got = results(pair.compiled, name, *args)
+        for k, (x, y) in enumerate(zip(got, expected, strict=True)):
+            assert x.shape == y.shape
+            assert x.dtype == np.float64
+            assert np.isfinite(x).all(), f"{name} {k}: not finite"
+            off = largest(x - y)
+            if not off.size:
+                continue
+            error = float(np.max(np.divide(off, size[name][k], where=off > 0, out=np.zeros_like(off))))
+            assert error <= TOLERANCE, f"{name} {k}: off by {error:.2e}"
+            worst = max(worst, error)
+    return worst
+
+
+# Structural zeros
+
+
+def branches(robot: fj.Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Which dofs lie on a common path to a root, and which belong to one tree: (nv, nv) each."""
+    joints = robot.model.joints
+    above = np.eye(len(joints), dtype=bool)
+    for i, joint in enumerate(joints):
+        if joint.parent >= 0:
+            above[i] |= above[joint.parent]
+    kin = (above.astype(int) @ above.T) > 0
+    of = np.repeat(np.arange(len(joints)), [j.nv for j in joints])
+    return (above | above.T)[np.ix_(of, of)], kin[np.ix_(of, of)]
+
+
+def zeros_where_they_belong(robot: fj.Robot, s: State, fext: bool = True) -> None:
+    path, kin = branches(robot)
+    for name in MATRICES:
+        pattern = kin if KERNELS[name].margins else path
+        for x in results(robot, name, *arguments(name, s, fext)):
+            assert not x[:, ~pattern].any(), f"{name}: a zero of the tree is not exactly zero"
+            assert x[:, pattern].any()
+
+
+# Mistakes and threads
+
+
+def spoiled(x: np.ndarray, at: tuple[int, ...], value: float) -> np.ndarray:
+    x = x.copy()
+    x[at] = value
+    return x
+
+
+def in_threads(*works, rounds: int) -> None:
+    """Run functions at the same time, many times each; the first failure is raised here."""
+    failures: list[BaseException] = []
+    ready = threading.Barrier(len(works))
+
+    def go(work) -> None:
+        try:
+            ready.wait()
+            for _ in range(rounds):
+                if failures:
+                    return
+                work()
+        except BaseException as e:
+            failures.append(e)
+
+    threads = [threading.Thread(target=go, args=(work,)) for work in works]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+    finally:
+        sys.setswitchinterval(interval)
+    if failures:
+        raise failures[0]
