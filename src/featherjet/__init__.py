@@ -10,6 +10,7 @@ from .algorithms.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
 from .convention import convert
+from .differentiation import autodiff
 from .errors import FeatherjetError
 from .loading import load, robots
 from .model import Model, ModelBuilder
@@ -33,6 +34,7 @@ __all__ = [
     "SurfaceContact",
     "Target",
     "Transition",
+    "autodiff",
     "convert",
     "errors",
     "load",

@@ -530,8 +530,10 @@ class Robot(RobotDerivatives):
             self._specialised[type(reference)] = found
         return partial(found.run, threads=self._threads)
 
-    def _run_reference(self, quantity: str, inputs: dict[str, Array], **static: Any) -> tuple[Array, ...]:
-        """By the reference, chunk by chunk."""
+    def _run_reference(
+        self, quantity: str, inputs: dict[str, Array], run: Callable | None = None, **static: Any
+    ) -> tuple[Array, ...]:
+        """By the reference, or whatever runs in its place, chunk by chunk."""
         chunk = max(1, CHUNK // self.nv) if "method" in static else CHUNK  # methods may keep nv numbers for each entry
         cores = {name: 2 if name == "fext" else 1 for name in inputs}
         batch = checks.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
@@ -542,7 +544,7 @@ class Robot(RobotDerivatives):
             for name, x in inputs.items()
         }
         total = int(np.prod(batch))
-        run = self._by_reference(quantity, **static)
+        run = run or self._by_reference(quantity, **static)
         pieces = []
         for start in range(0, max(total, 1), chunk):
             part = {name: x[start : start + chunk] for name, x in flat.items()}
