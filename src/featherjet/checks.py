@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .errors import InputError
@@ -9,6 +11,7 @@ from .model import configuration
 from .model.configuration import Space
 from .model.model import Array
 
+Out = Any  # None, an array, or a tuple of arrays
 UNIT_TOLERANCE = 1e-6  # how far a quaternion's (or cosine-sine pair's) norm may be from one
 
 
@@ -60,3 +63,25 @@ def common_batch(arrays: dict[str, tuple[Array, int]]) -> tuple[int, ...]:
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise InputError(f"batch shapes do not broadcast: {listed}") from None
+
+
+def outputs(out: Out) -> tuple[Array, ...]:
+    """What was given as `out`, as a tuple of arrays."""
+    outs = out if isinstance(out, tuple) else (out,)
+    for o in outs:
+        if not isinstance(o, np.ndarray):
+            raise InputError(f"out: expected an array or a tuple of arrays, got {type(o).__name__}")
+    return tuple(outs)
+
+
+def into(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
+    """Results, copied into `out` if that is given."""
+    if out is None:
+        return results
+    outs = outputs(out)
+    if len(outs) != len(results) or any(o.shape != r.shape for o, r in zip(outs, results, strict=True)):
+        want = ", ".join(str(r.shape) for r in results)
+        raise InputError(f"out: expected shapes {want}; got {', '.join(str(o.shape) for o in outs)}")
+    for o, r in zip(outs, results, strict=True):
+        np.copyto(o, r)
+    return outs

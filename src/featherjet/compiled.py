@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .checks import into
 from .compiler import library as libraries
 from .compiler.engine import Library, host_lanes
 from .compiler.graph import TooLong
@@ -22,6 +23,7 @@ from .compiler.gufunc import Gufunc
 from .compiler.kernels import KERNELS, Shape, shapes, unrolls
 from .compiler.plain import Plain, headers_are_known
 from .compiler.tables import Tables
+from .errors import InputError
 from .model.tree import Tree
 from .reference import Reference
 
@@ -258,21 +260,34 @@ class Specialised:
         self.reference, self.tables = reference, tables
         self._kernels: dict[tuple, Kernel | None] = {}
 
-    def run(self, name: str, inputs: dict[str, Array], threads: int, **static: Any) -> tuple[Array, ...]:
-        """As Reference.run."""
+    def run(
+        self, name: str, inputs: dict[str, Array], threads: int, out: tuple[Array, ...] = (), **static: Any
+    ) -> tuple[Array, ...]:
+        """As Reference.run; the first results may be given places."""
         given = {k: x for k, x in inputs.items() if x is not None}
         known = fingerprint(static)
         key = (type(self.reference).__name__, name, tuple(given), known)
         if key not in self._kernels:
             self._kernels[key] = self._kernel(key, name, given, static)
         kernel = self._kernels[key]
-        if kernel is None:
-            return self.reference.run(name, inputs, **static)
         try:
-            return kernel(list(given.values()), None, threads)[0]
+            if kernel is not None:
+                return kernel(list(given.values()), self._places(kernel, given, out), threads)[0]
         except TooLong:
             self._kernels[key] = None
-            return self.reference.run(name, inputs, **static)
+        results = self.reference.run(name, inputs, **static)
+        return (*into(out, results[: len(out)]), *results[len(out) :]) if out else results
+
+    def _places(self, kernel: Kernel, given: dict[str, Array], out: tuple[Array, ...]) -> tuple[Array, ...] | None:
+        if not out:
+            return None
+        core = zip(given.values(), kernel.cores, strict=True)
+        batch = np.broadcast_shapes(*(x.shape[: x.ndim - n] for x, n in core))
+        want = [(*batch, *shape) for shape in kernel.shapes]
+        if len(out) > len(want) or [o.shape for o in out] != want[: len(out)]:
+            expected, got = (", ".join(map(str, shapes)) for shapes in (want[: len(out)], [o.shape for o in out]))
+            raise InputError(f"out: expected arrays of shape {expected}; got {got}")
+        return (*out, *(np.empty(shape) for shape in want[len(out) :]))
 
     def _kernel(self, key: tuple, name: str, given: dict[str, Array], static: dict[str, Any]) -> Kernel:
         cores = {k: x.shape[x.ndim - (2 if k == "fext" else 1) :] for k, x in given.items()}

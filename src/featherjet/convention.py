@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from . import checks
+from .checks import Out, into
 from .errors import InputError
 from .model.convention import Coordinates, Part
 from .model.model import Array, Model
 from .quantities import INPUTS
 from .reference import Reference
-from .robot import Out, Robot, into
+from .robot import Robot
 from .translation import Results, translated
 
 

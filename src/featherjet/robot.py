@@ -16,6 +16,7 @@ from .algorithms import methods
 from .algorithms.jacobians import Sight
 from .algorithms.projected import ProjectedNewtonEuler
 from .bound import Bound
+from .checks import Out, into, outputs
 from .contact import Contacts, Ground
 from .contact import dynamics as contact
 from .contact.dynamics import (
@@ -46,7 +47,6 @@ SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 SUSPECT = 4  # the flag a kernel raises for pivots that may be zero
-Out = Any  # None, an array, or a tuple of arrays
 
 FrameChoice = Literal["local", "world", "world_aligned"]
 FRAMES = ("local", "world", "world_aligned")
@@ -55,28 +55,6 @@ FRAMES = ("local", "world", "world_aligned")
 def processors() -> int:
     """The processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def outputs(out: Out) -> tuple[Array, ...]:
-    """What was given as `out`, as a tuple of arrays."""
-    outs = out if isinstance(out, tuple) else (out,)
-    for o in outs:
-        if not isinstance(o, np.ndarray):
-            raise InputError(f"out: expected an array or a tuple of arrays, got {type(o).__name__}")
-    return tuple(outs)
-
-
-def into(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Results, copied into `out` if that is given."""
-    if out is None:
-        return results
-    outs = outputs(out)
-    if len(outs) != len(results) or any(o.shape != r.shape for o, r in zip(outs, results, strict=True)):
-        want = ", ".join(str(r.shape) for r in results)
-        raise InputError(f"out: expected shapes {want}; got {', '.join(str(o.shape) for o in outs)}")
-    for o, r in zip(outs, results, strict=True):
-        np.copyto(o, r)
-    return outs
 
 
 class Robot(RobotDerivatives):
@@ -282,16 +260,28 @@ class Robot(RobotDerivatives):
     # Contacts. forces (..., rows) are the contacts' one after the other; `contacts.split` names them.
 
     def constrained_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, contacts: Contacts, fext: ArrayLike | None = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        contacts: Contacts,
+        fext: ArrayLike | None = None,
+        out: Out = None,
     ) -> ConstrainedDynamics:
         """Accelerations and contact forces: M a + h - J^T forces = tau, while the contacts hold."""
-        return contact.constrained_dynamics(self, contacts, fext, q=q, v=v, tau=tau)
+        return contact.constrained_dynamics(self, contacts, fext, out, q=q, v=v, tau=tau)
 
     def constrained_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, contacts: Contacts, fext: ArrayLike | None = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        contacts: Contacts,
+        fext: ArrayLike | None = None,
+        out: Out = None,
     ) -> ConstrainedDynamicsDerivatives:
         """da_dq, da_dv, da_dtau (..., nv, nv) and dlambda_dq, dlambda_dv, dlambda_dtau (..., rows, nv)."""
-        return contact.constrained_dynamics_derivatives(self, contacts, fext, q=q, v=v, tau=tau)
+        return contact.constrained_dynamics_derivatives(self, contacts, fext, out, q=q, v=v, tau=tau)
 
     def contact_inverse_dynamics(
         self,

@@ -15,9 +15,10 @@ from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDeriv
 from .model.model import Array, Model
 
 if TYPE_CHECKING:
+    from .checks import Out
     from .frames import FrameName
     from .reference import Reference
-    from .robot import FrameChoice, Out
+    from .robot import FrameChoice
 
 
 class RobotDerivatives:

@@ -27,6 +27,7 @@ examples:
   featherjet bench panda --quick                 a first impression in seconds
   featherjet bench my_robot.urdf --root free --batch 256
   featherjet bench chain100 tree100x2            chains and trees of any size, made on the spot
+  featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points held fixed
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
 panda stands for the arm with its fingers locked, hyq and talos_full for robots that float, unless --root is
@@ -47,6 +48,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less precise")
     sub.add_argument("--batch", type=count, metavar="N", help="states at a time (default: 1024; large robots 16)")
     sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
+    sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure instead dynamics with these points held")
     sub.add_argument("--scaling", action="store_true", help="measure instead how ID derivatives grow with size")
 
 
@@ -63,15 +65,17 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.scaling:
             measure_scaling(report, QUICK_SIZES if args.quick else SIZES, settings)
+        elif args.contacts:
+            measure_contacts(report, entrants, args.contacts, settings)
         else:
             measure_robots(report, entrants, settings)
     except Disagreement as error:
         fail(str(error), label="failed: ")
         return 1
-    path = folder / ("scaling.json" if args.scaling else "bench.json")
+    path = folder / ("scaling.json" if args.scaling else "contacts.json" if args.contacts else "bench.json")
     write(path, report)
     line("numbers: ", (str(path), "bold"))
-    if not args.scaling:
+    if not args.scaling and not args.contacts:
         draw(report, folder / "bench.png")
     return 0
 
@@ -163,6 +167,29 @@ def duration(seconds: float) -> str:
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def measure_contacts(report: dict[str, Any], entrants: list[Entrant], frames: list[str], settings: Settings) -> None:
+    from ..bench import contacts
+
+    report["robots"] = []
+    for e in entrants:
+        with progress() as bar:
+            tick = ticking(bar, e.title, len(contacts.QUANTITIES) * (len(contacts.WAYS) + settings.rounds))
+            found = contacts.race(e, frames, settings, tick)
+        report["robots"].append(found)
+        line()
+        line((found["title"], "bold"), f": {', '.join(frames)} held, batch {found['batch']}")
+        columns = [
+            x for name in ("dynamics", "derivatives") for x in ((name, "right"), ("", "right"), ("ratio", "right"))
+        ]
+        listing = table("per state", *columns)
+        for way in contacts.WAYS:
+            cells = [x for q in contacts.QUANTITIES for x in figures(found["quantities"][q]["ways"].get(way))]
+            if any(cells):
+                listing.add_row(Text(way, style="bold" if way == BATCH else ""), *cells)
+        console().print(listing)
+    line()
 
 
 def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Settings) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import checks
+from ..checks import Out, into, outputs
 from ..errors import InputError, SingularContacts
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
@@ -61,14 +62,16 @@ class ContactInverseDynamics(NamedTuple):
     forces: Array
 
 
-def constrained_dynamics(robot: Robot, contacts: Contacts, fext: Any, **state: ArrayLike) -> ConstrainedDynamics:
-    return ConstrainedDynamics(*_run(robot, "constrained_dynamics", contacts, state, fext)[:2])
+def constrained_dynamics(
+    robot: Robot, contacts: Contacts, fext: Any, out: Out = None, **state: ArrayLike
+) -> ConstrainedDynamics:
+    return ConstrainedDynamics(*_run(robot, "constrained_dynamics", contacts, state, fext, out=out)[:2])
 
 
 def constrained_dynamics_derivatives(
-    robot: Robot, contacts: Contacts, fext: Any, **state: ArrayLike
+    robot: Robot, contacts: Contacts, fext: Any, out: Out = None, **state: ArrayLike
 ) -> ConstrainedDynamicsDerivatives:
-    found = _run(robot, "constrained_dynamics_derivatives", contacts, state, fext)
+    found = _run(robot, "constrained_dynamics_derivatives", contacts, state, fext, out=out)
     return ConstrainedDynamicsDerivatives(*found[:6])
 
 
@@ -132,9 +135,13 @@ def _run(
     given: dict[str, ArrayLike],
     fext: Any = None,
     singular: bool = True,
+    out: Out = None,
     **static: Any,
 ) -> tuple[Array, ...]:
-    """A quantity on any batch, chunk by chunk; `singular` systems are refused, by their margins, which come last."""
+    """A quantity on any batch; `singular` systems are refused, by their margins, which come last.
+
+    As it is written, chunk by chunk; compiled, in one go, and into `out` if that has one batch axis.
+    """
     _check_robot(robot, contacts)
     inputs = {name: _checked(robot, contacts, name, x) for name, x in given.items()}
     if fext is not None:
@@ -148,15 +155,23 @@ def _run(
     same = robot.model is contacts.model  # else it differs in gravity
     reference = contacts.reference if same else ContactReference(robot.model)
     run = robot._specialise(reference)
+    total = max(int(np.prod(batch)), 1)
+    chunk = total if robot.backend == "compiled" else CHUNK
+    if out is not None and robot.backend == "compiled" and len(batch) == 1:
+        static["out"], out = outputs(out), None
     pieces = []
-    for start in range(0, max(int(np.prod(batch)), 1), CHUNK):
-        part = {name: x[start : start + CHUNK] for name, x in flat.items()}
+    for start in range(0, total, chunk):
+        part = {name: x[start : start + chunk] for name, x in flat.items()}
         results = run(quantity, part, contacts=contacts.core, **static)
         if singular:
             robot._refuse_singular(results[-1], start, batch)
             _refuse_singular(contacts, results[-2], start, batch)
         pieces.append(results)
-    return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
+    whole = pieces[0] if len(pieces) == 1 else map(np.concatenate, zip(*pieces, strict=True))
+    results = tuple(r.reshape((*batch, *r.shape[1:])) for r in whole)
+    if out is not None:
+        into(out, results[: len(outputs(out))])
+    return results
 
 
 def _check_robot(robot: Robot, contacts: Contacts) -> None:
