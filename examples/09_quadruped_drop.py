@@ -23,7 +23,7 @@ def hold(t, q, v):
     return tau
 
 
-motion = robot.simulate(stance, np.zeros(robot.nv), hold, ground, dt=5e-3, T=0.6)
+motion = robot.simulate(stance, np.zeros(robot.nv), hold, ground, dt=1e-2, T=0.7)
 
 vertical = motion.forces.reshape(-1, 4, 3)[:, :, 2].sum(1)
 print(f"lands at t = {motion.t[np.argmax(vertical > 0)]:.3f} s; the largest force is {vertical.max():.0f} N")

@@ -339,6 +339,14 @@ def test_a_motion_that_blows_up_is_an_error_that_keeps_what_there_was() -> None:
     assert np.isfinite(kept.q).all()
 
 
+def test_contacts_that_become_singular_end_a_simulation_with_what_there_was() -> None:
+    """The arm is stretched out: it cannot move its tool along itself."""
+    robot = fj.load("arm", backend="compiled")
+    with pytest.raises(SimulationError, match=r"at t = 0 s: contacts tool: singular") as caught:
+        robot.simulate(robot.neutral(), np.zeros(7), contacts=fj.Contacts(robot, [fj.PointContact("tool")]), T=0.1)
+    assert len(caught.value.trajectory) == 1  # type: ignore[arg-type]
+
+
 def test_files(tmp_path: Path) -> None:
     robot = box()
     motion = robot.simulate(*state(robot, 0.12), contacts=fj.Ground(robot, CORNERS), dt=5e-3, T=0.1)

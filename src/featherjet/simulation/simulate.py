@@ -13,7 +13,14 @@ from numpy.typing import ArrayLike
 from .. import checks
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground
-from ..errors import InputError, SimulationError, SimulationWarning, UnknownName
+from ..errors import (
+    InputError,
+    SimulationError,
+    SimulationWarning,
+    SingularContacts,
+    SingularMassMatrix,
+    UnknownName,
+)
 from ..model.model import Array
 from .steps import Smooth, TimeStepping
 from .trajectory import Trajectory
@@ -57,7 +64,9 @@ def simulate(
                 tau = command(k * dt, at.copy(), u.copy())
                 try:
                     after = step(at, u, tau)
-                except (np.linalg.LinAlgError, InputError) as error:
+                except (SingularContacts, SingularMassMatrix) as error:
+                    raise SimulationError(f"at t = {k * dt:g} s: {error}", record.trajectory(k)) from error
+                except (np.linalg.LinAlgError, InputError) as error:  # numbers that are no longer finite
                     raise _blown(record, k, dt) from error
                 record.step(k, tau, after.forces, after.residual)
                 if not (np.isfinite(after.q).all() and np.abs(after.v).max() < FASTEST):
