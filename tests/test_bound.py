@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import gc
-import os
 import warnings
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import featherjet as fj
+from backends import ROBOTS
 from featherjet.bound import RESULTS, Bound
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from helpers import agree, random_state
@@ -20,23 +19,17 @@ FORCES = [name for name in RESULTS if name.startswith(("inverse_dynamics", "forw
 BACKENDS = ("compiled", "numpy")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_cache(tmp_path_factory) -> Iterator[None]:
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "code"
-    with pytest.MonkeyPatch.context() as m:
-        m.setenv("FEATHERJET_CACHE_DIR", str(folder))
-        yield
-
-
-@pytest.fixture(scope="module", params=BACKENDS)
+@pytest.fixture(scope="module", params=["rolled", "unrolled", "numpy"])
 def robot(request) -> fj.Robot:
-    return fj.Robot(fj.models.humanoid(), request.param)
+    """A floating base, whose quaternion is q[3:7]."""
+    return fj.Robot(
+        ROBOTS["quadruped"](), "numpy" if request.param == "numpy" else "compiled", 1, request.param == "unrolled"
+    )
 
 
-@pytest.fixture(scope="module")
-def arm() -> fj.Robot:
-    return fj.Robot(fj.models.chain(7), "compiled")
+@pytest.fixture(scope="module", params=[False, True], ids=["rolled", "unrolled"])
+def arm(request) -> fj.Robot:
+    return fj.Robot(fj.models.arm(), "compiled", 1, request.param)
 
 
 def inputs(robot: fj.Robot, step: Bound, seed: int) -> list[np.ndarray]:
@@ -67,22 +60,22 @@ def test_bound_calls_equal_ordinary_calls(robot, quantity):
 
 
 @pytest.mark.parametrize("quantity", FORCES)
-def test_external_forces(quantity):
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_external_forces(quantity, backend):
     """With forces they count, and without they are not asked for."""
-    for backend in BACKENDS:
-        robot = fj.Robot(fj.models.chain(7), backend)
-        step, plain = robot.bind(quantity, fext=True), robot.bind(quantity)
-        assert step.inputs[-1] == "fext"
-        assert step.fext.shape == (7, 6)
-        assert "fext" not in plain.inputs
-        values = inputs(robot, step, 1)
-        fill(step, values)
-        fill(plain, values[:-1])
-        step()
-        plain()
-        for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
-            np.testing.assert_array_equal(getattr(step, name), x)
-        assert not np.array_equal(getattr(step, step.results[0]), getattr(plain, plain.results[0]))
+    robot = fj.Robot(fj.models.arm(), backend, unroll=quantity != "inverse_dynamics")
+    step, plain = robot.bind(quantity, fext=True), robot.bind(quantity)
+    assert step.inputs[-1] == "fext"
+    assert step.fext.shape == (7, 6)
+    assert "fext" not in plain.inputs
+    values = inputs(robot, step, 1)
+    fill(step, values)
+    fill(plain, values[:-1])
+    step()
+    plain()
+    for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
+        np.testing.assert_array_equal(getattr(step, name), x)
+    assert not np.array_equal(getattr(step, step.results[0]), getattr(plain, plain.results[0]))
 
 
 def test_it_begins_at_rest_in_the_neutral_configuration(robot):
@@ -129,37 +122,41 @@ def test_two_bound_calls_do_not_share_arrays(arm):
     assert not np.array_equal(one.b, two.b)
 
 
-def test_it_outlives_its_robot():
-    step = fj.Robot(fj.models.chain(7), "compiled").bind("inverse_dynamics")
-    values = inputs(fj.Robot(fj.models.chain(7), "numpy"), step, 0)
+@pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
+def test_it_outlives_its_robot(unroll):
+    reference = fj.Robot(fj.models.arm(), "numpy")
+    step = fj.Robot(fj.models.arm(), "compiled", unroll=unroll).bind("inverse_dynamics")
+    values = inputs(reference, step, 0)
     gc.collect()
     fill(step, values)
     step()
-    expected = fj.Robot(fj.models.chain(7), "numpy").inverse_dynamics(*values)
-    agree(step.tau, expected, 1e-13)
+    agree(step.tau, reference.inverse_dynamics(*values), 1e-13)
 
 
-def test_one_dof():
-    for backend in BACKENDS:
-        robot = fj.Robot(fj.models.chain(1), backend)
-        for quantity in ("inverse_dynamics_derivatives", "forward_dynamics"):
-            step = robot.bind(quantity)
-            values = inputs(robot, step, 0)
-            fill(step, values)
-            step()
-            for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
-                np.testing.assert_array_equal(getattr(step, name), x)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_dof(backend):
+    robot = fj.Robot(fj.models.chain(1), backend, unroll=True)
+    for quantity in ("inverse_dynamics_derivatives", "forward_dynamics"):
+        step = robot.bind(quantity)
+        values = inputs(robot, step, 0)
+        fill(step, values)
+        step()
+        for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
+            np.testing.assert_array_equal(getattr(step, name), x)
 
 
-def test_mimicking_joints_go_by_the_reference():
+def test_mimicking_joints():
+    """In the coordinates of the independent ones."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        robot = fj.load("panda", mimic=True, backend="compiled")
+        robot, reference = (fj.load("panda", mimic=True, backend=b) for b in BACKENDS)
     step = robot.bind("forward_dynamics")
+    assert step.q.shape == step.a.shape == (8,)
     values = inputs(robot, step, 0)
     fill(step, values)
     step()
     np.testing.assert_array_equal(step.a, robot.forward_dynamics(*values))
+    agree(step.a, reference.forward_dynamics(*values), 1e-11)
 
 
 # Mistakes
@@ -194,7 +191,7 @@ def test_a_singular_mass_matrix_is_refused(backend):
     b.add_joint("shoulder", "revolute")
     b.add_body("shoulder", 1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.3]))
     b.add_joint("wrist", "revolute", "shoulder", axis=(0, 1, 0))
-    step = fj.Robot(b.build(), backend).bind("forward_dynamics")
+    step = fj.Robot(b.build(), backend, unroll=True).bind("forward_dynamics")
     for _ in range(2):
         with pytest.raises(SingularMassMatrix, match="'wrist'"):
             step()

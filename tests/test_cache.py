@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 import warnings
@@ -15,6 +16,10 @@ import featherjet as fj
 from featherjet.compiler import cache
 from featherjet.compiler import library as libraries
 from featherjet.compiler.cache import CacheWarning
+from featherjet.compiler.tables import Tables
+from featherjet.model.builder import transform
+from featherjet.model.model import Mimic
+from featherjet.model.tree import Tree
 
 MODEL = fj.models.chain(3)
 Q = np.array([0.1, -0.4, 0.7])
@@ -37,11 +42,11 @@ def compilations(monkeypatch) -> list[str]:
     seen: list[str] = []
     compile_module = libraries.compile_module
 
-    def counted(module):
-        text = str(module)
+    def counted(module, straight):
+        text = str(module) + straight
         seen.append(module.name)
         if text not in COMPILED:
-            COMPILED[text] = compile_module(module)
+            COMPILED[text] = compile_module(module, straight)
         return COMPILED[text]
 
     monkeypatch.setattr(libraries, "compile_module", counted)
@@ -83,6 +88,98 @@ def test_robots_of_the_same_joint_kinds_share_code(folder, compilations):
         np.testing.assert_allclose(compiled, reference, rtol=0, atol=1e-13 * np.abs(reference).max())
     assert len(compilations) == 1
     assert len(cache.files()) == 1
+
+
+# Code of one robot alone
+
+
+def arm(
+    kind: str = "prismatic",
+    mass: float = 2.0,
+    com: float = 0.1,
+    inertia: float = 0.3,
+    armature: float = 0.0,
+    axis: tuple = (1, 2, 3),
+    pitch: float = 0.0,
+    at: float = 0.5,
+    below: bool = True,
+    gravity: float = -9.81,
+    multiplier: float | None = None,
+    offset: float = 0.0,
+    names: str = "abc",
+    limit: float = 1.0,
+) -> fj.Model:
+    """Three joints, of which the second can be changed in every way there is."""
+    a, b, c = names
+    m = fj.ModelBuilder("arm", (0.0, 1.0, gravity))
+    m.add_joint(a, "revolute", axis=(0, 1, 0))
+    m.add_body(a, 1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.15]))
+    mimic = None if multiplier is None else Mimic(a, multiplier, offset)
+    place = transform(p=(at, 0.0, 0.1))
+    m.add_joint(b, kind, a, place, axis=axis, pitch=pitch, armature=armature, mimic=mimic, lower=-limit, upper=limit)
+    m.add_body(b, mass, (com, 0.0, 0.0), np.diag([0.3, 0.4, inertia]))
+    m.add_joint(c, "revolute", b if below else a)
+    m.add_body(c, 0.5, (0.0, 0.1, 0.2), np.diag([0.1, 0.1, 0.1]))
+    return m.build()
+
+
+CHANGES = [
+    {}, {"kind": "revolute"}, {"kind": "helical"}, {"kind": "helical", "pitch": 0.1}, {"mass": 2.0 + 1e-15},
+    {"com": 0.2}, {"inertia": 0.31}, {"armature": 0.1}, {"axis": (1, 2, 4)}, {"at": 0.6}, {"below": False},
+    {"gravity": -1.6}, {"multiplier": 1.0}, {"multiplier": -1.0}, {"multiplier": 1.0, "offset": 0.1},
+]  # fmt: skip
+
+
+def digest(model: fj.Model) -> str:
+    return Tables(Tree(model), 4).digest
+
+
+def test_robots_that_differ_in_one_number_do_not_share_unrolled_code():
+    assert 2.0 + 1e-15 != 2.0
+    assert len({digest(arm(**change)) for change in CHANGES}) == len(CHANGES)
+
+
+def test_what_code_does_not_depend_on_is_not_asked():
+    """The same robot, made again, renamed, or with other limits."""
+    for change in ({}, {"names": "xyz"}, {"limit": 2.0}):
+        assert digest(arm(**change)) == digest(arm())
+    assert digest(pickle.loads(pickle.dumps(arm()))) == digest(arm())
+
+
+def test_unrolled_code_is_found_again_by_the_same_robot_only(folder, compilations, monkeypatch):
+    q = np.array([0.1, -0.4, 0.7])
+
+    def right(**change) -> None:
+        model = arm(**change)
+        expected = fj.Robot(model, "numpy").gravity(q[: model.nq])
+        found = fj.Robot(model, "compiled", unroll=True).gravity(q[: model.nq])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+    changes = ({}, {"mass": 3.0}, {"multiplier": 2.0}, {"multiplier": 2.0, "offset": 0.3})
+    for k, change in enumerate(changes):
+        for _ in range(2):
+            right(**change)
+        assert len(compilations) == k + 1
+    forget(monkeypatch)
+    for change in changes:
+        right(**change)
+    assert len(compilations) == len(changes) == len(cache.files()), "all are on disk"
+
+
+def test_one_state_and_batches_have_their_own_code(folder, compilations):
+    robot = fj.Robot(arm(), "compiled", unroll=True)
+    q = np.zeros((5, 3))
+    robot.gravity(q[0])
+    assert len(compilations) == 1
+    robot.gravity(q)
+    robot.gravity(q[:1])
+    assert len(compilations) == 2
+    robot.gravity(q[0])
+    assert len(compilations) == 2
+    rolled = fj.Robot(arm(), "compiled", unroll=False)
+    rolled.gravity(q[0])
+    rolled.gravity(q)
+    assert len(compilations) == 3, "rolled, one code does both"
 
 
 def test_kernels_forces_and_kinds_have_their_own_code():
@@ -260,10 +357,10 @@ import featherjet as fj
 from featherjet.compiler import library as libraries
 count = 0
 compile_module = libraries.compile_module
-def counted(module):
+def counted(module, straight):
     global count
     count += 1
-    return compile_module(module)
+    return compile_module(module, straight)
 libraries.compile_module = counted
 robot = fj.Robot(fj.models.chain(3), "compiled")
 print(repr(robot.gravity(np.array({Q.tolist()})).tolist()), count)

@@ -150,16 +150,11 @@ def test_an_unpickled_array_is_as_good_as_any(arm):
 def test_numbers_of_other_types(arm):
     compiled, reference, _ = arm
     whole = np.arange(21).reshape(3, 7)
-    for x in (whole, whole.astype(np.int8), whole.astype(np.uint16), whole.astype(np.float32), whole.tolist()):
+    for x in (whole, whole.astype(np.int8), whole.astype(np.uint16), whole.astype(np.float16), whole.tolist()):
         tau = compiled.inverse_dynamics(x, x, x)
         assert tau.dtype == np.float64
         expected = reference.inverse_dynamics(whole, whole, whole)
         np.testing.assert_allclose(tau, expected, rtol=1e-13, atol=1e-13 * np.abs(expected).max())
-    s = random_state(reference, 3)
-    single = [x.astype(np.float32) for x in (s.q, s.v, s.a)]
-    np.testing.assert_array_equal(
-        compiled.inverse_dynamics(*single), compiled.inverse_dynamics(*(x.astype(float) for x in single))
-    )
 
 
 # out=

@@ -136,7 +136,7 @@ def test_without_mass_there_is_no_centre_of_mass(unroll):
         for call in (robot.center_of_mass, robot.centroidal_map):
             with pytest.raises(InputError, match="has no mass"):
                 call(np.zeros((3, 1)))
-        assert not robot.kinetic_energy(np.zeros((3, 1)), np.ones((3, 1))).any()
+        np.testing.assert_allclose(robot.kinetic_energy(np.zeros((3, 1)), np.ones((3, 1))), 0.05)  # of the armature
 
 
 # Singular mass matrices
@@ -156,10 +156,10 @@ def arm_with(mass: float, armature: float = 0.0) -> fj.Model:
 @pytest.mark.parametrize("name", SINGULAR)
 def test_a_singular_mass_matrix_is_refused(name, unroll):
     """One state by the general way and, if it were there, the quick one; and batches."""
-    pair = both(arm_with(0.0), unroll)
+    pair = both(arm_with(0.0), unroll, fext=not unroll)  # what is compiled anyway
     s = random_state(pair.reference, 9)
     for part in (0, 1, slice(0, 1), slice(0, 3), slice(0, 9)):
-        args = [x[part] for x in arguments(name, s, False)]
+        args = [x[part] for x in arguments(name, s, pair.fext)]
         said = []
         for robot in pair[:2]:
             with warnings.catch_warnings():
@@ -169,7 +169,7 @@ def test_a_singular_mass_matrix_is_refused(name, unroll):
             said.append(str(error.value))
         assert said[0] == said[1]
     with np.errstate(all="raise"), pytest.raises(SingularMassMatrix):
-        results(pair.compiled, name, *arguments(name, s, False))
+        results(pair.compiled, name, *arguments(name, s, pair.fext))
 
 
 @pytest.mark.parametrize("kind", ["prismatic", "spherical"])
@@ -184,12 +184,10 @@ def test_a_pivot_that_is_known_to_be_zero(kind, unroll):
     for robot in pair[:2]:
         for part in (slice(None), 0):
             with pytest.raises(SingularMassMatrix, match="'ghost'"):
-                robot.forward_dynamics(s.q[part], s.v[part], s.a[part])
+                robot.forward_dynamics(s.q[part], s.v[part], s.a[part], s.fext[part])
 
 
-@pytest.mark.parametrize(
-    "model", [arm_with(1e-9), arm_with(1e-6), arm_with(0.0, 1e-9)], ids=["1e-9", "1e-6", "armature"]
-)
+@pytest.mark.parametrize("model", [arm_with(1e-9), arm_with(0.0, 1e-9)], ids=["mass", "armature"])
 def test_nearly_singular_is_fine(model, unroll):
     pair = both(model, unroll, fext=not unroll)
     compare(pair, random_state(pair.reference, 9), SINGULAR)
@@ -220,11 +218,7 @@ def test_singular_at_one_configuration_only(unroll):
 def test_suspected_but_not_singular(unroll):
     """A margin of 1e-12 raises the flag, and the reference finds nothing wrong: the result stands."""
     q = np.array([1.0, 1e-6])  # the inertia about the axis is 1e-12, and nothing else is there to compare with
-    b = fj.ModelBuilder("pin")
-    b.add_joint("turn", "revolute", axis=(0, 0, 1))
-    b.add_joint("slide", "prismatic", "turn", axis=(1, 0, 0))
-    b.add_body("slide", 1.0, (0.0, 0.0, 0.0), np.zeros((3, 3)))
-    pair = both(b.build(), unroll)
+    pair = both(pin(), unroll)
     for x in (q, q, np.stack([q] * 5)):
         got, expected = (r.inverse_mass_matrix(x) for r in pair[:2])
         np.testing.assert_allclose(got, expected, rtol=1e-6)

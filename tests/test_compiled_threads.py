@@ -205,14 +205,14 @@ def test_memory_is_neither_left_nor_read_unwritten():
         import backends as t
         from helpers import random_state
         pairs = [t.pair_of(*key) for key in t.PAIRS]
-        pairs += [t.both(fj.models.random_tree(n, seed=seed)) for n, seed in ((1, 0), (2, 1), (3, 2), (12, 3), (20, 5))]
+        pairs += [t.both(fj.models.random_tree(n, seed=seed)) for n, seed in ((1, 0), (3, 2), (20, 5))]
         for k, pair in enumerate(pairs):
             names = t.CALLS if k < len(t.PAIRS) else t.ROLLED
-            for size in (1, 5, 9):
+            for size in (1, 9):
                 t.compare(pair, random_state(pair.reference, size), names)
             if k < len(t.PAIRS):
                 t.compare(pair, random_state(pair.reference, 3), names, each=True)
-        assert count > 300 and not live
+        assert count > 200 and not live
         print("whole")
     """
     here = Path(__file__).parent

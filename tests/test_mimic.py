@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+from backends import CALLS, Pair, compare, spoiled
 from featherjet import verify
-from featherjet.errors import InputError, ModelError
+from featherjet.errors import InputError, ModelError, SingularMassMatrix
+from featherjet.model.model import Mimic
 from helpers import agree, each_agrees, random_state
 
 LINK = """<link name="{0}"><inertial><origin xyz="0.03 0.02 {1}" rpy="0.1 0.2 0.3"/><mass value="{2}"/>
@@ -218,3 +220,70 @@ def test_robots_with_real_mimics(name: str) -> None:
 
 def test_some_robots_have_mimics() -> None:
     assert sum(fj.load(name, mimic=True).model.has_mimic for name in with_mimics() if name not in BROKEN) >= 3
+
+
+# Compiled: always for the robot alone
+
+
+@pytest.fixture(scope="module")
+def compiled(robots) -> Pair:
+    coupled, _ = robots
+    return Pair(fj.Robot(coupled.model, "compiled", threads=1), coupled)
+
+
+def test_compiled_code_gives_what_the_reference_gives(compiled) -> None:
+    fixed = compiled.reference.joint_names[0] != "root_joint"
+    names = CALLS if fixed else ["inverse_dynamics_derivatives", "forward_dynamics_derivatives", "centroidal_map"]
+    kernel = compiled.compiled._kernel("inverse_dynamics_derivatives", True)
+    assert kernel.unroll, "rolled code knows no coupling"
+    for size in (1, 9):
+        compare(compiled, random_state(compiled.reference, size, seed=size), names)
+    compare(compiled, random_state(compiled.reference, 3), names if fixed else names[2:], each=True)
+
+
+def test_compiled_frames(compiled) -> None:
+    s = random_state(compiled.reference, 5)
+    for frame in ("local", "world", "world_aligned"):
+        J, expected = (r.frame_jacobian(s.q, "l6", frame) for r in compiled[:2])
+        agree(J, expected, 1e-13)
+
+
+def test_compiled_mistakes_are_named_in_the_independent_coordinates(compiled) -> None:
+    """The continuous joint's cosine and sine lie after the follower's, which are no coordinates."""
+    robot, reference, _ = compiled
+    s = random_state(reference, 5)
+    start = reference.model.q_starts[reference.model.joint_index("b_own")]
+    for k in (slice(None), 3):
+        for spoil in (lambda q: spoiled(q, (..., start), 3.0), lambda q: spoiled(q, (..., -1), np.nan)):
+            said = []
+            for r in (robot, reference):
+                with pytest.raises(InputError) as error:
+                    r.gravity(spoil(s.q[k]))
+                said.append(str(error.value))
+            assert said[0] == said[1]
+    q = s.q.copy()
+    q[:, start : start + 2] *= 1 + 5e-7
+    agree(robot.gravity(q), reference.gravity(s.q), 1e-12)
+
+
+def test_compiled_singular_mass_matrices_are_refused() -> None:
+    """Two joints that carry nothing but each other; the follower makes them one coordinate, still without inertia."""
+    b = fj.ModelBuilder("nothing")
+    b.add_joint("leader", "revolute")
+    b.add_joint("follower", "revolute", "leader", mimic=Mimic("leader", -1.0))
+    b.add_body("follower", 1.0, np.zeros(3), np.diag([0.1, 0.2, 0.3]))
+    model = b.build()
+    said = []
+    for robot in (fj.Robot(model, backend) for backend in ("compiled", "numpy")):
+        for q in (np.zeros(1), np.zeros((5, 1))):
+            with pytest.raises(SingularMassMatrix, match="'leader'") as error:
+                robot.forward_dynamics(q, q, q)
+        said.append(str(error.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.filterwarnings("ignore::featherjet.errors.PhysicsWarning")
+def test_a_real_gripper_compiled() -> None:
+    pair = Pair(*(fj.load("panda", mimic=True, backend=backend) for backend in ("compiled", "numpy")))
+    s = random_state(pair.reference, 9)
+    compare(pair, s, ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"])

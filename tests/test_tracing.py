@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+import operator
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +17,7 @@ from featherjet.compiler import pytree
 from featherjet.compiler.graph import Expr, Graph
 from featherjet.compiler.kernels import KERNELS
 from featherjet.compiler.program import Key, Pairs, Program, Responses, Variant, Walk
-from featherjet.compiler.rolled import RolledScan
+from featherjet.compiler.rolled import RolledScan, trace_kernel
 from featherjet.compiler.tables import variants
 from featherjet.math.spatial import Force, Motion
 from featherjet.math.vec3 import Mat3, Vec3, sincos
@@ -120,7 +121,7 @@ def test_numbers_on_either_side(x, two):
 
 @pytest.mark.parametrize(
     "other",
-    [1j, np.complex128(1), True, np.True_, None, "2", [2.0], np.ones(3), np.array(2.0)],
+    [1j, np.complex128(1), True, np.True_, None, "2", [2.0], np.array([True]), np.array([1j])],
     ids=lambda s: type(s).__name__ + str(getattr(s, "shape", "")),
 )
 def test_what_is_no_real_scalar_is_refused(x, other):
@@ -129,6 +130,23 @@ def test_what_is_no_real_scalar_is_refused(x, other):
             use()
     with pytest.raises(TypeError, match="cannot trace a"):
         x.graph.lift(other)
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2), (), (0,)])
+def test_arrays_go_entry_by_entry(x, shape):
+    """As with floats: an expression and an array of numbers, or of expressions, give an array of expressions."""
+    y = x.graph.load("y")
+    numbers = np.arange(1.0, 1 + np.prod(shape)).reshape(shape)
+    scalars = np.empty(shape, object)
+    for k in range(scalars.size):
+        scalars.flat[k] = y if k % 2 else 2.0
+    for use in (operator.add, operator.sub, operator.mul, operator.truediv):
+        for array in (numbers, numbers.astype(int), scalars):
+            for found, entry in ((use(x, array), lambda e: use(x, e)), (use(array, x), lambda e: use(e, x))):
+                found = np.asarray(found, object)
+                assert found.shape == shape
+                for a, e in zip(found.flat, array.flat, strict=True):
+                    assert same(a, entry(e))
 
 
 def test_an_expression_of_another_graph_is_refused(x):
@@ -231,7 +249,8 @@ SETS = {
     "every kind": tuple(sorted(Variant(k.name, r, k.nq, k.nv) for k in KINDS.values() for r in (False, True))),
     "one free body": (Variant("free", True, 7, 6),),
 }
-TRACES = [(name, fext) for name, k in KERNELS.items() for fext in ((False, True) if k.forces else (False,))]
+ROLLED = {name: kernel for name, kernel in KERNELS.items() if kernel.rolled}
+TRACES = [(name, fext) for name, k in ROLLED.items() for fext in ((False, True) if k.forces else (False,))]
 
 
 @pytest.mark.parametrize("which", SETS)
