@@ -142,11 +142,11 @@ def test_arrays_go_entry_by_entry(x, shape):
         scalars.flat[k] = y if k % 2 else 2.0
     for use in (operator.add, operator.sub, operator.mul, operator.truediv):
         for array in (numbers, numbers.astype(int), scalars):
-            for found, entry in ((use(x, array), lambda e: use(x, e)), (use(array, x), lambda e: use(e, x))):
-                found = np.asarray(found, object)
-                assert found.shape == shape
-                for a, e in zip(found.flat, array.flat, strict=True):
-                    assert same(a, entry(e))
+            before, after = (np.asarray(r, object) for r in (use(x, array), use(array, x)))
+            assert before.shape == after.shape == shape
+            for e, left, right in zip(array.flat, before.flat, after.flat, strict=True):
+                assert same(left, use(x, e))
+                assert same(right, use(e, x))
 
 
 def test_an_expression_of_another_graph_is_refused(x):
