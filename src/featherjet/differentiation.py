@@ -213,10 +213,9 @@ def forward(mode: str) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]
 
 
 for _name, _mode in (("autodiff", "forward"), ("autodiff-reverse", "reverse")):
-    for _quantity, _function in ((methods.ID, inverse(_mode)), (methods.FD, forward(_mode))):
-        methods.register(
-            methods.Method(_name, _quantity, f"{_mode} mode, on the trace", "O(n^2)", "robots of few dofs", _function)
-        )
+    _note = f"{_mode} mode, docs/methods.md", "no large robots"
+    methods.register(methods.Method(_name, methods.ID, _note[0], "O(nd)", _note[1], inverse(_mode)))
+    methods.register(methods.Method(_name, methods.FD, _note[0], "O(n^2)", _note[1], forward(_mode)))
 
 
 # Of any quantity

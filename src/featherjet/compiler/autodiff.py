@@ -229,6 +229,7 @@ class Tape:
             values[k] = value
         for k, reference in self.loads:
             values[k] = memory[reference]
-        for apply, k, args in self.steps:
-            values[k] = apply(*(values[a] for a in args))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for apply, k, args in self.steps:
+                values[k] = apply(*(values[a] for a in args))
         return [values[k] for k in self.results]
