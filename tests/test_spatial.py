@@ -239,6 +239,22 @@ def test_articulated_inertia_is_its_matrix(draw) -> None:
     close(flat(reduced @ motion(v)), times(matrix, v) - 0.3 * u * (u * v).sum(-1, keepdims=True), 1e-13)
 
 
+def test_matrices_in_other_frames(draw) -> None:
+    """X* A X^-1 for inertias, Coriolis matrices and articulated inertias; rates of what is carried along."""
+    X = Transform(rotation_of(draw)[0], Vec3(*scalars(draw(3))))
+    I, _ = random_inertia(draw)
+    v, u, m = draw(6), draw(6), draw(6)
+    B = Coriolis.of(I, motion(v), I @ motion(v))
+    A = ArticulatedInertia.of(I).minus_outer(force(u), 0.3 * force(u))
+    for one in (I, B, A):
+        close(flat(one.placed(X) @ motion(m)), flat(X.force(one @ X.motion_inverse(motion(m)))), 1e-12)
+    rate = motion(v).cross_force(A @ motion(m)), A @ motion(v).cross(motion(m))
+    close(flat(A.carried(motion(v)) @ motion(m)), flat(rate[0] - rate[1]), 1e-12)
+    pair = A.minus_pair(force(u), force(v)) @ motion(m)
+    dots = [(x * m).sum(-1, keepdims=True) for x in (v, u)]
+    close(flat(pair), flat(A @ motion(m)) - u * dots[0] - v * dots[1], 1e-12)
+
+
 def test_vectors_and_matrices_of_three(draw) -> None:
     a, b = draw(3), draw(3)
     u, v = Vec3(*scalars(a)), Vec3(*scalars(b))

@@ -213,10 +213,9 @@ def forward(mode: str) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]
 
 
 for _name, _mode in (("autodiff", "forward"), ("autodiff-reverse", "reverse")):
-    for _quantity, _function in ((methods.ID, inverse(_mode)), (methods.FD, forward(_mode))):
-        methods.register(
-            methods.Method(_name, _quantity, f"{_mode} mode, on the trace", "O(n^2)", "robots of few dofs", _function)
-        )
+    _note = f"{_mode} mode, docs/methods.md", "no large robots"
+    methods.register(methods.Method(_name, methods.ID, _note[0], "O(nd)", _note[1], inverse(_mode)))
+    methods.register(methods.Method(_name, methods.FD, _note[0], "O(n^2)", _note[1], forward(_mode)))
 
 
 # Of any quantity
@@ -287,15 +286,19 @@ def autodiff(
         raise UnknownName(f"input of {quantity}", by, inputs)
     if ("sight" in takes) != (name is not None):
         raise InputError(f"{quantity} {'needs the name of a frame' if name is None else 'takes no name of a frame'}")
+    if quantity.startswith("cent"):
+        robot._needs_mass()
     static = {} if name is None else robot._sight(name, frame)
     run = partial(robot._specialise(Differentiated(robot.model)), by=by, mode=mode, **static)
 
-    def derivative(*given: Any, fext: Any = None) -> Any:
-        if len(given) != len(INPUTS[quantity]) or (fext is not None and "fext" not in inputs):
-            raise InputError(f"derivative of {quantity}: expected {', '.join(inputs)}")
-        if by == "fext" and fext is None:
-            raise InputError(f"the derivative of {quantity} by fext needs fext")
-        results: tuple[Array, ...] = robot._run_reference(quantity, robot._checked(quantity, given, fext), run)
+    def derivative(*given: Any, **named: Any) -> Any:
+        values = {k: x for k, x in (dict(zip(inputs, given, strict=False)) | named).items() if x is not None}
+        needed = {*INPUTS[quantity], by}
+        if len(given) > len(inputs) or not needed <= {*values} <= {*inputs}:
+            raise InputError(f"derivative of {quantity} by {by}: takes {', '.join(inputs)}; got {', '.join(values)}")
+        state = [values[k] for k in INPUTS[quantity]]
+        checked = robot._checked(quantity, state, values.get("fext"))
+        results: tuple[Array, ...] = robot._run_reference(quantity, checked, run)
         if by == "fext":
             results = tuple(r.reshape(*r.shape[:-1], robot.njoints, 6) for r in results)
         return results[0] if len(results) == 1 else results

@@ -51,6 +51,8 @@ def jacobian(
     if not outputs or not inputs:
         return np.empty((len(outputs), len(inputs) if directions is None else directions.shape[1]), object)
     graph = outputs[0].graph
+    if any(x.graph is not graph for x in (*outputs, *inputs)):
+        raise ValueError("expressions of different graphs")
     if len({x.index for x in inputs}) < len(inputs):
         raise ValueError("an input stands twice")
     moves = np.eye(len(inputs)) if directions is None else directions
@@ -227,6 +229,7 @@ class Tape:
             values[k] = value
         for k, reference in self.loads:
             values[k] = memory[reference]
-        for apply, k, args in self.steps:
-            values[k] = apply(*(values[a] for a in args))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for apply, k, args in self.steps:
+                values[k] = apply(*(values[a] for a in args))
         return [values[k] for k in self.results]

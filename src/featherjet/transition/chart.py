@@ -89,16 +89,17 @@ class Turning(Flat):
 
     def lift(self, jets: Array, q: Array) -> Any:
         n, nv = len(jets), self.nv
-        tape = jets.reshape(n, 3 * nv).T.copy()
-        out = self._lift(self.constants, tape).T
+        tape = jets.reshape(n, 3 * nv)
+        tape = tape.copy() if np.may_share_memory(tape, jets) else tape  # jets are about to be overwritten
+        out = self._lift(self.constants, tape)
         q[:] = out[:, : self.nq]
         jets[:, 1:] = out[:, self.nq :].reshape(n, 2, nv)
         return tape
 
     def pull(self, tape: Any, slopes: Array) -> None:
         n, nv = len(slopes), self.nv
-        given = np.concatenate([tape, slopes.reshape(n, 3 * nv).T])
-        slopes[:] = self._pull(self.constants, given).T.reshape(n, 3, nv)
+        given = np.concatenate([tape, slopes.reshape(n, 3 * nv)], 1)
+        slopes[:] = self._pull(self.constants, given).reshape(n, 3, nv)
 
 
 class Ball(Turning):

@@ -19,7 +19,7 @@ Array = np.ndarray
 def gauss_newton(energy: Energy, control: Array, calm: float) -> Array:
     """H (free * nv, free * nv) of the free control points."""
     spline, nv = energy.spline, energy.robot.nv
-    rows, basis = energy.rows(control), spline.jets(energy.times)
+    rows, basis = energy.rows(control), spline.jets(energy.times)  # of tau, and of the spline
     count, wide = spline.count, spline.degree + 1
     H = np.zeros((count, nv, count, nv))
     each = len(energy.times) // spline.intervals

@@ -25,6 +25,29 @@ def require_scipy() -> Any:
     return scipy
 
 
+class LocalBasis:
+    """Basis functions in each interval, (intervals, rows, degree + 1): all others are zero there."""
+
+    def __init__(self, blocks: Array) -> None:
+        self.blocks, self.back = blocks, np.ascontiguousarray(np.swapaxes(blocks, 1, 2))
+
+    def evaluate(self, control: Array, out: Array) -> None:
+        """From control points (count, n) the rows (intervals * rows, n), interval by interval."""
+        count, rows, wide = self.blocks.shape
+        step, entry = control.strides
+        near = np.lib.stride_tricks.as_strided(control, (count, wide, control.shape[1]), (step, step, entry))
+        np.matmul(self.blocks, near, out=out.reshape(count, rows, -1))
+
+    def transposed(self, slopes: Array) -> Array:
+        """From slopes (intervals * rows, n) by rows those by control points, (count, n)."""
+        count, rows, wide = self.blocks.shape
+        each = self.back @ slopes.reshape(count, rows, -1)
+        out = np.zeros((count + wide - 1, slopes.shape[-1]))
+        for j in range(wide):
+            out[j : j + count] += each[:, j]
+        return out
+
+
 @dataclass(frozen=True)
 class Spline:
     """The splines of one degree on equal intervals; control points (count, n) for n coordinates."""
@@ -57,6 +80,15 @@ class Spline:
         """Values and two derivatives of every basis function at times (N,): (N, 3, count)."""
         basis = require_scipy().interpolate.BSpline(self.knots, np.eye(self.count), self.degree)
         return np.stack([basis(t, nu) for nu in range(3)], 1)
+
+    def local(self, t: Array) -> LocalBasis:
+        """Values and two derivatives of the basis at times (N,), equally many in each interval, in order."""
+        jets, wide = self.jets(t), self.degree + 1
+        each = len(t) // self.intervals
+        blocks = [
+            jets[i * each : (i + 1) * each, :, i : i + wide].reshape(3 * each, wide) for i in range(self.intervals)
+        ]
+        return LocalBasis(np.stack(blocks))
 
     def gauss(self, points: int) -> tuple[Array, Array]:
         """Times and weights (intervals * points,) of Gauss quadrature on every interval."""

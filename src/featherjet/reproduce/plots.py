@@ -1,0 +1,130 @@
+"""Panels of a figure: curves over the size of a robot, bars, and matrices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+INK = "#22252b"
+COLOURS = (
+    "#1b6ca8", "#f2a65a", "#3c9d5d", "#b5495b", "#7d5ba6", "#8a8f98", "#0d3b66", "#c9a227", "#4a95c9", "#d97fae",
+)  # fmt: skip
+DPI = 100
+
+
+class Panel(Protocol):
+    """Something that draws itself on axes, and knows its numbers."""
+
+    title: str
+
+    def draw(self, ax: Any) -> None: ...
+
+    def data(self) -> dict[str, Any]: ...
+
+
+@dataclass
+class Lines:
+    """Curves {name: (x, y)}, logarithmic; measured ones are `marked` at each point, counted ones are not."""
+
+    title: str
+    x: str
+    y: str
+    curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    marked: bool = False
+    level: float | None = None  # a line to compare with
+
+    def draw(self, ax: Any) -> None:
+        for k, (name, (x, y)) in enumerate(self.curves.items()):
+            colour, marker = COLOURS[k % len(COLOURS)], "o" if self.marked else None
+            ax.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        if self.level is not None:
+            ax.axhline(self.level, color=INK, linewidth=0.7)
+        ax.set_xlabel(self.x, fontsize=8)
+        ax.set_ylabel(self.y, fontsize=8)
+        ax.legend(fontsize=7, frameon=False)
+
+    def data(self) -> dict[str, Any]:
+        curves = {k: {"x": list(map(float, x)), "y": list(map(float, y))} for k, (x, y) in self.curves.items()}
+        return {"title": self.title, "x": self.x, "y": self.y, "curves": curves}
+
+
+@dataclass
+class Bars:
+    """Groups of bars {name: heights}, one height for each group; NaN where there is none."""
+
+    title: str
+    groups: Sequence[str]
+    y: str
+    bars: Mapping[str, Sequence[float]]
+    log: bool = True
+
+    def draw(self, ax: Any) -> None:
+        width = 0.8 / len(self.bars)
+        for k, (name, heights) in enumerate(self.bars.items()):
+            at = np.arange(len(self.groups)) + (k - (len(self.bars) - 1) / 2) * width
+            ax.bar(at, heights, width, color=COLOURS[k % len(COLOURS)], label=name)
+        ax.set_xticks(range(len(self.groups)), self.groups, fontsize=7)
+        if self.log:
+            ax.set_yscale("log")
+        ax.set_ylabel(self.y, fontsize=8)
+        ax.legend(fontsize=7, frameon=False)
+
+    def data(self) -> dict[str, Any]:
+        bars = {k: [float(x) for x in heights] for k, heights in self.bars.items()}
+        return {"title": self.title, "y": self.y, "groups": list(self.groups), "bars": bars}
+
+
+@dataclass
+class Matrix:
+    """The sizes of a matrix' entries, logarithmic; exact zeros are white."""
+
+    title: str
+    entries: np.ndarray
+    low: float
+    high: float
+
+    def draw(self, ax: Any) -> None:
+        from matplotlib.colors import LogNorm
+
+        size = np.ma.masked_equal(np.abs(self.entries), 0)
+        image = ax.imshow(size, cmap="viridis", norm=LogNorm(self.low, self.high), interpolation="none")
+        bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
+        bar.ax.tick_params(labelsize=7)
+        ax.set_xticks([])
+        ax.set_yticks([])
+
+    def data(self) -> dict[str, Any]:
+        largest, some = float(np.abs(self.entries).max()), int((self.entries != 0).sum())
+        return {"title": self.title, "largest": largest, "other_than_zero": some}
+
+
+def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
+    """All panels side by side, as a PNG; whole or not at all."""
+    from matplotlib.figure import Figure
+
+    across = min(3, len(panels))
+    down = -(-len(panels) // across)
+    figure = Figure(figsize=(4.3 * across, 3.4 * down + 0.4), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for ax, panel in zip(axes, panels, strict=False):
+        panel.draw(ax)
+        ax.set_title(panel.title, fontsize=9, color=INK)
+        ax.tick_params(colors=INK, labelsize=7)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    for ax in axes[len(panels) :]:
+        ax.set_visible(False)
+    figure.suptitle(title, fontsize=10, color=INK)
+    aside = path.with_suffix(".part")
+    try:
+        figure.savefig(aside, format="png", dpi=DPI, facecolor="white")
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)

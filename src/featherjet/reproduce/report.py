@@ -1,0 +1,78 @@
+"""What an experiment hands back: tables, what the paper says beside what was found, and panels of a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .plots import Panel
+
+Form = Literal["text", "time", "count", "ratio", "error"]
+Cell = str | int | float | None
+Verdict = Literal["holds", "holds, but not in size", "does not hold", "not tested"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, and what stands below it."""
+
+    head: str
+    form: Form = "text"
+
+
+@dataclass
+class Table:
+    """Raw numbers in rows; None where there is nothing."""
+
+    title: str
+    columns: Sequence[Column]
+    rows: list[list[Cell]]
+    note: str = ""
+
+    def data(self) -> dict[str, Any]:
+        return {"title": self.title, "columns": [c.head for c in self.columns], "rows": self.rows, "note": self.note}
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper, what was found here, and why that differs if it does."""
+
+    said: str
+    found: str
+    verdict: Verdict
+    why: str = ""
+
+
+@dataclass
+class Outcome:
+    """The result of one item."""
+
+    tables: list[Table] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def data(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {
+            "tables": [t.data() for t in self.tables],
+            "claims": [vars(c) for c in self.claims],
+            "panels": [p.data() for p in self.panels],
+            "remarks": self.remarks,
+        }
+
+
+def held(yes: bool) -> Verdict:
+    return "holds" if yes else "does not hold"
+
+
+def sized(order: bool, size: bool) -> Verdict:
+    """For a factor: whether the order holds, and whether the factor is about the paper's."""
+    return held(order) if size or not order else "holds, but not in size"
+
+
+def span(factors: Sequence[float]) -> str:
+    """The smallest to the largest."""
+    low, high = (f"{x:.2f}x" for x in (min(factors), max(factors)))
+    return low if low == high else f"{low} to {high}"
