@@ -9,8 +9,8 @@ import pytest
 
 import featherjet as fj
 from backends import CALLS, Pair, arguments, both, pair_of, results
-from featherjet.compiler.border import STREAM
 from featherjet.compiler.kernels import KERNELS
+from featherjet.compiler.llvm.border import STREAM
 from featherjet.errors import InputError
 from helpers import random_state
 

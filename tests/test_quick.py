@@ -21,7 +21,7 @@ import pytest
 import featherjet as fj
 import featherjet.compiled
 from backends import CALLS, IDS, PAIRS, Pair, arguments, pair_of, results
-from featherjet.compiler.plain import DECLINED, headers_are_known
+from featherjet.compiler.llvm.plain import DECLINED, headers_are_known
 from featherjet.compiler.tables import Tables
 from helpers import random_state
 
@@ -262,7 +262,7 @@ def test_the_machine_code_itself_declines_whatever_is_odd(unroll):
     code = f"""
 import numpy as np
 from backends import pair_of
-from featherjet.compiler.plain import DECLINED
+from featherjet.compiler.llvm.plain import DECLINED
 from test_quick import ODD
 robot = pair_of("arm", {unroll}).compiled
 kernel = robot._kernel("mass_matrix", False)

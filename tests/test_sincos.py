@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from featherjet.compiler.engine import Library, compile_module, host_lanes
-from featherjet.compiler.sincos import REACH, sincos_function
+from featherjet.compiler.llvm.sincos import REACH, sincos_function
 
 ULPS = 1.5
 # Within REACH, the doubles nearest to multiples of pi/2, for their size: found by trying all multiples.

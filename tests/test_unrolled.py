@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 import featherjet as fj
 from backends import CALLS, arguments, both, results, zeros_where_they_belong
 from featherjet.compiler import kernels, unrolled
-from featherjet.compiler.border import NONFINITE, SINGULAR
 from featherjet.compiler.engine import Library, compile_module, host_lanes, target_machine
 from featherjet.compiler.graph import Expr, Graph
 from featherjet.compiler.gufunc import Gufunc
 from featherjet.compiler.kernels import KERNELS, unrolls
+from featherjet.compiler.llvm.border import NONFINITE, SINGULAR
+from featherjet.compiler.llvm.unrolled import emit_unrolled
 from featherjet.compiler.schedule import PIECE, SUMS, Schedule
 from featherjet.compiler.tables import Tables
-from featherjet.compiler.unrolled_code import emit_unrolled
 from featherjet.model.tree import Tree
 from helpers import models, random_state
 

@@ -21,7 +21,7 @@ from .compiler.engine import Library, host_lanes
 from .compiler.graph import TooLong
 from .compiler.gufunc import Gufunc
 from .compiler.kernels import KERNELS, Shape, shapes, unrolls
-from .compiler.plain import Plain, headers_are_known
+from .compiler.llvm.plain import Plain, headers_are_known
 from .compiler.tables import Tables
 from .errors import InputError
 from .model.tree import Tree

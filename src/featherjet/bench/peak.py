@@ -8,7 +8,7 @@ import time
 import llvmlite.ir as ir
 
 from ..compiler.engine import Library, compile_module, host_lanes
-from ..compiler.lanes import DOUBLE, I32, I64, external
+from ..compiler.llvm.lanes import DOUBLE, I32, I64, external
 from .timing import one_core
 
 CHAINS = 12  # independent ones: enough to hide the latency, few enough to stay in registers

@@ -23,8 +23,8 @@ def rolled(name: str, tree: Tree, fext: bool, precision: int) -> Library:
     """The code of a kernel for all robots with the same joint variants; `precision` of the user's numbers, 32 or 64."""
 
     def make() -> Any:
+        from .llvm.rolled import emit_rolled
         from .rolled import trace_kernel
-        from .rolled_code import emit_rolled
 
         program = trace_kernel(KERNELS[name], variants(tree), fext)
         single = precision == 32
@@ -38,7 +38,7 @@ def unrolled(what: tuple, straight: Callable[[], Straight], precision: int, one:
     lanes = 1 if one else host_lanes()
 
     def make() -> Any:
-        from .unrolled_code import emit_unrolled
+        from .llvm.unrolled import emit_unrolled
 
         return emit_unrolled(straight(), lanes, target_machine().triple, precision == 32)
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import llvmlite.ir as ir
 
+from ..program import Output, Responses, Walk
 from .border import Border
 from .columns import Columns
 from .lanes import DOUBLE, I8, I32, I64, PTR, Value, transposed
-from .program import Output, Responses, Walk
 from .walks import Walks
 
 MARGIN = 8  # numbers of room before and after a block of a stream

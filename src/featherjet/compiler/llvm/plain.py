@@ -15,9 +15,9 @@ from functools import cache
 import llvmlite.ir as ir
 import numpy as np
 
+from ..program import Operand
 from .border import dimension
 from .lanes import I8, I32, I64, PTR, Lanes, Value, external
-from .program import Operand
 
 # Offsets in PyArrayObject, in bytes.
 TYPE, DATA, NDIM, SHAPE, DESCR, FLAGS = 8, 16, 24, 32, 56, 64

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
+from ..program import TABLE, Key, Program, Ref, Store, Variant, Walk
 from .lanes import DOUBLE, I64, PTR, Lanes, Value
-from .program import TABLE, Key, Program, Ref, Store, Variant, Walk
 
 NT = sum(TABLE.values())
 

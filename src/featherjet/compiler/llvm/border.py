@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
+from ..program import Operand
 from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
-from .program import Operand
 
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm

@@ -8,14 +8,14 @@ from math import prod
 
 import llvmlite.ir as ir
 
+from ..program import Operand
+from ..schedule import Schedule
+from ..unrolled import Straight
 from .border import STREAM, Border, emit_entry, emit_stream
 from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
 from .pieces import TRIG, Memory, text
 from .plain import emit_plain
-from .program import Operand
-from .schedule import Schedule
 from .sincos import sincos_function
-from .unrolled import Straight
 
 
 def emit_unrolled(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:

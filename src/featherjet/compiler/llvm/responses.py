@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
+from ..program import Key, Ref, Responses, Store, Variant
+from ..tables import ALONG, INSIDE, OUT, OWN, SOME, STEP, STILL, STRANGERS, UP
 from .columns import Columns
 from .lanes import I8, I64, PTR, Value
-from .program import Key, Ref, Responses, Store, Variant
-from .tables import ALONG, INSIDE, OUT, OWN, SOME, STEP, STILL, STRANGERS, UP
 
 
 class Response:

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from .graph import Expr
+from ..graph import Expr
+from ..program import Key, Pairs, Program, Ref
+from ..tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 from .lanes import DOUBLE, I8, I64, PTR, VOID, Lanes, Value, external
-from .program import Key, Pairs, Program, Ref
-from .tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 
 
 class Columns(Lanes):

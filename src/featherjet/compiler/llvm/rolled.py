@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
+from ..program import Operand, Output, Pairs, Program, Responses, Walk
 from .border import STREAM, emit_entry, emit_stream
 from .columns import Columns
 from .lanes import I32, I64, Value
 from .matrices import MARGIN, MatrixOutput
 from .plain import emit_plain
-from .program import Operand, Output, Pairs, Program, Responses, Walk
 from .responses import Response
 from .walks import Walks
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .schedule import SUMS, Piece, Schedule
+from ..schedule import SUMS, Piece, Schedule
 from .sincos import sincos_name
 
 TRIG = ("sin", "cos")

@@ -9,9 +9,9 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from .graph import Expr, Graph
-from .program import COUNTS, SLOTS, Ref
-from .schedule import SUMS, Schedule
+from ..graph import Expr, Graph
+from ..program import COUNTS, SLOTS, Ref
+from ..schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
 PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
