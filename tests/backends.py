@@ -20,7 +20,7 @@ from featherjet.compiler.kernels import KERNELS
 from featherjet.compiler.program import Variant
 from featherjet.model.joints import KINDS
 from featherjet.model.lock import lock
-from featherjet.robot import INPUTS
+from featherjet.quantities import INPUTS
 from helpers import State
 
 TOLERANCE = 1e-13

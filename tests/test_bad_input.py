@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+from featherjet.backends import BACKENDS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
-from featherjet.robot import BACKENDS
 from helpers import CALLS, every_kind, random_state
 
 ARGUMENTS = [(call, name) for call, names in CALLS.items() for name in names]

@@ -11,7 +11,7 @@ import featherjet as fj
 from backends import SINGULAR, Pair, arguments, both, compare, pair_of, results, spoiled
 from featherjet.compiler.kernels import KERNELS
 from featherjet.errors import InputError, SingularMassMatrix
-from featherjet.robot import INPUTS
+from featherjet.quantities import INPUTS
 from helpers import random_state
 
 

@@ -16,8 +16,8 @@ import helpers
 from featherjet.algorithms import aba, coupled, ltl
 from featherjet.algorithms.crba import mass_matrix
 from featherjet.algorithms.scan import Scan
+from featherjet.backends import BACKENDS
 from featherjet.model.joints import KINDS
-from featherjet.robot import BACKENDS
 from featherjet.verify import complex_step
 from helpers import (
     MULTI_DOF,

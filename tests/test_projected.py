@@ -9,8 +9,8 @@ from hypothesis import given, settings
 import featherjet as fj
 from featherjet.algorithms.projected import projected_newton_euler
 from featherjet.algorithms.scan import Scan
+from featherjet.backends import BACKENDS
 from featherjet.compiler.graph import Graph
-from featherjet.robot import BACKENDS
 from helpers import State, agree, each_agrees, every_kind, models, random_state, with_state
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import processors
 from ..contact import Contacts, PointContact
 from ..model.model import Array
-from ..robot import Robot, processors
+from ..robot import Robot
 from .contenders import BATCH, PIN_LOOP, REFERENCE, THREADS, States, Way, check
 from .peers import NotAvailable, peer, to_pinocchio
 from .robots import Entrant

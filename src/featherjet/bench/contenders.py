@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import processors
 from ..errors import FeatherjetError
 from ..model.model import Array
 from ..model.mujoco_state import (
@@ -21,7 +22,7 @@ from ..model.mujoco_state import (
     force_to_mujoco,
     velocity_to_mujoco,
 )
-from ..robot import Robot, processors
+from ..robot import Robot
 from .peers import NotAvailable, peer, to_mujoco, to_pinocchio
 from .timing import Contender
 

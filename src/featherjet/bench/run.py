@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..robot import Robot, processors
+from ..backends import processors
+from ..robot import Robot
 from .contenders import BATCH, PIN_LOOP, QUANTITIES, States, check, ways
 from .operations import operations
 from .robots import Entrant

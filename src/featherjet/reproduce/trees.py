@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..backends import processors
 from ..bench.timing import Contender, measure
-from ..robot import Robot, processors
+from ..robot import Robot
 from .chains import FDSVA, extrapolated
 from .lab import Entry, Lab, ratio
 from .plots import Lines
