@@ -70,7 +70,7 @@ IDS = [f"{name}, {'unrolled' if unroll else 'rolled'}" for name, unroll in PAIRS
 @cache
 def pair_of(name: str, unroll: bool) -> Pair:
     """The robots that most is tested on, each compiled once for all test files."""
-    return both(ROBOTS[name](), unroll, shared=name != "arm", fext=name != "arm")
+    return both(ROBOTS[name](), unroll, shared=name == "every kind", fext=name == "every kind")
 
 
 # How they are compared

@@ -76,13 +76,6 @@ def test_frame_jacobians(pair, frame):
         np.testing.assert_allclose(twist, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
 
-def test_code_for_a_robots_own_variants():
-    """A free body, a revolute tree on it, sliders: compiled for what they are, not for all kinds of joints."""
-    pair = both(fj.models.humanoid(), shared=False)
-    for size in (1, 9):
-        compare(pair, random_state(pair.reference, size), ("inverse_dynamics_derivatives", "forward_dynamics"))
-
-
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8, 9, 15, 16, 17, 24, 33])
 def test_numbers_of_dofs_around_the_number_of_lanes(n):
     """Groups of columns that are full, nearly full, or have one column."""

@@ -238,7 +238,8 @@ def test_compiled_code_gives_what_the_reference_gives(compiled) -> None:
     assert kernel.unroll, "rolled code knows no coupling"
     for size in (1, 9):
         compare(compiled, random_state(compiled.reference, size, seed=size), names)
-    compare(compiled, random_state(compiled.reference, 3), names if fixed else names[2:], each=True)
+    one = ["kinetic_energy", "forward_dynamics_derivatives"] if fixed else ["centroidal_map"]
+    compare(compiled, random_state(compiled.reference, 3), one, each=True)
 
 
 def test_compiled_frames(compiled) -> None:

@@ -317,7 +317,7 @@ def test_margins_that_are_constant_or_not_a_number_are_flagged():
             assert code(q)[0] & NONFINITE
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(forest=st.lists(trees, min_size=30, max_size=40))
 def test_machine_code_of_any_expressions(forest):
     graph = Graph()
