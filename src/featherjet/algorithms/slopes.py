@@ -1,12 +1,13 @@
 """Slopes of lambda.tau: the products lambda^T dtau/dq, lambda^T dtau/dv, lambda^T dtau/da without the matrices.
 
-[IDSVA] gives column i of dtau/dq as t4_k.Psid_i + t1_k.Psidd_i in the rows k of i's subtree, and t3_i.S_k in those of its
-ancestors. Weighted by lambda_k and summed, the rows below come in as two sums over the subtree, those above as one along
-the path to the root:
+[IDSVA] gives column i of dtau/dq as t4_k.Psid_i + t1_k.Psidd_i in the rows k of i's subtree, and t3_i.S_k in those of
+its ancestors. Weighted by lambda_k and summed, the rows below come in as two sums over the subtree, those above as one
+along the path to the root, which ends at the parent p of i's joint:
 
-    (lambda^T dtau/dq)_i = L_i.Psid_i + P_i.Psidd_i + t3_i.mu_p(i)      P_i = sum of lambda_k t1_k, L_i of lambda_k t4_k
-    (lambda^T dtau/dv)_i = L_i.S_i + P_i.(Sd_i + Psid_i) + t2_i.mu_p(i)     over k in the subtree of i's joint
-    (lambda^T dtau/da)_i = P_i.S_i + t1_i.mu_p(i) + armature_i lambda_i     mu_j = sum of S_k lambda_k from the root to j
+    (lambda^T dtau/dq)_i = L.Psid_i + P.Psidd_i + t3_i.mu_p
+    (lambda^T dtau/dv)_i = L.S_i + P.(Sd_i + Psid_i) + t2_i.mu_p
+    (lambda^T dtau/da)_i = P.S_i + t1_i.mu_p + armature_i lambda_i
+    P = sum of lambda_k t1_k, L = sum of lambda_k t4_k over k in the subtree of i's joint;  mu_p = sum of lambda_k S_k
 
 One more walk inward and one outward than inverse dynamics has: O(n) instead of O(n^2).
 """

@@ -8,11 +8,13 @@ basis at the Gauss points,
     dE/dC = 2 sum_k w_k [B_k, B'_k, B''_k]^T [gx, gx', gx'']_k,
     (gq, gv, ga)_k = tau_k^T W (dtau/dq, dtau/dv, dtau/da)_k,
 
-where the chart turns gq, gv, ga into gx, gx', gx''. The products with tau^T W are summed along the tree
-(algorithms/slopes.py), in one compiled batch for all points; the matrices dtau/dq, dtau/dv, dtau/da themselves are not
-formed. [BP] prints this gradient as 2 times the integral of sum_i dtau_i/dq_j + dtau_i/dqd_j + dtau_i/dqdd_j: the factor
-tau_i, which the derivative of tau_i^2 brings, is missing there, and so are the basis functions that each of the three
-terms belongs to.
+where the chart turns gq, gv, ga into gx, gx', gx''. The products of tau^T W with the three matrices of
+robot.inverse_dynamics_derivatives are summed along the tree (algorithms/slopes.py), in one compiled batch for all
+points, without forming the matrices.
+
+[BP] prints this gradient as 2 times the integral of sum_i dtau_i/dq_j + dtau_i/dqd_j + dtau_i/dqdd_j: the factor tau_i,
+which the derivative of tau_i^2 brings, is missing there, and so are the basis functions that each of the three terms
+belongs to.
 
 Where frames support the robot, tau is what remains after they have pushed as well as they can (supports.py); at that
 optimum E has the same gradient as if their forces were constant, with a multiplier in the place of W tau where torques

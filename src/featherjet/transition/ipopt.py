@@ -63,7 +63,9 @@ def ipopt(search: Search) -> tuple[str, bool]:
     n, m = search.start.size, sum(count)
     high = np.concatenate([np.zeros(count[0]), np.full(count[1], FREE)])
     nlp: Any = Nonlinear(n, m, adapter, np.full(n, -FREE), np.full(n, FREE), np.zeros(m), high)
-    for name, value in {**SILENT, "tol": 1e-6, "max_iter": 10 * search.limit}.items():
+    # Gauss-Newton leaves out how conditions curve, which matters to IPOPT: where there are any, it finds out itself.
+    learned = {"hessian_approximation": "limited-memory", "limited_memory_max_history": 30} if m else {}
+    for name, value in {**SILENT, "tol": 1e-6, "max_iter": 10 * search.limit, **learned}.items():
         nlp.add_option(name, value)
     y, info = nlp.solve(search.start)
     if adapter.raised is not None:

@@ -19,10 +19,10 @@ from .spline import Spline
 Array = np.ndarray
 QUANTITIES = ("position", "velocity", "effort")
 UNITS = {"position": "rad or m", "velocity": "rad/s or m/s", "effort": "N m or N"}
-GRID = 8  # times in each interval at which solvers may be told of limits
-FINE = 4  # times as many at which a result is judged
+GRID = 32  # times in each interval at which limits are looked at
+MOST = 2  # of these, where solvers know limits from the start that do not like to be told later
 SLACK = 1e-6  # of a limit's size that may be exceeded
-MARGIN = 2e-3  # of a limit's size that solvers keep away from it, for what happens between those times
+MARGIN = 1e-3  # of a limit's size that solvers keep away from it, for what happens between the times they know of
 
 
 class Bounds(NamedTuple):
@@ -128,17 +128,17 @@ def joint_of(robot: Robot, dof: int) -> str:
 
 
 class Watched:
-    """Limits over the whole motion. Only those that were exceeded are handed to solvers, as `conditions`."""
+    """Limits over the whole motion. Where one is exceeded most, for a while, solvers are told of it: `conditions`."""
 
     def __init__(self, robot: Robot, chart: Chart, spline: Spline, bounds: list[Bounds]) -> None:
         self.robot, self.chart, self.bounds = robot, chart, bounds
-        self.times, fine = (np.linspace(0.0, spline.duration, n * spline.intervals + 1) for n in (GRID, FINE * GRID))
-        self._basis, self._fine = spline.jets(self.times), spline.jets(fine)
+        self.times = np.linspace(0.0, spline.duration, GRID * spline.intervals + 1)
+        self._basis = spline.jets(self.times)
         self._known = [np.zeros((len(self.times), len(b.dofs)), bool) for b in bounds]
 
-    def excess(self, control: Array, fine: bool = False) -> list[Array]:
+    def excess(self, control: Array) -> list[Array]:
         """How far each bounded number is outside (times, n), relative to its limit's size; negative inside."""
-        jets = (self._fine if fine else self._basis) @ control
+        jets = self._basis @ control
         q = np.empty((len(jets), self.chart.model.nq))
         self.chart.lift(jets, q)
         v, a = jets[:, 1], jets[:, 2]
@@ -153,18 +153,23 @@ class Watched:
 
     def worst(self, control: Array) -> float:
         """The largest excess, zero if there is none."""
-        return max([0.0, *(float(e.max()) for e in self.excess(control, fine=True))])
+        return max([0.0, *(float(e.max()) for e in self.excess(control))])
+
+    def know_most(self) -> None:
+        """Take up every limit at some times of every interval."""
+        for b, known in zip(self.bounds, self._known, strict=True):
+            known[GRID // MOST : -1 : GRID // MOST] = True
+            if b.quantity == "effort":
+                known[[0, -1]] = True
 
     def learn(self, control: Array) -> bool:
-        """Take up what this motion exceeds, and its neighbours in time; whether that was anything new."""
+        """Take up the peaks of what this motion exceeds; whether there was anything new."""
         new = False
         for known, off in zip(self._known, self.excess(control), strict=True):
-            beyond = off > SLACK
-            new |= bool((beyond & ~known).any())
-            wide = beyond.copy()
-            wide[1:] |= beyond[:-1]
-            wide[:-1] |= beyond[1:]
-            known |= wide & np.isfinite(off)
+            around = np.pad(off, ((1, 1), (0, 0)), constant_values=-np.inf)
+            peaks = (off > SLACK) & (off >= around[:-2]) & (off >= around[2:])
+            new |= bool((peaks & ~known).any())
+            known |= peaks
         return new
 
     def conditions(self) -> list[Limit]:

@@ -87,7 +87,7 @@ class Transition:
     def q(self, t: ArrayLike) -> Array:
         """Configurations (..., nq)."""
         shape, q, _, _ = self._state(t)
-        return q.reshape(*shape, -1)
+        return q.reshape(*shape, self.robot.nq)
 
     def v(self, t: ArrayLike) -> Array:
         """Velocities (..., nv)."""

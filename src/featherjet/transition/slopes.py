@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 class SlopeReference(Reference):
-    """`run("torque_slopes", inputs, fixed=...)`; weights expand like rates where joints mimic, since tau shrinks so."""
+    """`run("torque_slopes", inputs, fixed=...)`. Where joints mimic, multipliers expand as rates do, and tau shrinks."""
 
     def _torque_slopes(self, scan: Scan, q, v, a, weights, fext=None, fixed=False):
         c = self.tree.coupling
@@ -27,12 +27,14 @@ class Slopes:
     """Of one robot: tau (N, nv) and lambda^T (dtau/dq, dtau/dv, dtau/da), each (N, nv), at states (N, ...)."""
 
     def __init__(self, robot: Robot) -> None:
-        self._run = robot._specialise(SlopeReference(robot.model))
+        self.robot, self._run = robot, robot._specialise(SlopeReference(robot.model))
 
     def weighted(self, q: Array, v: Array, a: Array, weights: Array) -> tuple[Array, ...]:
         """With lambda = weights tau."""
+        if self.robot.model.has_mimic:  # the tree's torques are not the robot's, which are weighted
+            return self.given(q, v, a, weights * self.robot.inverse_dynamics(q, v, a))
         return self._run("torque_slopes", dict(q=q, v=v, a=a, weights=weights), fixed=False)
 
-    def given(self, q: Array, v: Array, a: Array, multipliers: Array, fext: Array) -> tuple[Array, ...]:
-        """With lambda as it is given, and external forces."""
+    def given(self, q: Array, v: Array, a: Array, multipliers: Array, fext: Array | None = None) -> tuple[Array, ...]:
+        """With lambda as it is given."""
         return self._run("torque_slopes", dict(q=q, v=v, a=a, weights=multipliers, fext=fext), fixed=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -21,10 +22,11 @@ PLAIN = ("lbfgs", "bfgs")
 FEASIBLE = 1e-6  # largest violation of a condition [m, rad, or relative] that counts as none
 NEARLY = 1e-4  # from where Newton's method gets there
 SLIP = 2e-3  # of supports [m, rad] that counts as standing
-SMALL = 250  # variables up to which sequential quadratic programming is the quickest way
+SMALL, LARGE = 250, 600  # variables up to which SLSQP is the quickest: with equalities only, and with limits
 VIOLATED = 10.0  # how much of the first energy a violation of one is worth, when motions are compared
 PATIENCE = 8  # iterations over which the energy must fall by the tolerance
-ROUNDS = 12  # of solving and taking up limits that were exceeded
+LOOK = 4  # iterations after which limits are looked at that the solver does not know of yet,
+RESTARTS = ("slsqp",)  # if it does not mind to be started anew; others know most limits from the start
 CALM = 1e-3  # share of the energy that one radian of motion is thought to cost, in Gauss-Newton steps
 
 Callback = Callable[[int, float], Any]
@@ -71,8 +73,10 @@ class Search:
         self.unequal = Conditions(problem.chart, problem.spline)
         self.history: list[float] = []
         self.best = control, np.inf, np.inf  # control points, energy, violation
-        self.stopped = ""
+        self.stopped, self.learned = "", False
         self.rescale(control)
+
+    looks = False
 
     def rescale(self, control: Array) -> None:
         """New variables around these control points: y = 0 is there."""
@@ -143,6 +147,9 @@ class Search:
         self._recent.append(energy)
         if self.iterations >= self.limit:
             raise Enough(f"no convergence in {self.limit} iterations")
+        if self.looks and len(self._recent) % LOOK == 0 and self.problem.watched.learn(self.scaling.control(y)):
+            self.learned = True
+            raise Enough
         if len(self._recent) > PATIENCE and violation <= NEARLY:
             before = self._recent[-1 - PATIENCE]
             if abs(before - energy) <= self.tolerance * abs(energy):
@@ -170,6 +177,12 @@ class Search:
         if y is not self.start:
             self.rescale(self.scaling.control(y))
 
+    def take_up_limits(self, control: Array) -> None:
+        """Go on from these control points, with all the limits that have been exceeded by now."""
+        self.unequal = Conditions(self.problem.chart, self.problem.spline, self.problem.watched.conditions())
+        self.best, self.learned = (control, np.inf, np.inf), False
+        self.rescale(control)
+
     def finish(self) -> Array:
         """The best control points, brought onto the equalities; the next run starts from there."""
         self.rescale(self.best[0])
@@ -187,17 +200,20 @@ def solve(
     solver = choose(problem, solver)
     started = time.perf_counter()
     search = Search(problem, control, tolerance, limit, callback)
+    search.looks = solver in RESTARTS
     initial, interrupted, message, converged = search.unit, False, "", False
     try:
         search.restore()
-        for _ in range(ROUNDS):
+        if problem.watched.bounds and not search.looks:
+            problem.watched.know_most()
+            search.take_up_limits(search.scaling.base)
+        while True:
             message, converged = run(search, solver)
             control = search.finish()
-            if search.stopped or not problem.watched.learn(control):
+            search.learned |= problem.watched.learn(control)
+            if search.stopped or not search.learned or search.iterations >= limit:
                 break
-            search.unequal = Conditions(problem.chart, problem.spline, problem.watched.conditions())
-            search.best = control, np.inf, np.inf
-            search.rescale(control)
+            search.take_up_limits(control)
     except KeyboardInterrupt:
         interrupted, message = True, "interrupted; this is the best motion until then"
         search.finish()
@@ -225,7 +241,8 @@ def choose(problem: Problem, solver: str) -> str:
         raise UnknownName("solver", solver, SOLVERS)
     conditions = bool(problem.equal) or bool(problem.watched.bounds)
     if solver == "auto":
-        small = problem.ends.shape[1] * (problem.spline.free.stop - problem.spline.free.start) <= SMALL
+        size = problem.ends.shape[1] * (problem.spline.free.stop - problem.spline.free.start)
+        small = size <= (LARGE if problem.watched.bounds else SMALL)
         return ("slsqp" if small else "trust-constr") if conditions else "lbfgs"
     if conditions and solver in PLAIN:
         raise InputError(
@@ -269,13 +286,18 @@ def scipy_solve(search: Search, solver: str) -> Any:
         ]
         options = dict(maxiter=10 * search.limit, ftol=tight)
         return optimize.minimize(search.objective, method="SLSQP", constraints=constraints, options=options, **common)
+    # Gauss-Newton leaves out how conditions curve, which matters where limits are active: then curvature is learned.
     flat = np.zeros((search.start.size, search.start.size))
+    learned = "unequal" in sorts
     constraints = [
         optimize.NonlinearConstraint(
             lambda y, w=w: search.values(w, y), 0, 0 if w == "equal" else np.inf,
-            jac=lambda y, w=w: search.jacobian(w, y), hess=lambda y, v: flat,
+            jac=lambda y, w=w: search.jacobian(w, y), hess=optimize.BFGS() if learned else lambda y, v: flat,
         )
         for w in sorts
     ]  # fmt: skip
-    common |= dict(hess=search.hessian_product, options=dict(maxiter=10 * search.limit, gtol=tight, xtol=1e-9))
-    return optimize.minimize(search.objective, method="trust-constr", constraints=constraints, **common)
+    hess = optimize.BFGS() if learned else search.hessian_product
+    common |= dict(hess=hess, options=dict(maxiter=10 * search.limit, gtol=tight, xtol=1e-9))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "delta_grad == 0.0", UserWarning)  # limits of velocity do not curve: no matter
+        return optimize.minimize(search.objective, method="trust-constr", constraints=constraints, **common)
