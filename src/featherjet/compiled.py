@@ -154,7 +154,8 @@ class Kernel:
         flags = int(report.flags[0])
         if flags:
             report.flags[0] = 0
-        return (results if isinstance(results, tuple) else (results,)), flags
+        results = results if isinstance(results, tuple) else (results,)
+        return tuple(map(np.asarray, results)) if () in self.shapes else results, flags
 
     def _choose(self, inputs: Sequence[Any]) -> Code:
         """The code for these inputs; of mixed precision, the double one."""

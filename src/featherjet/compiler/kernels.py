@@ -47,7 +47,7 @@ KERNELS: dict[str, Kernel] = {
         ("q", "v", "a"), (("v",),), lambda s, *x: [rnea.inverse_dynamics(s, *x)], (300, 0, 0), forces=True
     ),
     "bias": Kernel(("q", "v"), (("v",),), lambda s, q, v: [rnea.inverse_dynamics(s, q, v, None)], (280, 0, 0)),
-    "gravity": Kernel(("q",), (("v",),), lambda s, q: [rnea.inverse_dynamics(s, q, None, None)], (70, 0, 0)),
+    "gravity": Kernel(("q",), (("v",),), lambda s, q: [rnea.inverse_dynamics(s, q, None, None)], (55, 0, 0)),
     "mass_matrix": Kernel(("q",), (NN,), lambda s, q: [crba.mass_matrix(s, q)], (100, 10, 0)),
     "coriolis_matrix": Kernel(("q", "v"), (NN,), lambda s, q, v: [coriolis.coriolis_matrix(s, q, v)], (220, 25, 0)),
     "inverse_mass_matrix": Kernel(
