@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
     lab, found_on = Lab(args.quick), machine()
     for name in chosen:
         item = ITEMS[name]
+        started = time.process_time()
         with progress() as bar:
             watched(lab, bar, name)
             try:
@@ -78,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
         show(item, outcome)
         path = folder / f"{name}.json"
         report = {"item": name, "paper": item.where, "title": item.title, "quick": args.quick, "machine": found_on}
+        report["processor_seconds"] = round(time.process_time() - started, 1)
         write(path, report | outcome.data())
         line("numbers: ", (str(path), "bold"))
         draw(item, outcome, folder / f"{name}.png")

@@ -23,6 +23,7 @@ from .straight import Traced, Way, operations
 ROOM = 1 << 18  # bytes of results that a batch may fill, so that they stay in a core's cache
 FEWEST, MOST, GRAIN = 64, 4096, 64  # states in a batch
 GRIPPERS = ("left_gripper", "right_gripper")
+SAMPLED = {1: ((5, 6), 8), 2: ((5, 7, 9), 10), 3: ((5, 6, 7, 8), 9)}  # degree -> chains traced, and one to check by
 SLACK = 3  # a trace may be so many times what is compiled of it, the rest being dead
 
 
@@ -112,16 +113,14 @@ class Lab:
         """The same for what must be compiled."""
         traced = self.traced(way, name, limit)
         if traced is None:
-            raise InputError(
-                f"{way.name} of {name} takes more than {limit:,} operations: it would take too long to compile"
-            )
+            raise InputError(f"{way.name} of {name} has more than {limit:,} operations, which take too long to compile")
         return traced
 
     def states(self, name: str, size: int | None = None) -> dict[str, Array]:
         """Random states of a robot, as many as a batch has: q, v, a, tau; and matrices, for ways that take some."""
         robot = Robot(self.robot(name).model, "numpy")
         s = States.random(robot, size or batch(robot.nv), self.seed)
-        by_q, by_v = np.random.default_rng(self.seed).normal(size=(2, len(s.q), robot.nv, robot.nv))
+        by_q, by_v = np.random.default_rng(self.seed).normal(size=(2, len(s.q), robot.nv**2))
         return {"q": s.q, "v": s.v, "a": s.a, "tau": s.tau, "by_q": by_q, "by_v": by_v}
 
     def race(self, name: str, ways: Sequence[Way], limit: int | None = None) -> Entries:
@@ -202,7 +201,7 @@ class Growth:
     def of(way: Way) -> Growth:
         from ..model.builtin import chain
 
-        sizes, known = {1: ((5, 6), 8), 2: ((5, 7, 9), 10), 3: ((5, 6, 7, 8), 9)}[way.degree]
+        sizes, known = SAMPLED[way.degree]
         *counts, check = (operations(way, Reference(chain(n)).tree) for n in (*sizes, known))
         found = Growth(sizes, tuple(counts), 0.0)
         return Growth(sizes, tuple(counts), abs(found.at(known) - check) / check)

@@ -57,7 +57,7 @@ class Outcome:
         """All of it, ready for JSON."""
         return {
             "tables": [t.data() for t in self.tables],
-            "claims": [vars(c) for c in self.claims],
+            "claims": [vars(c) | ({"why": ""} if c.verdict == "holds" else {}) for c in self.claims],
             "panels": [p.data() for p in self.panels],
             "remarks": self.remarks,
         }

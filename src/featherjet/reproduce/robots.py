@@ -28,8 +28,8 @@ def figure5(lab: Lab) -> Outcome:
     sizes: dict[str, int] = {}
     remarks = ["Atlas does not come with example-robot-data; the built-in humanoid, grippers locked, has its 36 dofs."]
     remarks.append(
-        "Body coordinates keep the zeros of a robot's placements and axes, which straight-line code leaves out; in ground "
-        "coordinates everything fills up. So on robots [IDSVA] Fig. 3 turns round, unless ways to the root are long."
+        "Body coordinates keep the zeros of a robot's placements and axes, which straight-line code leaves out; in "
+        "ground coordinates everything fills up. So on robots Fig. 3 turns round, unless ways to the root are long."
     )
     for title, name in robots.items():
         try:

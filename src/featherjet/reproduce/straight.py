@@ -7,6 +7,7 @@ samples. What is counted is what runs: arithmetic instructions, a product that g
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -63,8 +64,8 @@ class Traced:
 
 
 def shape(tree: Tree, name: str) -> Shape:
-    """Of an input: q and what moves it, matrices, or vectors over degrees of freedom."""
-    return (tree.nv, tree.nv) if name in MATRICES else (tree.nq,) if name in ("q", "dq") else (tree.nv,)
+    """Of an input: q and what moves it, matrices row by row, or vectors over degrees of freedom."""
+    return (tree.nv**2,) if name in MATRICES else (tree.nq,) if name in ("q", "dq") else (tree.nv,)
 
 
 # Ways, each made once
@@ -102,19 +103,25 @@ ABA = Way("forward dynamics", ("q", "v", "tau"), lambda scan, *x: [aba.forward_d
 # [IDSVA] eq. 5 alone, from dtau/dq and dtau/dv that are given, full of numbers: -M^-1 by_q, -M^-1 by_v and M^-1
 
 
+def square(entries: Array) -> Array:
+    n = math.isqrt(len(entries))
+    return entries.reshape(n, n)
+
+
 def multiplied(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     M = minv.by_lanes(scan, aba.factors(scan, q))
-    return -times(M, by_q), -times(M, by_v), M
+    return -times(M, square(by_q)), -times(M, square(by_v)), M
 
 
 def sent_through(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     factors = aba.factors(scan, q)
+    by_q, by_v = square(by_q), square(by_v)
     return -aba.solve(scan, factors, by_q), -aba.solve(scan, factors, by_v), minv.by_lanes(scan, factors)
 
 
 def solved(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     factor = ltl.factorise(crba.mass_matrix(scan, q), scan.tree.dof_parents)
-    return -ltl.solve(factor, by_q), -ltl.solve(factor, by_v), ltl.inverse(factor)
+    return -ltl.solve(factor, square(by_q)), -ltl.solve(factor, square(by_v)), ltl.inverse(factor)
 
 
 GIVEN = ("q", "by_q", "by_v")

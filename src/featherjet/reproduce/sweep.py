@@ -26,7 +26,13 @@ class Sweep:
     @staticmethod
     def run(lab: Lab, family: str, sizes: Sequence[int], ways: Sequence[Way], limit: int | None = None) -> Sweep:
         """family.format(n) names a robot; of chains, operations are known for large sizes too."""
-        entries = {n: lab.race(family.format(n), ways, limit) for n in sizes}
+        entries: dict[int, Entries] = {}
+        long: set[Way] = set()  # what is too long for one robot is so for all larger ones
+        for n in sizes:
+            name = family.format(n)
+            entries[n] = lab.race(name, [way for way in ways if way not in long], limit)
+            entries[n] |= {way.name: Entry(lab.operations(way, name)) for way in long}
+            long |= {way for way in ways if entries[n][way.name].rounds is None}
         if family == "chain{}":
             for n in LARGE:
                 entries[n] = {way.name: Entry(lab.growth(way).at(n)) for way in ways}
