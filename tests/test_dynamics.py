@@ -16,7 +16,6 @@ import helpers
 from featherjet.algorithms import aba, coupled, ltl
 from featherjet.algorithms.crba import mass_matrix
 from featherjet.algorithms.scan import Scan
-from featherjet.backends import BACKENDS
 from featherjet.model.joints import KINDS
 from featherjet.quantities import INPUTS
 from featherjet.verify import complex_step
@@ -376,21 +375,6 @@ def test_large_systems(model: fj.Model) -> None:
         agree(got.dtau_dv[k], by_v, ID, "dtau_dv")
         for x, y in zip(forward, other, strict=True):
             agree(x[k], y[k], FD, "AZA and DMM")
-
-
-# Backends
-
-
-@pytest.mark.parametrize("seed", [3])
-def test_backends_agree(seed: int) -> None:
-    """Trees of every joint kind, compiled and plain."""
-    model = fj.models.random_tree(8 + seed, seed=seed)
-    compiled, plain = (fj.Robot(model, backend) for backend in BACKENDS)
-    s = random_state(plain, 5, seed)
-    for call, names in CALLS.items():
-        args = [getattr(s, name) for name in names]
-        for x, y in zip(results(compiled, call, *args), results(plain, call, *args), strict=True):
-            each_agrees(x, y, FD if "forward_d" in call or "inverse_mass" in call else ID, call, 1.0)
 
 
 # Broadcasting and dtypes
