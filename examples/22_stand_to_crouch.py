@@ -40,5 +40,6 @@ assert np.abs(tau[:, :6]).max() < 1e-9
 # It begins and ends at rest: on average, over time, the feet (whose frames stand upright) carry the robot's weight.
 upward = sum(force[:, 2] for force in result.forces(t).values())
 mean = np.mean((upward[1:] + upward[:-1]) / 2)
-print(f"  feet carry {upward.min():.0f} to {upward.max():.0f} N, on average {mean:.1f} N; weight {9.81 * robot.mass:.1f} N")
+weight = 9.81 * robot.mass
+print(f"  feet carry {upward.min():.0f} to {upward.max():.0f} N, on average {mean:.1f} N; weight {weight:.1f} N")
 assert abs(mean / (9.81 * robot.mass) - 1) < 1e-3

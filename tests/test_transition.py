@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
 import pinocchio as pin
 import pytest
-from helpers import agree, every_kind, to_pinocchio
 
 import featherjet as fj
 from featherjet.transition.chart import Chart
@@ -17,6 +17,7 @@ from featherjet.transition.metric import gauss_newton
 from featherjet.transition.slopes import Slopes
 from featherjet.transition.spline import Spline
 from featherjet.transition.supports import EASE, Supports
+from helpers import agree, every_kind, to_pinocchio
 
 STEP = 1e-30
 
@@ -313,7 +314,7 @@ def test_turning_about_one_axis_on_a_manifold(kind, nq):
 
 
 def test_a_thrown_robot_falls_freely():
-    """Unactuated in the air between states of one parabola: no torque at all, and the centre of mass on the parabola."""
+    """Unactuated in the air between states of one parabola: no torque at all, the centre of mass on the parabola."""
     robot = fj.load("quadruped", backend="numpy")
     q, T = robot.neutral(), 0.4
     v = np.zeros(robot.nv)
@@ -504,7 +505,7 @@ def test_the_energy_is_the_integral(short):
     from scipy.integrate import quad
 
     knots = np.linspace(0, 0.5, 5)
-    total = sum(quad(lambda t: float(short.energy_rate(t)), a, b)[0] for a, b in zip(knots, knots[1:], strict=False))
+    total = sum(quad(lambda t: float(short.energy_rate(t)), a, b)[0] for a, b in itertools.pairwise(knots))
     assert short.energy == pytest.approx(total, rel=1e-4)
     assert short.history[-1] == pytest.approx(short.energy, rel=0.05)
     assert short.energy < short.report.initial_energy

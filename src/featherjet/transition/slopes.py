@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 class SlopeReference(Reference):
-    """`run("torque_slopes", inputs, fixed=...)`. Where joints mimic, multipliers expand as rates do, and tau shrinks."""
+    """`run("torque_slopes", inputs, fixed=...)`. Where joints mimic, multipliers expand as rates, and tau shrinks."""
 
     def _torque_slopes(self, scan: Scan, q, v, a, weights, fext=None, fixed=False):
         c = self.tree.coupling

@@ -299,5 +299,5 @@ def scipy_solve(search: Search, solver: str) -> Any:
     hess = optimize.BFGS() if learned else search.hessian_product
     common |= dict(hess=hess, options=dict(maxiter=10 * search.limit, gtol=tight, xtol=1e-9))
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "delta_grad == 0.0", UserWarning)  # limits of velocity do not curve: no matter
+        warnings.filterwarnings("ignore", "delta_grad == 0.0", UserWarning)  # limits of velocity do not curve
         return optimize.minimize(search.objective, method="trust-constr", constraints=constraints, **common)
