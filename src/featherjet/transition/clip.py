@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,7 +102,7 @@ def state(robot: Robot, given: Any, name: str, last: bool) -> tuple[State, Clip 
 def weights(robot: Robot, given: Any) -> Array:
     """The weight (nv,) of every torque: one number, nv of them, or by joints' names (others have weight one)."""
     w = np.ones(robot.nv)
-    if isinstance(given, dict):
+    if isinstance(given, Mapping):
         for name, x in given.items():
             joint = robot.model.joints[robot.model.joint_index(name)]
             at = robot.model.v_starts[robot.model.joint_index(name)]

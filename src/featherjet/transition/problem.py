@@ -73,7 +73,7 @@ class Problem:
         found = self._held(inner)
         for target in s.targets:
             T, point = goal(target)
-            found.append(Placed(robot, target.frame, moments(target, s.spline, inner), T, point))
+            found.append(Placed(robot, target.frame, moments(target, s.spline), T, point))
         if s.root == "unactuated" and not s.supports:
             weight = robot.mass * np.linalg.norm(robot.model.gravity)
             found.append(Idle(robot, inner, root_dofs(robot), max(float(weight), 1.0)))
@@ -116,20 +116,25 @@ def goal(target: Target) -> tuple[Array, bool]:
         raise InputError(f"{what}: {error}") from None
 
 
-def moments(target: Target, spline: Spline, inner: Array) -> Array:
-    """The times at which a target is asked for."""
-    what, T = f"target of {target.frame!r}: time", spline.duration
+def span(target: Target, duration: float) -> Array:
+    """A target's time: one moment, or two in order."""
+    what = f"target of {target.frame!r}: time"
     try:
-        times = checks.numbers(what, np.atleast_1d(np.asarray(target.time, float)), (), "one moment, or two")
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what}: expected a moment or two [s], got {target.time!r}") from error
-    if times.shape not in ((1,), (2,)) or not 0 <= times[0] <= times[-1] <= T:
-        raise InputError(f"{what}: expected one moment, or two in order, from 0 to {T:g} s; got {target.time!r}")
-    if len(times) == 1:
-        return times
-    between = inner[(inner > times[0]) & (inner < times[1])]
-    both = np.concatenate([times[:1], between, times[1:]])
-    return both[(both > 0) & (both < T)]
+        times = np.atleast_1d(np.asarray(target.time, float))
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: expected a moment or two [s], got {target.time!r}") from None
+    if times.shape not in ((1,), (2,)) or not 0 <= times[0] <= times[-1] <= duration:
+        raise InputError(f"{what}: expected one moment, or two in order, from 0 to {duration:g} s; got {target.time!r}")
+    return times
+
+
+def moments(target: Target, spline: Spline) -> Array:
+    """The times at which solvers are asked for a target; the ends are what they are."""
+    times, T = span(target, spline.duration), spline.duration
+    inner = spline.greville[spline.free]
+    between = inner[(inner > times[0]) & (inner < times[-1])]
+    wanted = np.unique(np.concatenate([times, between]))
+    return wanted[(wanted > 0) & (wanted < T)]
 
 
 def check_supports(robot: Robot, given: Any, start: State, end: State, root: str) -> tuple[Support, ...]:
@@ -185,8 +190,7 @@ def check_targets(robot: Robot, given: Any, spline: Spline, start: State, end: S
         if robot.model.frame(target.frame).joint == WORLD:
             raise InputError(f"target of {target.frame!r}: this frame is fixed to the world")
         T, point = goal(target)
-        times = np.atleast_1d(np.asarray(target.time, float))
-        moments(target, spline, np.zeros(0))
+        times = span(target, spline.duration)
         for name, t, x in (("start", 0.0, start), ("end", spline.duration, end)):
             if t not in times:
                 continue
@@ -195,12 +199,7 @@ def check_targets(robot: Robot, given: Any, spline: Spline, start: State, end: S
                 raise InputError(
                     f"target of {target.frame!r}: the {name} state has it {np.abs(values).max():.3g} m or rad away"
                 )
-    return tuple(t for t in targets if len(moments(t, spline, spline.greville)) and not _at_ends(t, spline))
-
-
-def _at_ends(target: Target, spline: Spline) -> bool:
-    """Whether the end states alone decide it."""
-    return bool(np.isin(np.asarray(target.time, float), (0.0, spline.duration)).all()) and np.ndim(target.time) == 0
+    return tuple(target for target in targets if moments(target, spline).size)
 
 
 def check_root(robot: Robot, root: Any, root_weight: Any, weights: Array) -> Array:

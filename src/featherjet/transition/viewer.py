@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import socket
 import threading
 import time
 from contextlib import redirect_stdout
@@ -35,11 +36,9 @@ class Viewer:
         except ImportError:
             raise MissingExtra("the viewer", "viser", "viewer") from None
         self.result = result
-        try:
-            with redirect_stdout(io.StringIO()):  # it greets; we say where the page is ourselves
-                self.server = viser.ViserServer(host=host, port=port, label=f"featherjet: {result.robot.name}")
-        except OSError as error:
-            raise InputError(f"cannot serve on {host}:{port} ({error.strerror or error})") from None
+        refuse_bad_address(host, port)
+        with redirect_stdout(io.StringIO()):  # it greets; we say where the page is ourselves
+            self.server = viser.ViserServer(host, port, label=f"featherjet: {result.robot.name}", verbose=False)
         self.url = f"http://{host}:{self.server.get_port()}"
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._build(urdf)
@@ -66,7 +65,7 @@ class Viewer:
             if capsule.joint not in self.meshed:
                 self._capsule(k, capsule)
         middle, reach = placements[..., :3, 3].mean((0, 1)), float(np.ptp(placements[..., :3, 3], axis=(0, 1)).max())
-        away = middle + max(reach, 0.6) * np.array([1.5, -1.5, 0.7])
+        away = middle + max(reach, 0.5) * np.array([1.1, -1.1, 0.45])
         self.server.initial_camera.look_at, self.server.initial_camera.position = tuple(middle), tuple(away)
 
     def _capsule(self, k: int, c: Capsule) -> None:
@@ -74,11 +73,11 @@ class Viewer:
 
         along = c.end - c.start
         length = float(np.linalg.norm(along))
-        shape: Any = trimesh.creation.capsule(height=length, radius=c.radius, count=[16, 16])
+        shape: Any = trimesh.creation.capsule(height=length, radius=c.radius, count=[16, 16])  # about its middle
         owner = "world" if c.joint == WORLD else c.joint
         self.server.scene.add_mesh_simple(
             f"/robot/{owner}/capsule{k}", np.asarray(shape.vertices), np.asarray(shape.faces), wxyz=_upright(along),
-            position=c.start, color=BASE if c.joint == WORLD else LIMB,
+            position=(c.start + c.end) / 2, color=BASE if c.joint == WORLD else LIMB,
         )  # fmt: skip
 
     # The panel
@@ -125,6 +124,17 @@ class Viewer:
         self._stop.set()
         with redirect_stdout(io.StringIO()):
             self.server.stop()
+
+
+def refuse_bad_address(host: str, port: int) -> None:
+    """viser would wait for ever; if only the port is taken, it takes the next one."""
+    try:
+        with socket.create_server((host, 0)):
+            pass
+    except OSError as error:
+        raise InputError(f"cannot serve on {host} ({error.strerror or error})") from None
+    if not 0 < port < 65536:
+        raise InputError(f"port: expected a number from 1 to 65535, got {port}")
 
 
 def _pose(T: Array) -> tuple[Array, Array]:

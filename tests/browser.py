@@ -1,0 +1,103 @@
+"""A real browser for tests: Debian's chromium without a window, driven by its own debugging protocol."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+OPTIONS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+    "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--window-size=1280,800",
+    "--remote-debugging-port=0", "--remote-allow-origins=*",
+)  # fmt: skip
+
+
+def chromium() -> str | None:
+    """The browser's path; FEATHERJET_CHROMIUM names another."""
+    return os.environ.get("FEATHERJET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+class Page:
+    """One page: run JavaScript, press keys, take pictures."""
+
+    def __init__(self, socket: Any) -> None:
+        self._socket, self._count = socket, 0
+
+    def send(self, method: str, **parameters: Any) -> dict:
+        self._count += 1
+        self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
+        while True:
+            answer = json.loads(self._socket.recv(timeout=60))
+            if answer.get("id") == self._count:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def script(self, text: str) -> Any:
+        return self.send("Runtime.evaluate", expression=text, returnByValue=True)["result"].get("value")
+
+    def wait(self, text: str, seconds: float = 60.0) -> Any:
+        """Until a script's value is true."""
+        until = time.monotonic() + seconds
+        while not (value := self.script(text)):
+            assert time.monotonic() < until, f"never came true: {text}"
+            time.sleep(0.2)
+        return value
+
+    def press(self, key: str, code: int) -> None:
+        for kind in ("keyDown", "keyUp"):
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def picture(self) -> bytes:
+        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])
+
+    def pixels(self) -> np.ndarray:
+        from PIL import Image
+
+        return np.asarray(Image.open(io.BytesIO(self.picture())).convert("RGB"), float)
+
+
+@contextmanager
+def opened(url: str) -> Iterator[Page]:
+    """A page in a browser of its own."""
+    from websockets.sync.client import connect
+
+    path = chromium()
+    assert path is not None
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        command = [path, *OPTIONS, f"--user-data-dir={profile}", url]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            port = Path(profile) / "DevToolsActivePort"
+            until = time.monotonic() + 60
+            while not port.exists() or "\n" not in port.read_text():
+                assert time.monotonic() < until, "the browser does not start"
+                assert process.poll() is None, "the browser has died"
+                time.sleep(0.1)
+            listing = f"http://127.0.0.1:{port.read_text().split()[0]}/json"
+            pages: list[dict] = []
+            while not pages:
+                with urllib.request.urlopen(listing, timeout=30) as answer:
+                    pages = [p for p in json.load(answer) if p["type"] == "page" and p["url"].startswith(url)]
+                assert time.monotonic() < until, "the browser does not open the page"
+            with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
+                yield Page(socket)
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()

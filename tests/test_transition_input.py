@@ -1,0 +1,172 @@
+"""Bad input to a transition gets a clear error, before any solving."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.errors import FeatherjetError, InputError, MissingExtra, UnknownName
+from featherjet.transition import plan
+
+REST = np.zeros(7)
+START = np.array([0, 0.5, 0, -1.2, 0, 0.8, 0])
+END = np.array([0.9, 0.9, 0.3, -0.7, 0.2, 0.1, 0.4])
+
+
+@pytest.fixture(scope="module")
+def arm() -> fj.Robot:
+    return fj.load("arm", backend="numpy")
+
+
+@pytest.fixture(scope="module")
+def quadruped() -> fj.Robot:
+    return fj.load("quadruped", backend="numpy")
+
+
+@pytest.fixture(autouse=True)
+def no_solving(monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("it solved before it looked")
+
+    monkeypatch.setattr(plan, "solve", refuse)
+
+
+def test_the_guard_guards(arm):
+    with pytest.raises(AssertionError, match="before it looked"):
+        fj.transition(arm, (START, REST), (END, REST), 1.0)
+
+
+@pytest.mark.parametrize(
+    "changes, says",
+    [
+        (dict(start=(START[:6], REST)), r"start: q: expected shape .*7"),
+        (dict(end=(END, REST[:3])), r"end: v: expected shape .*7"),
+        (dict(start=START), r"start: expected a pair \(q, v\) or a Clip"),
+        (dict(start=(np.array([START, START]), REST)), "for a motion give a Clip"),
+        (dict(start=(START * np.nan, REST)), "must be finite"),
+        (dict(duration=0.0), "duration: expected a positive number, got 0"),
+        (dict(duration=-1), "duration: expected a positive number"),
+        (dict(duration=np.inf), "duration: expected a positive number"),
+        (dict(duration="1"), "duration: expected a positive number"),
+        (dict(degree=2), "degree: expected a whole number, at least 3"),
+        (dict(degree=5.0), "degree: expected a whole number"),
+        (dict(intervals=0), "intervals: expected a whole number, at least 1"),
+        (dict(degree=3, intervals=1), "at least 2, so that something is left to choose"),
+        (dict(points=0), "points: expected a whole number, at least 1"),
+        (dict(solver="newton"), "unknown solver 'newton'"),
+        (dict(tolerance=0), "tolerance: expected a positive number"),
+        (dict(max_iterations=0), "max_iterations: expected a whole number"),
+        (dict(weights=-np.ones(7)), "weights: must not be negative"),
+        (dict(weights=np.ones(6)), r"weights: expected one number or nv = 7"),
+        (dict(weights={"joint9": 1.0}), "unknown joint 'joint9'"),
+        (dict(weights={"joint1": -1.0}), "weights: must not be negative; entry 0 is -1"),
+        (dict(weights={"joint1": [1.0, 2.0]}), r"weights of joint 'joint1': expected one number or 1"),
+        (dict(weights=0.0), "all are zero"),
+        (dict(weights=np.nan), "must be finite"),
+        (dict(root="wheels"), "unknown root 'wheels'"),
+        (dict(root="unactuated"), "has no floating base"),
+        (dict(supports=("hand",)), "unknown frame 'hand'"),
+        (dict(supports=(3,)), "supports: expected names of frames"),
+        (dict(supports=("tool",)), "support 'tool': start and end have it in different places"),
+        (dict(supports=(fj.PointContact("tool", other="link2"),)), "is held by the world"),
+        (dict(targets=[fj.Target("hand", 0.5, (0, 0, 1))]), "unknown frame 'hand'"),
+        (dict(targets=[fj.Target("tool", 0.5)]), "give either a position or a placement"),
+        (dict(targets=[fj.Target("tool", 0.5, (0, 1))]), "position: expected"),
+        (dict(targets=[fj.Target("tool", 1.5, (0, 0, 1))]), "from 0 to 1 s; got 1.5"),
+        (dict(targets=[fj.Target("tool", (0.7, 0.2), (0, 0, 1))]), "two in order"),
+        (dict(targets=[fj.Target("tool", "noon", (0, 0, 1))]), "expected a moment"),  # type: ignore[arg-type]
+        (dict(targets=[fj.Target("tool", 0.5, placement=2 * np.eye(4))]), "not a rigid transform"),
+        (dict(targets=[fj.Target("tool", 0.0, (0, 0, 9))]), "the start state has it"),
+        (dict(targets=[fj.Target("tool", (0.5, 1.0), (0, 0, 9))]), "the end state has it"),
+        (dict(targets=["tool"]), "expected Target objects"),
+        (dict(limits=("power",)), "unknown limit 'power'"),
+        (dict(limits={"velocity": -1.0}), "limits: velocity: must not be negative"),
+        (dict(limits={"velocity": np.ones(3)}), "expected one number or nv = 7"),
+        (dict(limits={"position": 1.0}), r"expected a pair \(lower, upper\)"),
+        (dict(limits={"position": (1.0, -1.0)}), "lower limit 1 above upper -1"),
+        (dict(limits={"position": (-1.0, 1.0)}), r"start: joint 'joint4': position -1.2 is outside its limits -1 to 1"),
+        (dict(limits="velocity", end=(END, 5 * np.ones(7))), "end: joint 'joint1': velocity 5 is outside"),
+        (dict(solver="lbfgs", limits="velocity"), "'lbfgs' knows no conditions"),
+        (dict(solver="bfgs", targets=[fj.Target("tool", 0.5, (0, 0, 1))]), "'bfgs' knows no conditions"),
+        (dict(initial=3), "initial: expected a transition of the same robot"),
+        (dict(end=fj.Clip(np.array([END]), 0.1)), "at least two samples"),
+        (dict(end=fj.Clip(np.array([END, END]), 0.0)), "end: dt: expected a positive number"),
+        (dict(end=fj.Clip(np.array([END, END]), 0.1, np.zeros((3, 7)))), "end: v: expected shape"),
+    ],
+)  # fmt: skip
+def test_it_is_refused(arm, changes, says, monkeypatch):
+    if "knows no conditions" in says:  # that is the solver's to say, still before it begins
+        from featherjet.transition import solve
+
+        monkeypatch.setattr(plan, "solve", solve.solve)
+        monkeypatch.setattr(solve, "Search", None)
+    given = dict(start=(START, REST), end=(END, REST), duration=1.0) | changes
+    with pytest.raises(FeatherjetError, match=says):
+        fj.transition(arm, **given)
+
+
+def test_robots_that_are_not(arm):
+    with pytest.raises(InputError, match="transition takes a Robot, got Model"):
+        fj.transition(arm.model, (START, REST), (END, REST), 1.0)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="speaks 'mujoco'"):
+        fj.transition(arm.with_convention("mujoco"), (START, REST), (END, REST), 1.0)
+
+
+def test_states_of_a_floating_base(quadruped):
+    q, rest = quadruped.neutral(), np.zeros(18)
+    spoiled = q.copy()
+    spoiled[3:7] = 0.4
+    with pytest.raises(InputError, match="start: q: joint 'root': its quaternion"):
+        fj.transition(quadruped, (spoiled, rest), (q, rest), 1.0)
+    moving = rest.copy()
+    moving[0] = 1.0
+    with pytest.raises(InputError, match="support 'LF_foot': it moves at the end, at 1 m/s"):
+        fj.transition(quadruped, (q, rest), (q, moving), 1.0, supports=[fj.PointContact("LF_foot")])
+    with pytest.raises(InputError, match="LF_foot, RH_foot cannot carry an unactuated root"):
+        feet = [fj.PointContact("LF_foot"), fj.PointContact("RH_foot")]
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=feet, root="unactuated")
+    with pytest.raises(InputError, match="support 'LF_foot' is given twice"):
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=["LF_foot", "LF_foot"])
+    with pytest.raises(InputError, match="root_weight: expected a positive number"):
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="penalised", root_weight=0)
+    with pytest.raises(InputError, match="effort cannot be combined with supports"):
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports="LF_foot", limits={"effort": 10.0})
+    weights = np.zeros(18)
+    weights[:6] = 1.0
+    with pytest.raises(InputError, match="all joints but the unactuated root have weight zero"):
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="unactuated", weights=weights)
+
+
+def test_without_scipy(arm, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "scipy.optimize", None)
+    with pytest.raises(MissingExtra, match=r"featherjet\[motion\]"):
+        fj.transition(arm, (START, REST), (END, REST), 1.0)
+
+
+def test_without_cyipopt(arm, monkeypatch):
+    from featherjet.transition import solve
+
+    monkeypatch.setattr(plan, "solve", solve.solve)
+    monkeypatch.setitem(__import__("sys").modules, "cyipopt", None)
+    with pytest.raises(MissingExtra, match=r"featherjet\[ipopt\]"):
+        fj.transition(arm, (START, REST), (END, REST), 1.0, solver="ipopt", intervals=1)
+
+
+def test_times_outside(arm, monkeypatch):
+    from featherjet.transition import solve
+
+    monkeypatch.setattr(plan, "solve", solve.solve)
+    result = fj.transition(arm, (START, REST), (END, REST), 1.0, intervals=1, max_iterations=1)
+    with pytest.raises(InputError, match="expected times from 0 to 1 s"):
+        result.q(1.1)
+    with pytest.raises(InputError, match="expected times from 0 to 1 s"):
+        result.tau([-0.1, 0.5])
+    with pytest.raises(InputError, match="no clip to take dt from"):
+        result.joined()
+    with pytest.raises(UnknownName, match="up axis"):
+        result.to_bvh("x.bvh", up="x")
+    with pytest.raises(InputError, match="fps"):
+        result.to_bvh("x.bvh", fps=0)
+    with pytest.raises(InputError, match="count"):
+        result.to_csv("x.csv", count=1)
