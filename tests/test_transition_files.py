@@ -273,8 +273,9 @@ def test_clips_and_npz_files(task, capsys):
     [
         ("{", "is not JSON"), ("[1]", "expected an object"), ('{"v": [0]}', "has no 'q'"),
         ('{"q": [1, 2]}', "expected shape"), ('{"q": {"joint9": 1}}', "unknown joint 'joint9'"),
-        ('{"q": {"joint1": [1, 2]}}', "expected 1 finite coordinates"), ('{"q": [], "speed": 1}', "'speed' is not known"),
-        ('{"q": {}, "v": {"joint1": [1, 2]}}', "expected 1 numbers"), ('{"q": [[0,0,0,0,0,0,0]], "dt": 0.1}', "two samples"),
+        ('{"q": {"joint1": [1, 2]}}', "expected 1 finite coordinates"), ('{"q": [], "x": 1}', "'x' is not known"),
+        ('{"q": {}, "v": {"joint1": [1, 2]}}', "expected 1 numbers"),
+        ('{"q": [[0, 0, 0, 0, 0, 0, 0]], "dt": 0.1}', "two samples"),
     ],
 )  # fmt: skip
 def test_bad_state_files(task, text, says, capsys):

@@ -123,8 +123,8 @@ def test_states_of_a_floating_base(quadruped):
     moving[0] = 1.0
     with pytest.raises(InputError, match="support 'LF_foot': it moves at the end, at 1 m/s"):
         fj.transition(quadruped, (q, rest), (q, moving), 1.0, supports=[fj.PointContact("LF_foot")])
+    feet = [fj.PointContact("LF_foot"), fj.PointContact("RH_foot")]
     with pytest.raises(InputError, match="LF_foot, RH_foot cannot carry an unactuated root"):
-        feet = [fj.PointContact("LF_foot"), fj.PointContact("RH_foot")]
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=feet, root="unactuated")
     with pytest.raises(InputError, match="support 'LF_foot' is given twice"):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=["LF_foot", "LF_foot"])
