@@ -29,7 +29,7 @@ class Panel(Protocol):
 
 @dataclass
 class Lines:
-    """Curves {name: (x, y)}, logarithmic; measured ones are `marked` at each point, counted ones are not."""
+    """Curves {name: (x, y)}, logarithmic unless they are close to a level; `marked` at each point if measured."""
 
     title: str
     x: str
@@ -43,7 +43,14 @@ class Lines:
             colour, marker = COLOURS[k % len(COLOURS)], "o" if self.marked else None
             ax.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
         ax.set_xscale("log")
-        ax.set_yscale("log")
+        heights = [y for _, ys in self.curves.values() for y in ys]
+        if self.level is None or max(heights) > 5 * min(heights):
+            ax.set_yscale("log")
+            plain(ax.yaxis)
+        sizes = sorted({x for xs, _ in self.curves.values() for x in xs})
+        if all(float(x).is_integer() for x in sizes):
+            ax.set_xticks(spread(sizes), labels=[f"{x:g}" for x in spread(sizes)])
+            ax.set_xticks([], minor=True)
         if self.level is not None:
             ax.axhline(self.level, color=INK, linewidth=0.7)
         ax.set_xlabel(self.x, fontsize=8)
@@ -73,6 +80,7 @@ class Bars:
         ax.set_xticks(range(len(self.groups)), self.groups, fontsize=7)
         if self.log:
             ax.set_yscale("log")
+            plain(ax.yaxis)
         ax.set_ylabel(self.y, fontsize=8)
         ax.legend(fontsize=7, frameon=False)
 
@@ -105,6 +113,28 @@ class Matrix:
         return {"title": self.title, "largest": largest, "other_than_zero": some}
 
 
+def plain(axis: Any) -> None:
+    """Numbers as one writes them, if they are neither large nor small; between powers of ten where these are few."""
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = axis.get_view_interval()
+    if low < 1e-3 or high > 1e4:
+        return
+    if high / low < 100:
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_minor_formatter("")
+
+
+def spread(sizes: Sequence[float], apart: float = 1.2) -> list[float]:
+    """Those of some sizes that have room on a logarithmic axis."""
+    found: list[float] = []
+    for x in sizes:
+        if not found or x > apart * found[-1]:
+            found.append(x)
+    return found
+
+
 def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
     """All panels side by side, as a PNG; whole or not at all."""
     from matplotlib.figure import Figure
@@ -116,7 +146,7 @@ def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
     for ax, panel in zip(axes, panels, strict=False):
         panel.draw(ax)
         ax.set_title(panel.title, fontsize=9, color=INK)
-        ax.tick_params(colors=INK, labelsize=7)
+        ax.tick_params(colors=INK, labelsize=7, which="both")
         for side in ("top", "right"):
             ax.spines[side].set_visible(False)
     for ax in axes[len(panels) :]:
