@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,8 @@ from featherjet.contact import gauss_seidel
 from featherjet.errors import InputError, SimulationError, SimulationWarning, UnknownName
 from featherjet.model.builder import transform
 from featherjet.simulation import Trajectory
+from featherjet.simulation.playback import Playback
+from featherjet.transition.plot import curves
 from helpers import agree
 
 G = 9.81
@@ -438,3 +441,21 @@ def test_height_fields_are_bilinear(points: np.ndarray) -> None:
     up /= np.linalg.norm(up, axis=1, keepdims=True)
     agree(normal, up, 1e-12)
     agree(distance, (3 - (2 + cx / 2 - cy / 4 + cx * cy / 10)) * up[:, 2], 1e-12)
+
+
+def test_a_simulated_motion_can_be_played(tmp_path):
+    robot = fj.load("arm")
+    q = robot.random_configuration(1)
+    path = robot.simulate(q, np.zeros(robot.nv), dt=0.01, T=0.1, progress=False).save(tmp_path / "fall.npz")
+    motion = Playback(Trajectory.load(path))
+    t = motion.trajectory.t
+    np.testing.assert_allclose(motion.q(t), motion.trajectory.q, atol=1e-12)
+    between = motion.q((t[3] + t[4]) / 2)
+    np.testing.assert_allclose(
+        between, robot.interpolate(motion.trajectory.q[3], motion.trajectory.q[4], 0.5), atol=1e-12
+    )
+    assert motion.tau(motion.times(7)).shape == (7, robot.nv)
+    assert motion.energy_rate(0.05) == 0
+    assert curves(motion).energy[-1] == 0
+    with pytest.raises(InputError, match="cannot be played"):
+        Playback(replace(motion.trajectory, model=None))

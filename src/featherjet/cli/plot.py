@@ -1,4 +1,4 @@
-"""`featherjet plot`: torque and energy curves of a transition."""
+"""`featherjet plot`: curves of a transition, or of a simulated motion."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..transition import Transition
 from .output import line
 from .parsing import command
+from .view import load_motion
 
 EXAMPLES = """\
 examples:
@@ -20,12 +20,12 @@ Needs matplotlib: pip install 'featherjet[plots]'."""
 
 def add(commands: Any) -> None:
     sub = command(commands, "plot", run, "draw torque and energy of a transition", EXAMPLES)
-    sub.add_argument("file", metavar="FILE", help="what `featherjet transition` wrote")
+    sub.add_argument("file", metavar="FILE", help="a transition, or a simulated trajectory, as saved")
     sub.add_argument("--out", metavar="FILE", help="the PNG to write (default: beside the file)")
 
 
 def run(args: argparse.Namespace) -> int:
     path = Path(args.out) if args.out else Path(args.file).with_suffix(".png")
-    Transition.load(args.file).plot(path)
+    load_motion(Path(args.file)).plot(path)
     line(f"picture: {path}")
     return 0

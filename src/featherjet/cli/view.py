@@ -1,4 +1,4 @@
-"""`featherjet view`: play a transition in the browser."""
+"""`featherjet view`: play a transition, or a simulated motion, in the browser."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..simulation.playback import Playback
+from ..simulation.trajectory import Trajectory
 from ..transition import Transition
+from .npzfile import read_npz
 from .output import line
 from .parsing import command, count
 
@@ -24,8 +27,8 @@ are drawn as capsules. Needs viser: pip install 'featherjet[viewer]'."""
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "view", run, "play a transition in the browser", EXAMPLES)
-    sub.add_argument("file", metavar="FILE", help="what `featherjet transition` wrote")
+    sub = command(commands, "view", run, "play a motion in the browser", EXAMPLES)
+    sub.add_argument("file", metavar="FILE", help="a transition, or a simulated trajectory, as saved")
     sub.add_argument("--port", type=count, default=8080, metavar="N", help="of the page (default: 8080)")
     sub.add_argument("--host", default="127.0.0.1", help="address to serve on (default: this machine only)")
     sub.add_argument("--urdf", metavar="FILE", help="with the robot's meshes (default: the file it was loaded from)")
@@ -33,10 +36,16 @@ def add(commands: Any) -> None:
     sub.add_argument("--paused", action="store_true", help="do not play at once")
 
 
+def load_motion(path: Path) -> Transition | Trajectory:
+    """What `featherjet transition` wrote, or `save` of a simulated trajectory."""
+    return Trajectory.load(path) if "residual" in read_npz(path) else Transition.load(path)
+
+
 def run(args: argparse.Namespace) -> int:
     from ..transition.viewer import Viewer
 
-    result = Transition.load(args.file)
+    found = load_motion(Path(args.file))
+    result = Playback(found) if isinstance(found, Trajectory) else found
     if args.urdf and not Path(args.urdf).is_file():
         raise InputError(f"{args.urdf}: there is no such file")
     urdf = Path(args.urdf or result.source) if args.urdf or Path(result.source).is_file() else None

@@ -11,6 +11,7 @@ import numpy as np
 from .export import coordinate_names
 
 if TYPE_CHECKING:
+    from ..simulation.playback import Playback
     from .result import Transition
 
 Array = np.ndarray
@@ -28,7 +29,7 @@ class Curves(NamedTuple):
     large: list[int]
 
 
-def curves(result: Transition, count: int = 301) -> Curves:
+def curves(result: Transition | Playback, count: int = 301) -> Curves:
     t = result.times(count)
     tau, rate = result.tau(t), result.energy_rate(t)
     steps = (rate[1:] + rate[:-1]) / 2 * np.diff(t)

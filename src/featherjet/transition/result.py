@@ -119,6 +119,11 @@ class Transition:
         """sum_i weight_i tau_i^2 at times t, (...)."""
         return (self.model_energy.weights * self.tau(t) ** 2).sum(-1)
 
+    @property
+    def caption(self) -> str:
+        """What it is, in a line."""
+        return f"energy {self.energy:.4g}, {self.report.solver}: {self.report.message}"
+
     def times(self, count: int = 201) -> Array:
         """So many times from start to end."""
         return np.linspace(0.0, self.duration, count)

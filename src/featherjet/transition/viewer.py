@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InputError, MissingExtra
 from ..math import rotations as so3
 from ..model.model import WORLD
+from ..simulation.playback import Playback
 from .plot import curves
 from .result import Transition
 from .shapes import Capsule, capsules, meshes
@@ -29,7 +30,12 @@ class Viewer:
     """A page on http://host:port. `show(t)` moves the robot, as the page's slider does."""
 
     def __init__(
-        self, result: Transition, host: str = "127.0.0.1", port: int = 8080, urdf: Path | None = None, play: bool = True
+        self,
+        result: Transition | Playback,
+        host: str = "127.0.0.1",
+        port: int = 8080,
+        urdf: Path | None = None,
+        play: bool = True,
     ) -> None:
         try:
             import viser
@@ -86,7 +92,7 @@ class Viewer:
         gui, r, T = self.server.gui, self.result, self.result.duration
         self.slider = gui.add_slider("time [s]", min=0.0, max=T, step=T / 1000, initial_value=0.0)
         self.playing = gui.add_checkbox("play", initial_value=play)
-        gui.add_markdown(f"**{r.robot.name}**, energy {r.energy:.4g}, {r.report.solver}: {r.report.message}")
+        gui.add_markdown(f"**{r.robot.name}**, {r.caption}")
         c = curves(r)
         coloured = zip(c.large, COLOURS, strict=False)
         series: Any = tuple({"label": c.names[k], "stroke": colour, "width": 1} for k, colour in coloured)
