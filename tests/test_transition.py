@@ -392,14 +392,14 @@ def test_solvers_agree(solver):
     robot, start, end = arm_task()
     target = fj.Target("tool", (0.3, 0.4), OVER)
     both = [
-        fj.transition(robot, start, end, 0.8, intervals=6, solver=s, targets=target, tolerance=1e-6)
+        fj.transition(robot, start, end, 0.8, intervals=6, solver=s, targets=target, tolerance=1e-4)
         for s in (solver, "slsqp")
     ]
     for result in both:
         assert result.report.success, result.report
         for t in (0.3, 0.4):
             agree(robot.frame_placement(result.q(t), "tool")[:3, 3], OVER, 1e-6)
-    assert both[0].energy == pytest.approx(both[1].energy, rel=1e-3)
+    assert both[0].energy == pytest.approx(both[1].energy, rel=1e-2)
 
 
 @pytest.mark.parametrize("solver", ["trust-constr", "ipopt"])
@@ -432,7 +432,9 @@ def test_a_quadruped_lowers_itself_on_four_feet():
 
     rest = np.zeros(robot.nv)
     supports = [fj.PointContact(f) for f in feet]
-    result = fj.transition(robot, (pose(0.3), rest), (pose(0.7), rest), 0.6, supports=supports, root="unactuated")
+    result = fj.transition(
+        robot, (pose(0.3), rest), (pose(0.7), rest), 0.6, supports=supports, root="unactuated", intervals=6
+    )
     assert result.report.success, result.report
     assert result.report.drift < 1e-3
     t = result.times(101)
