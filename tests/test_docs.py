@@ -48,6 +48,8 @@ def test_code_in_the_pages_runs(code):
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example, capsys, monkeypatch):
+    """On compiled code, as users run them: some optimise, and would take minutes on the reference."""
+    monkeypatch.setenv("FEATHERJET_BACKEND", "compiled")
     monkeypatch.setattr("sys.argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out
