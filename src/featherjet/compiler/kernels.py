@@ -86,7 +86,7 @@ KERNELS: dict[str, Kernel] = {
 }  # fmt: skip
 COMPARED = 12_000  # operations up to which it takes no time to try several algorithms
 UNROLLED = {
-    True: 36_000,
+    True: 32_000,
     False: 8_000,
 }  # operations of a kernel (with, without matrices) for one robot
 
