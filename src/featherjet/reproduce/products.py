@@ -12,10 +12,10 @@ from .report import Claim, Column, Outcome, Table
 from .straight import PRODUCTS, forward
 from .sweep import LARGE, Sweep, curve
 
-SIZES, QUICK_SIZES = (4, 8, 16, 24, 28, 32), (3, 5, 7)
+SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
 TREES = {"branching 2": "tree{}x2", "branching 5": "tree{}x5"}
-TREE_SIZES, QUICK_TREE_SIZES = (8, 16, 24), (3, 6)
-LIMIT = 190_000  # operations that are compiled here, to reach the crossover
+TREE_SIZES, QUICK_TREE_SIZES = (8, 16), (3, 6)
+LIMIT = 150_000  # operations that are compiled here, to reach the crossover
 PAPER = (("gcc 9, AVX off", 50), ("gcc 9, AVX on", 450), ("clang 10, AVX off", 80), ("clang 10, AVX on", 350))
 WHOLE = ("fdsva-dmm", "fdsva-aza", "fdsva-ltl", "direct")
 
@@ -25,7 +25,7 @@ def figure7(lab: Lab) -> Outcome:
     sizes, tree_sizes = (QUICK_SIZES, QUICK_TREE_SIZES) if lab.quick else (SIZES, TREE_SIZES)
     whole_ways = [forward(k) for k in WHOLE]
     limit = None if lab.quick else LIMIT
-    whole_sizes = [n for n in sizes if n <= 24]
+    whole_sizes = [n for n in sizes if n <= 16]
     lab.plan(len(PRODUCTS) * (len(sizes) + 2 * len(tree_sizes)) + len(whole_ways) * len(whole_sizes))
     chain = Sweep.run(lab, "chain{}", sizes, PRODUCTS, limit)
     trees = {k: Sweep.run(lab, family, tree_sizes, PRODUCTS, limit) for k, family in TREES.items()}
