@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 import featherjet as fj
 from featherjet.algorithms import contact, contact_derivatives
 from featherjet.algorithms.scan import Scan
+from featherjet.compiled import fingerprint
 from featherjet.compiler.graph import Graph
+from featherjet.contact.reference import ContactReference
 from featherjet.errors import InputError, SingularContacts, UnknownName
 from featherjet.model import configuration
 from featherjet.model.builder import transform
@@ -198,13 +201,12 @@ def draw_contacts(robot: fj.Robot, seed: int, damping: float = 3.0) -> fj.Contac
     return fj.Contacts(robot, held, (5.0, 2.0), damping)
 
 
-def complex_step(robot: fj.Robot, contacts: fj.Contacts, quantity: str, by: str, inputs: dict, **static) -> list:
-    """Derivatives (..., n) of the first two results of a quantity of the contacts' reference."""
-    n = robot.nv
+def complex_step(robot: fj.Robot, contacts: fj.Contacts, quantity: str, by: str, inputs: dict) -> list:
+    """Derivatives (..., n) of the first two results of a quantity of the contacts' reference, in any convention."""
     moved = dict(inputs)
-    step = 1j * H * np.eye(n)
-    moved[by] = configuration.integrate(robot.model, inputs["q"], step) if by == "q" else inputs[by] + step
-    found = contacts.reference.run(quantity, moved, contacts=contacts.core, **static)
+    step = 1j * H * np.eye(robot.nv)
+    moved[by] = configuration.integrate(robot._space, inputs["q"], step) if by == "q" else inputs[by] + step
+    found = robot._translated(partial(contacts.reference.run, contacts=contacts.core), quantity, moved)
     return [np.moveaxis(x.imag / H, 0, -1) for x in found[:2]]
 
 
@@ -222,15 +224,17 @@ def check_impulses(robot: fj.Robot, contacts: fj.Contacts, q, v) -> None:
     d = robot.impulse_dynamics_derivatives(q, v, contacts, 0.3)
     found = robot.impulse_dynamics(q, v, contacts, 0.3)
     for by, own in (("q", 0.0), ("v", np.eye(robot.nv))):
-        dv, df = complex_step(robot, contacts, "impulse_dynamics", by, {"q": q, "v": v}, restitution=0.3)
+        inputs = {"q": q, "v": v, "restitution": np.array([0.3])}
+        dv, df = complex_step(robot, contacts, "impulse_dynamics", by, inputs)
         agree(getattr(d, f"dv_d{by}"), own + dv, 1e-10, f"dv_d{by}", 1e-3 * np.abs(v).max())
         agree(getattr(d, f"dlambda_d{by}"), df, 1e-10, f"dlambda_d{by}", 1e-3 * np.abs(found.impulses).max())
 
 
+@pytest.mark.parametrize("convention", ["pinocchio", "kindr", "drake"])
 @settings(max_examples=25)
 @given(models(most=8), st.integers(0, 1000))
-def test_derivatives_are_exact(model: fj.Model, seed: int) -> None:
-    robot = fj.Robot(model, "numpy")
+def test_derivatives_are_exact(convention: str, model: fj.Model, seed: int) -> None:
+    robot = fj.Robot(model, "numpy").with_convention(convention)
     contacts = draw_contacts(robot, seed)
     rng = np.random.default_rng(seed)
     q = robot.random_configuration(rng)
@@ -253,6 +257,53 @@ def test_derivatives_with_mimicking_joints(root: str, tmp_path: Path) -> None:
     check_impulses(robot, contacts, q, v)
     a, forces = robot.constrained_dynamics(q, v, tau, contacts)
     agree(robot.contact_inverse_dynamics(q, v, a, contacts, forces).tau, tau, 1e-10)
+
+
+# Conventions
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+@pytest.mark.parametrize("convention", ["kindr", "mujoco", "drake"])
+def test_every_convention_has_the_same_contacts(convention: str, backend: str) -> None:
+    """Motions and torques are told otherwise, forces are the same; batched, and into arrays that are given."""
+    robot = fj.load("quadruped", backend=backend)
+    own = robot.with_convention(convention)
+    held = [fj.PointContact("LF_foot", at=(0.1, 0.2, 0.3)), fj.PointContact("RH_foot", "LH_foot", axes="local")]
+    contacts = fj.Contacts(own, held, (5.0, 2.0), 1e-3)
+    rng = np.random.default_rng(0)
+    q, (v, tau) = robot.random_configuration(rng, (2, 1)), rng.normal(size=(2, 3, robot.nv))
+    here = fj.convert(robot, own, q, v, tau=tau)
+    a, forces = robot.constrained_dynamics(q, v, tau, contacts)
+    out = np.empty_like(a), np.empty_like(forces)
+    found = own.constrained_dynamics(here.q, here.v, here.tau, contacts, out=out)
+    agree(out[0], fj.convert(robot, own, q, v, a).a, 1e-11)
+    agree(out[1], forces, 1e-11)
+    agree(own.contact_inverse_dynamics(here.q, here.v, found.a, contacts, forces).tau, here.tau, 1e-9)
+    after, impulses = robot.impulse_dynamics(q, v, contacts, 0.4)
+    mine = own.impulse_dynamics(here.q, here.v, contacts, 0.4)
+    agree(mine.v, fj.convert(robot, own, q, after).v, 1e-11)
+    agree(mine.impulses, impulses, 1e-11)
+    J = own.contact_jacobian(here.q, contacts)
+    agree(J @ here.v[..., None], robot.contact_jacobian(q, contacts) @ v[..., None], 1e-11)
+    one = here.q[0, 0], here.v[0, 1], here.tau[0, 1]
+    check_constrained(own, contacts, *one)
+    check_impulses(own, contacts, *one[:2])
+    d = own.constrained_dynamics_derivatives(here.q, here.v, here.tau, contacts)
+    assert (d.da_dq.shape, d.dlambda_dq.shape) == ((2, 3, 18, 18), (2, 3, 6, 18))
+    agree(d.dlambda_dq[0, 1], own.constrained_dynamics_derivatives(*one, contacts).dlambda_dq, 1e-11)
+
+
+def test_a_mass_on_a_string_in_the_worlds_axes() -> None:
+    """A ball turning about a held point of its own: kindr's acceleration is the world's, towards that point."""
+    b = fj.ModelBuilder("ball", (0.0, 0.0, 0.0))
+    b.add_joint("root", "free")
+    b.add_body("root", 2.0, inertia=0.1 * np.eye(3))
+    own = fj.Robot(b.build()).with_convention("kindr")
+    contacts = fj.Contacts(own, [fj.PointContact("root", offset=(0.5, 0.0, 0.0))])
+    q, v, rest = own.neutral(), np.array([0.0, -1.5, 0.0, 0.0, 0.0, 3.0]), np.zeros(6)  # w x r = (0, 1.5, 0)
+    a, forces = own.constrained_dynamics(q, v, rest, contacts)
+    agree(a, [4.5, 0, 0, 0, 0, 0], 1e-12, "w^2 r")
+    agree(forces, [9.0, 0, 0], 1e-12, "m w^2 r")
 
 
 # The laws themselves
@@ -369,6 +420,23 @@ def test_batches_broadcast() -> None:
     assert robot.constrained_dynamics(q[:0], v[:1], tau, contacts).a.shape == (0, 1, 18)
 
 
+def test_code_does_not_depend_on_footholds_gains_and_restitution() -> None:
+    """They are inputs of the code: robots that walk need not compile at every step."""
+    robot, plain = fj.load("arm", backend="compiled"), fj.load("arm", backend="numpy")
+    q, v = robot.random_configuration(0), np.ones(7)
+    for at, gains, damping, restitution in (((0.1, 0.2, 0.3), (5, 2), 1e-3, 0.2), ((-0.3, 0, 1), (9, 7), 1e-2, 0.7)):
+        held = [fj.PointContact("tool", at=at)]
+        found, expected = (
+            (*r.constrained_dynamics(q, v, v, c), *r.impulse_dynamics(q, v, c, restitution))
+            for r, c in ((r, fj.Contacts(r, held, gains, damping)) for r in (robot, plain))
+        )
+        for x, y in zip(found, expected, strict=True):
+            agree(x, y, 1e-11)
+    assert len(robot._specialised[ContactReference]._kernels) == 2
+    free = [fj.Contacts(robot, [fj.PointContact("tool", at=at)], (0, 2)) for at in (None, (1, 2, 3))]
+    assert fingerprint(free[0].outline) == fingerprint(free[1].outline), "a place that nothing pulls to"
+
+
 def test_far_from_the_origin_nothing_is_lost() -> None:
     robot = fj.load("quadruped")
     rng = np.random.default_rng(0)
@@ -463,8 +531,8 @@ def test_bad_calls() -> None:
     for r in (-0.1, 1.1, np.nan, [0.1, 0.2]):
         with pytest.raises(InputError, match="restitution"):
             robot.impulse_dynamics(q, zero, contacts, r)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="convention 'kindr'"):
-        robot.with_convention("kindr").constrained_dynamics(q, zero, zero, contacts)
+    with pytest.raises(InputError, match=r"quaternion w x y z, entries 0 to 3"):
+        robot.with_convention("drake").constrained_dynamics(robot.random_configuration(0), zero, zero, contacts)
     lighter = robot.with_gravity((0, 0, -1.62))
     fall = robot.constrained_dynamics(q, zero, zero, contacts).a
     agree(lighter.constrained_dynamics(q, zero, zero, contacts).a, 1.62 / 9.81 * fall, 1e-10, "another gravity")

@@ -95,6 +95,9 @@ class ConventionRobot(Robot):
         given = [inputs[name] for name in INPUTS[quantity]]
         return self.plain._run(quantity, given, inputs.get("fext"), **static)
 
+    def _translated(self, run: Any, quantity: str, inputs: Any) -> Results:
+        return translated(self._coordinates, run, quantity, inputs)
+
     def _kernel(self, quantity: str, fext: bool) -> None:
         """Bound calls go through `_run`: no kernel knows of conventions."""
 

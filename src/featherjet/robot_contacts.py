@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
 from numpy.typing import ArrayLike
@@ -16,6 +18,7 @@ from .contact.dynamics import (
     ImpulseDynamics,
     ImpulseDynamicsDerivatives,
 )
+from .contact.reference import ContactReference
 from .model.model import Array
 
 if TYPE_CHECKING:
@@ -30,6 +33,15 @@ class RobotContacts:
     @property
     def _robot(self) -> Robot:
         return cast("Robot", self)
+
+    @cached_property
+    def _touching(self) -> ContactReference:
+        """Runs the contact algorithms, in our coordinates."""
+        return ContactReference(self._robot.model)
+
+    def _translated(self, run: Callable[..., tuple[Array, ...]], quantity: str, inputs: dict) -> tuple[Array, ...]:
+        """A quantity by a `run` in our coordinates; robots of other conventions translate."""
+        return run(quantity, inputs)
 
     def constrained_dynamics(
         self,

@@ -52,8 +52,8 @@ def same(at: Given, *results: Array) -> Results:
     return results
 
 
-def covector(at: Given, tau: Array) -> Results:
-    return (at.B.own(tau),)
+def covector(at: Given, tau: Array, *rest: Array) -> Results:
+    return (at.B.own(tau), *rest)
 
 
 def similar(at: Given, X: Array, *rest: Array) -> Results:
@@ -145,17 +145,39 @@ def inverse_dynamics_derivatives(at: Given, by_q: Array, by_v: Array, M: Array) 
     return at.B.similar(by_q), at.B.similar(by_v), at.B.similar(M)
 
 
-def forward_dynamics_derivatives(at: Given, by_q: Array, by_v: Array, Minv: Array, *rest: Array) -> Results:
-    a = at("forward_dynamics")[0]
+def forward_dynamics_derivatives(at: Given, *results: Array) -> Results:
+    return *forward_derivatives(at, at("forward_dynamics")[0], *results[:3]), *results[3:]
+
+
+def forward_derivatives(at: Given, a: Array, by_q: Array, by_v: Array, by_tau: Array) -> Results:
+    """Of accelerations, from those of ours, which are a."""
     du = a - at.B.rate(at.v)
     by_q, by_v = np.array(by_q), np.array(by_v)
     for b in at.B.blocks:
         dv = by_second(b, at.v)
         K = by_first(b, at.v) + dv
-        by_q[..., b.v] += by_v[..., b.v] @ dv - Minv[..., b.v] @ of_force(b, at.inputs["tau"])
+        by_q[..., b.v] += by_v[..., b.v] @ dv - by_tau[..., b.v] @ of_force(b, at.inputs["tau"])
         by_q[..., b.v, b.v] -= K @ dv + by_second(b, du)
         by_v[..., b.v, b.v] -= K
-    return (at.B.similar(by_q), at.B.similar(by_v), at.B.similar(Minv), *rest)
+    return at.B.similar(by_q), at.B.similar(by_v), at.B.similar(by_tau)
+
+
+def constrained_dynamics_derivatives(at: Given, *results: Array) -> Results:
+    """Accelerations as without contacts; forces are numbers that every convention shares."""
+    (a_q, a_v, a_tau), (l_q, l_v, l_tau), margins = results[:3], results[3:6], results[6:]
+    a, *_ = at.run("constrained_dynamics", at.inputs)
+    l_q, l_v = chained(at, l_q, l_v)
+    for b in at.B.blocks:
+        l_q[..., b.v] -= l_tau[..., b.v] @ of_force(b, at.inputs["tau"])
+    forces = (at.B.columns(X) for X in (l_q, l_v, l_tau))
+    return *forward_derivatives(at, a, a_q, a_v, a_tau), *forces, *margins
+
+
+def impulse_dynamics_derivatives(at: Given, j_q: Array, j_v: Array, l_q: Array, l_v: Array, *rest: Array) -> Results:
+    """Of the jump B^T (v+ - v-), and of impulses."""
+    jump, *_ = at.run("impulse_dynamics", at.inputs)
+    by_q, by_v = chained(at, turned(at, j_q, jump), j_v)
+    return (at.B.similar(by_q), at.B.similar(by_v), *of_rows(at, l_q, l_v), *rest)
 
 
 def jacobian_derivative(at: Given, dJ: Array) -> Results:
@@ -205,6 +227,12 @@ TRANSLATIONS: dict[str, Callable[..., Results]] = {
     "centroidal_derivatives": centroidal_derivatives,
     "static_torque": covector,
     "static_torque_derivatives": static_torque_derivatives,
+    "constrained_dynamics": acceleration,
+    "constrained_dynamics_derivatives": constrained_dynamics_derivatives,
+    "contact_inverse_dynamics": covector,
+    "contact_jacobian": columns,
+    "impulse_dynamics": covector,
+    "impulse_dynamics_derivatives": impulse_dynamics_derivatives,
     "torque_regressor": rows,
     "forward_dynamics_parameter_derivatives": rows,
     **dict.fromkeys(("inverse_dynamics_force_derivatives", "forward_dynamics_force_derivatives"), rows_by_forces),

@@ -15,7 +15,7 @@ sparse as the tree, J M^-1 J^T = Y^T D^-1 Y. Forces come out in the first frame'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +42,8 @@ class Contact:
     Y: Transform
     point: bool  # only the frame's origin is held
     world_axes: bool  # forces are told in the world's axes instead of those of X
-    kp: float
-    kd: float
+    kp: Scalar | None  # None: no position is held, and Y does not count
+    kd: Scalar | None
 
     @property
     def rows(self) -> int:
@@ -51,16 +51,44 @@ class Contact:
 
 
 class Contacts(NamedTuple):
-    """Contacts that hold at the same time, and the damping mu of their forces."""
+    """Contacts that hold at the same time, and the damping mu of their forces, if there is one."""
 
     each: tuple[Contact, ...]
-    mu: float
+    mu: Scalar | None
 
     @property
     def rows(self) -> list[slice]:
         """The rows of each contact."""
         ends = np.cumsum([c.rows for c in self.each]).tolist()
         return [slice(end - c.rows, end) for end, c in zip(ends, self.each, strict=True)]
+
+    @property
+    def settings(self) -> list[Scalar]:
+        """Damping, gains and places, as far as there are any: what may change without another code."""
+        out = [self.mu]
+        for c in self.each:
+            R, p = c.Y.R, c.Y.p
+            place = [x for column in (R.x, R.y, R.z, p) for x in (column.x, column.y, column.z)]
+            out += [c.kp, c.kd, *(place if c.kp is not None else ())]
+        return [x for x in out if x is not None]
+
+    def with_settings(self, settings: Sequence[Scalar]) -> Contacts:
+        """The same contacts with other damping, gains and places, where they have any."""
+        rest = iter(settings)
+
+        def new(old: Scalar | None) -> Scalar | None:
+            return None if old is None else next(rest)
+
+        def place() -> Transform:
+            x, y, z, p = (Vec3(next(rest), next(rest), next(rest)) for _ in range(4))
+            return Transform(Mat3(x, y, z), p)
+
+        mu = new(self.mu)
+        each = []
+        for c in self.each:
+            kp, kd = new(c.kp), new(c.kd)
+            each.append(replace(c, kp=kp, kd=kd, Y=c.Y if kp is None else place()))
+        return Contacts(tuple(each), mu)
 
 
 # Where contacts are, and how their bodies move
@@ -195,9 +223,9 @@ def wanted(contact: Contact, t: Touch) -> list[Scalar]:
     m, xi = t.xid, t.xi
     if contact.point:
         m = Motion(m.ang, m.lin + xi.ang.cross(xi.lin))
-    if contact.kd:
+    if contact.kd is not None:
         m = m + contact.kd * xi
-    if contact.kp:
+    if contact.kp is not None:
         m = m + contact.kp * t.error
     return numbers(contact, m)
 
@@ -230,7 +258,7 @@ def system(scan: Scan, contacts: Contacts, q: Array, J: Array) -> System:
     return System(factor, Y, inner, parts, factor.D / diagonal(M), inner.D / diagonal(G))
 
 
-def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]], mu: float) -> Array:
+def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]], mu: Scalar | None) -> Array:
     """J M^-1 J^T + mu = Y^T D^-1 Y + mu, (rows, rows): two contacts meet in the dofs they share."""
     G = np.zeros((Y.shape[1], *Y.shape[1:]), Y.dtype)
     for n, (dofs, at) in enumerate(parts):
@@ -240,7 +268,7 @@ def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]
                 G[at, beside] = G[at, beside] + Y[k, at, None] * (Y[k, beside] * (1.0 / M.D[k]))[None]
         for others_at in (at for _, at in parts[:n]):
             G[others_at, at] = np.swapaxes(G[at, others_at], 0, 1)
-    for i in range(len(G)):
+    for i in range(len(G)) if mu is not None else ():
         G[i, i] = G[i, i] + mu
     return G
 
@@ -289,12 +317,12 @@ def constrained_dynamics(
     return Constrained(a, told(contacts, s, forces), K.contact_margins, K.margins)
 
 
-def impulse_dynamics(scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: float) -> Constrained:
+def impulse_dynamics(scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: Scalar) -> Constrained:
     """v+ and impulses: M (v+ - v-) = J^T Lambda, J v+ + mu Lambda = -restitution J v-; [KINDR] 'and Impulses'."""
     s = scene(scan, contacts, q, v)
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
     xi = scan.vector([numbers(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
-    dv, impulses = solve(K, np.zeros_like(K.Y[:, 0]), -(1.0 + restitution) * xi)
+    dv, impulses = solve(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution))
     return Constrained(dv, told(contacts, s, impulses), K.contact_margins, K.margins)
 
 

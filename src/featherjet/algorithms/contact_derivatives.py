@@ -27,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..math.spatial import Motion
-from ..math.vec3 import Vec3
+from ..math.vec3 import Scalar, Vec3
 from ..model.model import WORLD
 from ..model.tree import Node
 from . import contact as ct
@@ -122,12 +122,12 @@ def wanted_by(contact: Contact, t: Touch, j: Dof, dxi: Change, dxid: Change) -> 
     if contact.point:
         xi = t.xi
         dd = Motion(dd.ang, dd.lin + d.ang.cross(xi.lin) + xi.ang.cross(d.lin))
-    return dd + contact.kd * d if contact.kd else dd
+    return dd if contact.kd is None else dd + contact.kd * d
 
 
 def wanted_by_q(contact: Contact, t: Touch, j: Dof) -> Motion:
     m = wanted_by(contact, t, j, xi_by_q, xid_by_q)
-    return m + contact.kp * error_by_q(contact, t, t.F1.motion_inverse(j.S)) if contact.kp else m
+    return m if contact.kp is None else m + contact.kp * error_by_q(contact, t, t.F1.motion_inverse(j.S))
 
 
 def wanted_by_v(contact: Contact, t: Touch, j: Dof) -> Motion:
@@ -212,7 +212,7 @@ def constrained_dynamics_derivatives(
 
 
 def impulse_dynamics_derivatives(
-    scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: float
+    scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: Scalar
 ) -> ImpulseDerivatives:
     """Columns of (2) for M dv = J^T Lambda and J (v + dv) + mu Lambda = -restitution J v.
 
@@ -223,16 +223,16 @@ def impulse_dynamics_derivatives(
     J = ct.jacobian(scan, contacts, s)
     K = ct.system(scan, contacts, q, J)
     xi = scan.vector([ct.numbers(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
-    jump, impulses = ct.solve(K, np.zeros_like(K.Y[:, 0]), -(1.0 + restitution) * xi)
+    jump, impulses = ct.solve(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution))
     jump_tree = _of_tree(scan, jump)
     on_bodies = ct.external_forces(scan, contacts, s, impulses, None)
     by_q, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, np.zeros_like(jump_tree), jump_tree, on_bodies)
     E_q = _square(scan, by_q + reaction_by_q(scan, contacts, s, impulses))
-    s = ct.scene(scan, contacts, q, (1.0 + restitution) * v + jump_tree)
+    s = ct.scene(scan, contacts, q, v * (1.0 + restitution) + jump_tree)
     table = scan.each(dofs, s.bodies)
     K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: t.F1.motion_inverse(xi_by_q(t, table[node.index][k])))
     f = np.concatenate([-E_q, np.zeros_like(E_q)], axis=1)
-    dv, dl = ct.solve(K, f, -np.concatenate([K_q, (1.0 + restitution) * J], axis=1))
+    dv, dl = ct.solve(K, f, -np.concatenate([K_q, J * (1.0 + restitution)], axis=1))
     (v_q, v_v), (l_q, l_v) = np.split(dv, 2, axis=1), np.split(dl, 2, axis=1)
     l_q, l_v = told_by_q(scan, contacts, s, impulses, l_q), ct.told(contacts, s, l_v)
     return ImpulseDerivatives(v_q, v_v, l_q, l_v, K.contact_margins, K.margins)

@@ -17,7 +17,6 @@ from ..math.vec3 import Mat3, Vec3
 from ..model.builder import transform
 from ..model.model import WORLD, Array, Model, rigid
 from ..model.tree import Tree
-from .reference import ContactReference
 
 if TYPE_CHECKING:
     from ..robot import Robot
@@ -97,10 +96,13 @@ class Contacts:
         if mu.shape != () or mu < 0:
             raise InputError(f"damping: must be a number that is not negative, got {damping!r}")
         self.model: Model = robot.model
-        self.reference = ContactReference(robot.model)
+        self.reference = robot._touching
         self.damping = float(mu)
         tree, (kp, kd) = self.reference.tree, gains.tolist()
-        self.core = algorithm.Contacts(tuple(_core(self.model, tree, c, kp, kd) for c in self.held), self.damping)
+        each = tuple(_core(self.model, tree, c, kp or None, kd or None) for c in self.held)
+        self.core = algorithm.Contacts(each, self.damping or None)
+        self.settings = np.array(self.core.settings, float)  # what code leaves open, so that footholds share it
+        self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
         self._refuse_redundant()
 
     def __repr__(self) -> str:
@@ -142,7 +144,7 @@ class Contacts:
             seen[pair] = name
 
 
-def _core(model: Model, tree: Tree, held: Held, kp: float, kd: float) -> algorithm.Contact:
+def _core(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> algorithm.Contact:
     """A contact in the terms of the algorithms."""
     what = f"contact {held.frame!r}"
     if held.axes not in AXES:
@@ -161,11 +163,10 @@ def _core(model: Model, tree: Tree, held: Held, kp: float, kd: float) -> algorit
         raise InputError(f"{what}: baumgarte's kp pulls to a place: give `at`, such as robot.frame_placement(q, frame)")
     if held.at is not None:
         Y = Y @ held.placement(held.at, f"{what}: at")
-    canonical = [_transform(tree, joint, T) for joint, T in ((frame.joint, X), (other, Y))]
+    first = _transform(tree, frame.joint, X)
+    second = Transform.identity() if kp is None else _transform(tree, other, Y)
     ours = held.axes == "world_aligned"
-    return algorithm.Contact(
-        frame.joint, canonical[0], other, canonical[1], isinstance(held, PointContact), ours, kp, kd
-    )
+    return algorithm.Contact(frame.joint, first, other, second, isinstance(held, PointContact), ours, kp, kd)
 
 
 def _transform(tree: Tree, joint: int, T: Array) -> Transform:

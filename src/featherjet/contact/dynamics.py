@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,13 +13,16 @@ from ..checks import Out, into, outputs
 from ..errors import InputError, SingularContacts
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
-from .reference import ContactReference
 
 if TYPE_CHECKING:
     from ..robot import Robot
 
 CHUNK = 1024  # samples treated at a time, so that a large batch does not fill the memory
 SINGULAR = 1e-12  # a margin of the contacts' inverse inertia this small is rounding error
+# Their last two results are the margins of contacts and of the mass matrix.
+SOLVED = {
+    "constrained_dynamics", "constrained_dynamics_derivatives", "impulse_dynamics", "impulse_dynamics_derivatives",
+}  # fmt: skip
 
 
 class ConstrainedDynamics(NamedTuple):
@@ -65,32 +69,32 @@ class ContactInverseDynamics(NamedTuple):
 def constrained_dynamics(
     robot: Robot, contacts: Contacts, fext: Any, out: Out = None, **state: ArrayLike
 ) -> ConstrainedDynamics:
-    return ConstrainedDynamics(*_run(robot, "constrained_dynamics", contacts, state, fext, out=out)[:2])
+    return ConstrainedDynamics(*_run(robot, "constrained_dynamics", contacts, state, fext, out)[:2])
 
 
 def constrained_dynamics_derivatives(
     robot: Robot, contacts: Contacts, fext: Any, out: Out = None, **state: ArrayLike
 ) -> ConstrainedDynamicsDerivatives:
-    found = _run(robot, "constrained_dynamics_derivatives", contacts, state, fext, out=out)
+    found = _run(robot, "constrained_dynamics_derivatives", contacts, state, fext, out)
     return ConstrainedDynamicsDerivatives(*found[:6])
 
 
 def impulse_dynamics(robot: Robot, contacts: Contacts, restitution: float, **state: ArrayLike) -> ImpulseDynamics:
-    r = _restitution(restitution)
-    jump, impulses, *_ = _run(robot, "impulse_dynamics", contacts, state, restitution=r)
+    given = state | {"restitution": _restitution(restitution)}
+    jump, impulses, *_ = _run(robot, "impulse_dynamics", contacts, given)
     return ImpulseDynamics(np.asarray(state["v"]) + jump, impulses)
 
 
 def impulse_dynamics_derivatives(
     robot: Robot, contacts: Contacts, restitution: float, **state: ArrayLike
 ) -> ImpulseDynamicsDerivatives:
-    r = _restitution(restitution)
-    by_q, by_v, *forces = _run(robot, "impulse_dynamics_derivatives", contacts, state, restitution=r)
+    given = state | {"restitution": _restitution(restitution)}
+    by_q, by_v, *forces = _run(robot, "impulse_dynamics_derivatives", contacts, given)
     return ImpulseDynamicsDerivatives(by_q, np.eye(robot.nv) + by_v, *forces[:2])
 
 
 def contact_jacobian(robot: Robot, contacts: Contacts, q: ArrayLike) -> Array:
-    return _run(robot, "contact_jacobian", contacts, {"q": q}, singular=False)[0]
+    return _run(robot, "contact_jacobian", contacts, {"q": q})[0]
 
 
 def contact_inverse_dynamics(
@@ -100,7 +104,7 @@ def contact_inverse_dynamics(
     if forces is None:
         forces = _smallest(robot, contacts, fext, **state)
     given = {**state, "forces": forces}
-    tau = _run(robot, "contact_inverse_dynamics", contacts, given, fext, singular=False)[0]
+    tau = _run(robot, "contact_inverse_dynamics", contacts, given, fext)[0]
     return ContactInverseDynamics(tau, np.asarray(forces, float))
 
 
@@ -121,24 +125,18 @@ def _smallest(robot: Robot, contacts: Contacts, fext: Any, q: ArrayLike, v: Arra
     return np.broadcast_to(forces, (*tau.shape[:-1], contacts.rows))
 
 
-def _restitution(r: float) -> float:
+def _restitution(r: float) -> Array:
+    """As an input of one number."""
     value = checks.numbers("restitution", r, (), "a number")
     if value.shape != () or not 0 <= value <= 1:
         raise InputError(f"restitution: expected a number from 0 (none) to 1 (all), got {r!r}")
-    return float(value)
+    return value[None]
 
 
 def _run(
-    robot: Robot,
-    quantity: str,
-    contacts: Contacts,
-    given: dict[str, ArrayLike],
-    fext: Any = None,
-    singular: bool = True,
-    out: Out = None,
-    **static: Any,
+    robot: Robot, quantity: str, contacts: Contacts, given: dict[str, ArrayLike], fext: Any = None, out: Out = None
 ) -> tuple[Array, ...]:
-    """A quantity on any batch; `singular` systems are refused, by their margins, which come last.
+    """A quantity on any batch, in the robot's convention; SOLVED ones are followed by their margins.
 
     As it is written, chunk by chunk; compiled, in one go, and into `out` if that has one batch axis.
     """
@@ -148,28 +146,33 @@ def _run(
         inputs["fext"] = checks.numbers("fext", fext, (robot.njoints, 6), f"njoints = {robot.njoints}, force, moment")
     cores = {name: 2 if name == "fext" else 1 for name in inputs}
     batch = checks.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
-    flat = {}
-    for name, x in inputs.items():
-        core = x.shape[x.ndim - cores[name] :]
-        flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
-    same = robot.model is contacts.model  # else it differs in gravity
-    reference = contacts.reference if same else ContactReference(robot.model)
-    run = robot._specialise(reference)
+    compiled = robot.backend == "compiled"
+    direct = out is not None and compiled and len(batch) == 1 and robot.convention == "pinocchio"
+    places: dict[str, Any] = {"out": outputs(out)} if direct else {}
+    settings = {"settings": contacts.settings} if contacts.settings.size else {}
     total = max(int(np.prod(batch)), 1)
-    chunk = total if robot.backend == "compiled" else CHUNK
-    if out is not None and robot.backend == "compiled" and len(batch) == 1:
-        static["out"], out = outputs(out), None
-    pieces = []
-    for start in range(0, total, chunk):
-        part = {name: x[start : start + chunk] for name, x in flat.items()}
-        results = run(quantity, part, contacts=contacts.core, **static)
-        if singular:
-            robot._refuse_singular(results[-1], start, batch)
-            _refuse_singular(contacts, results[-2], start, batch)
-        pieces.append(results)
-    whole = pieces[0] if len(pieces) == 1 else map(np.concatenate, zip(*pieces, strict=True))
-    results = tuple(r.reshape((*batch, *r.shape[1:])) for r in whole)
-    if out is not None:
+    chunk = total if compiled else CHUNK
+    run = robot._specialise(robot._touching)
+
+    def plain(quantity: str, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
+        """In our coordinates; singular systems are refused."""
+        flat = {}
+        for name, x in inputs.items():
+            core = x.shape[x.ndim - cores[name] :]
+            flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
+        pieces = []
+        for start in range(0, total, chunk):
+            part = {name: x[start : start + chunk] for name, x in flat.items()} | settings
+            results = run(quantity, part, contacts=contacts.outline, **places)
+            if quantity in SOLVED:
+                robot._refuse_singular(results[-1], start, batch)
+                _refuse_singular(contacts, results[-2], start, batch)
+            pieces.append(results)
+        whole = pieces[0] if len(pieces) == 1 else map(np.concatenate, zip(*pieces, strict=True))
+        return tuple(r.reshape((*batch, *r.shape[1:])) for r in whole)
+
+    results = robot._translated(plain, quantity, inputs)
+    if out is not None and not direct:
         into(out, results[: len(outputs(out))])
     return results
 
@@ -177,17 +180,14 @@ def _run(
 def _check_robot(robot: Robot, contacts: Contacts) -> None:
     if not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Contacts(robot, [...]), got {type(contacts).__name__}")
-    if robot.convention != "pinocchio":
-        raise InputError(
-            f"dynamics with contacts are not available in the convention {robot.convention!r}; "
-            "take them from robot.with_convention('pinocchio')"
-        )
     ours, theirs = robot.model, contacts.model
     if ours is not theirs and (ours.joints is not theirs.joints or ours.frames is not theirs.frames):
         raise InputError(f"contacts: made for another robot ({theirs.name!r}); make them with this one")
 
 
 def _checked(robot: Robot, contacts: Contacts, name: str, x: ArrayLike) -> Array:
+    if name == "restitution":
+        return np.asarray(x)
     if name == "forces":
         return checks.numbers(name, x, (contacts.rows,), f"rows = {contacts.rows}")
     return robot._q(name, x) if name == "q" else robot._v(name, x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,22 @@ from ..reference import Array, Reference
 
 
 class ContactReference(Reference):
-    """`run(name, inputs, contacts=...)`: each quantity's arrays, batch axes leading; margins come last."""
+    """`run(name, inputs, contacts=...)`: each quantity's arrays, batch axes leading; margins come last.
+
+    Beside those of joints there are the inputs forces (rows,), restitution (1,) and settings, which are the contacts'.
+    """
+
+    def compute(
+        self, name: str, given: Mapping[str, Array], lanes: tuple[int, ...], dtype: Any, **static: Any
+    ) -> Sequence[Array]:
+        if "settings" in given:
+            static["contacts"] = static["contacts"].with_settings(_front(given["settings"], lanes))
+        return super().compute(name, {k: x for k, x in given.items() if k != "settings"}, lanes, dtype, **static)
 
     def _enter(self, given: Mapping[str, Array], lanes: tuple[int, ...]) -> dict[str, Any]:
-        """As for any quantity; forces have rows of contacts, which no joint's coupling concerns."""
-        out = super()._enter({name: x for name, x in given.items() if name != "forces"}, lanes)
-        if "forces" in given:
-            forces = given["forces"]
-            out["forces"] = np.moveaxis(np.broadcast_to(forces, (*lanes, forces.shape[-1])), -1, 0)
-        return out
+        """As for any quantity; no joint's coupling concerns what contacts have."""
+        own = {name: _front(x, lanes) for name, x in given.items() if name in ("forces", "restitution")}
+        return super()._enter({name: x for name, x in given.items() if name not in own}, lanes) | own
 
     def _constrained_dynamics(self, scan: Scan, q, v, tau, contacts: Contacts, fext=None):
         return ct.constrained_dynamics(scan, contacts, q, v, tau, fext)
@@ -31,14 +38,19 @@ class ContactReference(Reference):
     def _constrained_dynamics_derivatives(self, scan: Scan, q, v, tau, contacts: Contacts, fext=None):
         return cd.constrained_dynamics_derivatives(scan, contacts, q, v, tau, fext)
 
-    def _impulse_dynamics(self, scan: Scan, q, v, contacts: Contacts, restitution=0.0):
-        return ct.impulse_dynamics(scan, contacts, q, v, restitution)
+    def _impulse_dynamics(self, scan: Scan, q, v, restitution, contacts: Contacts):
+        return ct.impulse_dynamics(scan, contacts, q, v, restitution[0])
 
-    def _impulse_dynamics_derivatives(self, scan: Scan, q, v, contacts: Contacts, restitution=0.0):
-        return cd.impulse_dynamics_derivatives(scan, contacts, q, v, restitution)
+    def _impulse_dynamics_derivatives(self, scan: Scan, q, v, restitution, contacts: Contacts):
+        return cd.impulse_dynamics_derivatives(scan, contacts, q, v, restitution[0])
 
     def _contact_inverse_dynamics(self, scan: Scan, q, v, a, forces, contacts: Contacts, fext=None):
         return (ct.contact_inverse_dynamics(scan, contacts, q, v, a, forces, fext),)
 
     def _contact_jacobian(self, scan: Scan, q, contacts: Contacts):
         return (ct.told_jacobian(scan, contacts, q),)
+
+
+def _front(x: Array, lanes: tuple[int, ...]) -> Array:
+    """(..., n) as (n, *lanes)."""
+    return np.moveaxis(np.broadcast_to(x, (*lanes, x.shape[-1])), -1, 0)
