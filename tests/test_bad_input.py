@@ -171,7 +171,7 @@ def test_unknown_names_are_refused_with_suggestions(robot: fj.Robot) -> None:
             with pytest.raises(UnknownName, match=f"frame choice '{frame}'.*") as caught:
                 call()
             assert caught.value.choices == ("local", "world", "world_aligned")
-    with pytest.raises(UnknownName, match="unknown method 'fdsva'; did you mean: fdsva-") as caught:
+    with pytest.raises(UnknownName, match="derivatives 'fdsva'; did you mean: fdsva-") as caught:
         robot.forward_dynamics_derivatives(q, v, v, method="fdsva")
     assert "auto" in caught.value.choices
     with pytest.raises(UnknownName, match="unknown backend 'nump'; did you mean: numpy"):

@@ -5,6 +5,7 @@ IDSVA and the direct way are themselves held to complex step and to Pinocchio in
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -240,6 +241,8 @@ def test_the_table_reads_as_one() -> None:
         assert f"  {m.name} " in text
         assert m.paper in text
         assert m.effort.startswith("O(")
+        for key in re.findall(r"\[[A-Z]+[0-9]*\]", m.paper):
+            assert f"{key} " in methods.KEYS
     assert {m.quantity for m in everything} == {ID, FD, INVERSE}
     assert len(fj.methods(INVERSE)) == 4
     assert {m.name for m in fj.methods(FD)} >= {"auto", "direct", "fdsva-ltl", "abacr", "fdcr"}
@@ -265,6 +268,8 @@ def test_unknown_methods_name_the_choices(backend: str) -> None:
     with pytest.raises(UnknownName, match="did you mean: idsva") as caught:
         robot.inverse_dynamics_derivatives(q, v, v, method="idsv")
     assert caught.value.choices == tuple(m.name for m in fj.methods(ID))
+    with pytest.raises(UnknownName, match="method of forward_dynamics_derivatives 'ABACR'; did you mean: abacr"):
+        robot.forward_dynamics_derivatives(q, v, v, method="ABACR")
     with pytest.raises(UnknownName, match="there are: auto, direct, ltl, dense"):
         robot.inverse_mass_matrix(q, method="cholesky!")
     for bad in (None, 3, ["idsva"]):

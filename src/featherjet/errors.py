@@ -27,8 +27,9 @@ class UnknownName(FeatherjetError, KeyError):
 
     def __init__(self, what: str, name: str, choices: Iterable[str], hint: str = "") -> None:
         self.what, self.name, self.choices = what, name, tuple(choices)
-        close = get_close_matches(name, self.choices, n=3, cutoff=0.5) if isinstance(name, str) else []
-        listed = close or list(self.choices[:8])
+        lower = {choice.lower(): choice for choice in self.choices}
+        close = get_close_matches(name.lower(), lower, n=3, cutoff=0.5) if isinstance(name, str) else []
+        listed = [lower[x] for x in close] or list(self.choices[:8])
         lead = "did you mean" if close else "there are"
         more = "" if close or len(self.choices) <= 8 else f", ... ({len(self.choices)} in all)"
         said = f"; {lead}: {', '.join(listed)}{more}" if listed else ""

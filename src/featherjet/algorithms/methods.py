@@ -36,6 +36,12 @@ class Method:
     traced: bool = True
 
 
+KEYS = """\
+n degrees of freedom, d the depth of the tree; docs/methods.md has a paragraph on each method
+[IDSVA] Singh, Russell, Wensing 2021; [RSS18] Carpentier, Mansard 2018; [BP] Guenter, Rose 2000;
+[RBDA] Featherstone 2008"""
+
+
 class Methods(tuple[Method, ...]):
     """Methods, shown as a table."""
 
@@ -53,7 +59,7 @@ class Methods(tuple[Method, ...]):
         for quantity in dict.fromkeys(m.quantity for m in self):
             out += [quantity, line(heads)]
             out += [line(row) for m, row in zip(self, rows, strict=True) if m.quantity == quantity]
-        return "\n".join(out)
+        return "\n".join([*out, KEYS])
 
 
 EXACT, NO_MIMIC = "none", "no mimicking joints"
@@ -79,7 +85,7 @@ def find(quantity: str, name: str, mimic: bool = False) -> Method:
     """The method of that name, if it can treat the robot at hand."""
     known = _TABLE[quantity]
     if not isinstance(name, str) or name not in known:
-        raise UnknownName("method", name, known)
+        raise UnknownName(f"method of {quantity}", name, known, "featherjet.methods() tells about each")
     method = known[name]
     if mimic and not method.mimic:
         able = ", ".join(m.name for m in known.values() if m.mimic)
@@ -98,13 +104,16 @@ for _row in (
     Method("pinocchio", ID, "[IDSVA] Secs. I, V-C", "O(nd)", EXACT, original.inverse_dynamics_derivatives),
     Method("balafoutis-patel", ID, "[BP]", "O(nd)", EXACT, balafoutis.inverse_dynamics_derivatives),
     Method("lagrangian", ID, "[RSS18] eq. 10", "O(n^3)", "O(n^3) memory", lagrangian.inverse_dynamics_derivatives),
-    Method("complex-step", ID, "[IDSVA] [13]", "O(n^2)", EXACT, numeric.inverse(numeric.complex_step), traced=False),
     Method(
-        "finite-difference", ID, "[RSS18] Sec. V", "O(n^2)", "ten digits",
+        "complex-step", ID, "[IDSVA] ref. [13]", "O(n^2)", EXACT,
+        numeric.inverse(numeric.complex_step), traced=False,
+    ),
+    Method(
+        "finite-difference", ID, "[RSS18] Sec. V", "O(n^2)", "about nine digits",
         numeric.inverse(numeric.central()), traced=False,
     ),
     Method(
-        "finite-difference-forward", ID, "[RSS18] Sec. V", "O(n^2)", "seven digits",
+        "finite-difference-forward", ID, "[RSS18] Sec. V", "O(n^2)", "about six digits",
         numeric.inverse(numeric.one_sided()), traced=False,
     ),
     Method("auto", FD, "takes direct; fdsva-* on NumPy", "O(n^2)", EXACT, fdsva.auto, traced=False),
@@ -115,13 +124,16 @@ for _row in (
     Method("fdcr", FD, "[RSS18] eq. 24", "O(n^3)", NO_MIMIC, fdsva.chain_rule_dmm, mimic=False),
     Method("abacr", FD, "[IDSVA] Table II", "O(n^2)", NO_MIMIC, abacr.forward_dynamics_derivatives, mimic=False),
     Method("pinocchio", FD, "[IDSVA] Table II", "O(n^3)", NO_MIMIC, fdsva.pinocchio_dmm, mimic=False),
-    Method("complex-step", FD, "[IDSVA] [13]", "O(n^2)", EXACT, numeric.forward(numeric.complex_step), traced=False),
     Method(
-        "finite-difference", FD, "[RSS18] Sec. V", "O(n^2)", "nine digits",
+        "complex-step", FD, "[IDSVA] ref. [13]", "O(n^2)", EXACT,
+        numeric.forward(numeric.complex_step), traced=False,
+    ),
+    Method(
+        "finite-difference", FD, "[RSS18] Sec. V", "O(n^2)", "about eight digits",
         numeric.forward(numeric.central()), traced=False,
     ),
     Method(
-        "finite-difference-forward", FD, "[RSS18] Sec. V", "O(n^2)", "six digits",
+        "finite-difference-forward", FD, "[RSS18] Sec. V", "O(n^2)", "about five digits",
         numeric.forward(numeric.one_sided()), traced=False,
     ),
     Method("auto", INVERSE, "takes direct; ltl if joints mimic", "O(n^2)", EXACT, factored.auto, traced=False),

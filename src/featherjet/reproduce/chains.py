@@ -67,9 +67,9 @@ def figure2(lab: Lab) -> Outcome:
         claims,
         [
             *ID.panels("ID derivatives"),
-            Lines("speedups, by time", "N", "times", measured, marked=True, level=1),
+            Lines("speedups, by time", "N", "ratio", measured, marked=True, level=1),
             *FD.panels("FD derivatives"),
-            Lines("speedups, by operations", "N", "times", speedups, level=1),
+            Lines("speedups, by operations", "N", "ratio", speedups, level=1),
         ],
         [extrapolated(lab, [*id_ways, *fd_ways])],
     )
@@ -105,7 +105,7 @@ def figure3(lab: Lab) -> Outcome:
             sweep.compared("How much longer in body coordinates", [("idsva-body", "idsva")]),
         ],
         [claim],
-        [*sweep.panels("IDSVA"), Lines("body / ground", "N", "times", both, marked=True, level=1)],
+        [*sweep.panels("IDSVA"), Lines("body / ground", "N", "ratio", both, marked=True, level=1)],
         [extrapolated(lab, ways)],
     )
 

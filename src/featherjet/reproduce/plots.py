@@ -14,6 +14,7 @@ INK = "#22252b"
 COLOURS = (
     "#1b6ca8", "#f2a65a", "#3c9d5d", "#b5495b", "#7d5ba6", "#8a8f98", "#0d3b66", "#c9a227", "#4a95c9", "#d97fae",
 )  # fmt: skip
+STYLES = ("-", "-.", "--")
 DPI = 100
 
 
@@ -29,7 +30,10 @@ class Panel(Protocol):
 
 @dataclass
 class Lines:
-    """Curves {name: (x, y)}, logarithmic unless they are close to a level; `marked` at each point if measured."""
+    """Curves {name: (x, y)}, logarithmic unless they are close to a level; `marked` at each point if measured.
+
+    Where so many `alike` follow one another, each such group has a style of lines, and its members have the colours.
+    """
 
     title: str
     x: str
@@ -37,11 +41,13 @@ class Lines:
     curves: Mapping[str, tuple[Sequence[float], Sequence[float]]]
     marked: bool = False
     level: float | None = None  # a line to compare with
+    alike: int | None = None
 
     def draw(self, ax: Any) -> None:
         for k, (name, (x, y)) in enumerate(self.curves.items()):
-            colour, marker = COLOURS[k % len(COLOURS)], "o" if self.marked else None
-            ax.plot(x, y, color=colour, marker=marker, markersize=3, linewidth=1.2, label=name)
+            group, member = divmod(k, self.alike or len(COLOURS))
+            look = {"color": COLOURS[member], "linestyle": STYLES[group], "marker": "o" if self.marked else None}
+            ax.plot(x, y, markersize=3, linewidth=1.2, label=name, **look)
         ax.set_xscale("log")
         heights = [y for _, ys in self.curves.values() for y in ys]
         if self.level is None or max(heights) > 5 * min(heights):
@@ -85,7 +91,7 @@ class Bars:
         ax.legend(fontsize=7, frameon=False)
 
     def data(self) -> dict[str, Any]:
-        bars = {k: [float(x) for x in heights] for k, heights in self.bars.items()}
+        bars = {k: [None if np.isnan(x) else float(x) for x in heights] for k, heights in self.bars.items()}
         return {"title": self.title, "y": self.y, "groups": list(self.groups), "bars": bars}
 
 
@@ -126,7 +132,7 @@ def plain(axis: Any) -> None:
     axis.set_minor_formatter("")
 
 
-def spread(sizes: Sequence[float], apart: float = 1.2) -> list[float]:
+def spread(sizes: Sequence[float], apart: float = 1.3) -> list[float]:
     """Those of some sizes that have room on a logarithmic axis."""
     found: list[float] = []
     for x in sizes:
@@ -141,7 +147,7 @@ def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
 
     across = min(3, len(panels))
     down = -(-len(panels) // across)
-    figure = Figure(figsize=(4.3 * across, 3.4 * down + 0.4), layout="constrained")
+    figure = Figure(figsize=(max(6.5, 4.3 * across), 3.4 * down + 0.4), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, panel in zip(axes, panels, strict=False):
         panel.draw(ax)

@@ -84,8 +84,8 @@ def figure7(lab: Lab) -> Outcome:
         claims,
         [
             *chain.panels("step alone, chain"),
-            Lines("DMM / AZA, by time", "N", "times", measured, True, 1),
-            Lines("DMM / AZA, by operations", "N", "times", ratios, False, 1),
+            Lines("DMM / AZA, by time", "N", "ratio", measured, True, 1),
+            Lines("DMM / AZA, by operations", "N", "ratio", ratios, False, 1),
             *whole.panels("FD derivatives, chain"),
         ],
         remarks,

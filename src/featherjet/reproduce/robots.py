@@ -12,11 +12,11 @@ ROBOTS = {
     "UR3": "ur3",
     "Baxter": "baxter",
     "HyQ": "hyq",
-    "humanoid, as Atlas": "humanoid36",
+    "humanoid": "humanoid36",
     "Talos": "talos_full",
 }
 QUICK_ROBOTS = {"UR3": "ur3", "arm": "arm"}
-TALOS = 1.4  # the paper's speedup, gcc
+TALOS = 1.4, 1.2  # the paper's speedups, with gcc and with clang
 
 
 def figure5(lab: Lab) -> Outcome:
@@ -26,7 +26,10 @@ def figure5(lab: Lab) -> Outcome:
     lab.plan(len(robots) * len(ways))
     found: dict[str, Entries] = {}
     sizes: dict[str, int] = {}
-    remarks = ["Atlas does not come with example-robot-data; the built-in humanoid, grippers locked, has its 36 dofs."]
+    remarks = [
+        "Atlas does not come with example-robot-data; the built-in humanoid, grippers locked, has its 36 dofs.",
+        "The paper's abstract and Sec. V-C have Talos' 1.4x for ID, its conclusions for FD; Fig. 5 is of ID.",
+    ]
     for title, name in robots.items():
         try:
             found[title], sizes[title] = lab.race(name, ways), lab.robot(name).nv
@@ -39,7 +42,7 @@ def figure5(lab: Lab) -> Outcome:
             [
                 title, sizes[title], idsva.seconds, pinocchio.seconds, ratio(pinocchio, idsva),
                 idsva.operations, pinocchio.operations, count_ratio(pinocchio, idsva),
-                TALOS if title == "Talos" else None,
+                TALOS[0] if title == "Talos" else None,
                 ratio(e["idsva-body"], idsva), count_ratio(e["idsva-body"], idsva),
             ]
         )  # fmt: skip
@@ -62,9 +65,9 @@ def figure5(lab: Lab) -> Outcome:
         time, operations = ratio(*pair) or 0.0, count_ratio(*pair) or 0.0
         claims.append(
             Claim(
-                "1.4x on Talos (gcc), 1.2x with clang",
+                f"{TALOS[0]}x on Talos with gcc, {TALOS[1]}x with clang",
                 f"time {time:.2f}x, operations {operations:.2f}x",
-                sized(time > 1, 1.15 < time < 1.6),
+                sized(time > 1, NOISE * TALOS[1] < time < TALOS[0] / NOISE),
                 "the operations differ by no more than this; the rest of the paper's gain is the way through memory",
             )
         )
@@ -74,9 +77,15 @@ def figure5(lab: Lab) -> Outcome:
         "the zeros of a robot's placements and axes, which straight-line code leaves out."
     )
     bars = {k: [1e6 * (e[k].seconds or float("nan")) for e in found.values()] for k in ("idsva", "pinocchio")}
+    shown = {"time": 4, "operations": 7, "paper, gcc": 8}
+    speedups = {k: [row[column] or float("nan") for row in rows] for k, column in shown.items()}
+    groups = [f"{k}\nn = {sizes[k]}" for k in found]
     return Outcome(
         [Table("Derivatives of inverse dynamics, per state: time, then operations", columns, rows)],
         claims,
-        [Bars("derivatives of inverse dynamics", [f"{k}\nn = {sizes[k]}" for k in found], "us per state", bars)],
+        [
+            Bars("derivatives of inverse dynamics", groups, "us per state", bars),
+            Bars("pinocchio / idsva", groups, "ratio", speedups, log=False),
+        ],
         remarks,
     )

@@ -114,7 +114,7 @@ def table1(lab: Lab) -> Outcome:
         [Table("Table I, with measured columns", columns, rows)],
         claims,
         [
-            Bars("time, relative to IDSVA", list(speed), "times", bars),
+            Bars("time, relative to IDSVA", list(speed), "ratio", bars),
             Bars("digits", list(speed), "", digits, log=False),
         ],
         remarks,

@@ -50,8 +50,8 @@ def figure4(lab: Lab) -> Outcome:
         claims,
         [
             _together(sweeps, "idsva", "pinocchio"),
-            Lines("Pinocchio / IDSVA, by time", "N", "times", {k: curve(r) for k, r in times.items()}, True, 1),
-            Lines("Pinocchio / IDSVA, by operations", "N", "times", {k: curve(r) for k, r in counts.items()}, False, 1),
+            Lines("Pinocchio / IDSVA, by time", "N", "ratio", {k: curve(r) for k, r in times.items()}, True, 1),
+            Lines("Pinocchio / IDSVA, by operations", "N", "ratio", {k: curve(r) for k, r in counts.items()}, False, 1),
         ],
         [extrapolated(lab, ways)],
     )
@@ -100,9 +100,9 @@ def figure6(lab: Lab) -> Outcome:
         claims,
         [
             _together(sweeps, FDSVA, "pinocchio"),
-            Lines("Pinocchio / FDSVA, by time", "N", "times", {k: curve(r) for k, r in times.items()}, True, 1),
-            Lines("Pinocchio / FDSVA, by operations", "N", "times", {k: curve(r) for k, r in counts.items()}, False, 1),
-            Lines("FDSVA / direct, by time", "N", "times", {k: curve(r) for k, r in direct.items()}, True, 1),
+            Lines("Pinocchio / FDSVA, by time", "N", "ratio", {k: curve(r) for k, r in times.items()}, True, 1),
+            Lines("Pinocchio / FDSVA, by operations", "N", "ratio", {k: curve(r) for k, r in counts.items()}, False, 1),
+            Lines("FDSVA / direct, by time", "N", "ratio", {k: curve(r) for k, r in direct.items()}, True, 1),
             Lines("long chains", "N", "us per state", {k: (long, ts) for k, ts in slow.items()}, True),
         ],
         [extrapolated(lab, ways)],
@@ -111,7 +111,7 @@ def figure6(lab: Lab) -> Outcome:
 
 def _together(sweeps: dict[str, Sweep], *names: str) -> Lines:
     curves = {f"{name}, {k}": s.time_curves([name])[name] for k, s in sweeps.items() for name in names}
-    return Lines("measured", "N", "us per state", curves, True)
+    return Lines("measured", "N", "us per state", curves, True, alike=len(names))
 
 
 def _long(lab: Lab, n: int) -> tuple[float, float, float]:
