@@ -188,7 +188,6 @@ def test_supports_take_over_what_is_best(rng):
     felt = robot.inverse_dynamics(q, zero, zero, carried.fext) - robot.inverse_dynamics(q, zero, zero)
     agree(tau + felt, carried.tau, 1e-10, "forces act as they are told")
     assert np.abs(carried.tau[:, :6]).max() == 0.0
-    agree((supports.remaining(q) @ tau[..., None])[..., 0], carried.tau, 1e-9, "P tau", floor=1.0)
     for A, need, least in zip(supports.columns(q), tau, carried.energy, strict=True):
         first = np.linalg.lstsq(A[:6], need[:6], rcond=None)[0]  # forces that carry the root,
         free = np.linalg.svd(A[:6])[2][6:].T  # and those that leave it alone
@@ -212,7 +211,8 @@ def test_jacobians_of_conditions(kind, rng):
         condition = Idle(robot, t, slice(0, 6), 30.0)
     else:
         ones = np.ones(3)
-        condition = Limit(robot, kind, t, dofs, dofs + 1, -ones, np.array([1.0, np.inf, 2.0]), 2 * ones)
+        energy = Energy(robot, chart, spline, np.ones(robot.nv), points=2)
+        condition = Limit(energy, kind, t, dofs, dofs + 1, -ones, np.array([1.0, np.inf, 2.0]), 2 * ones)
     conditions = Conditions(chart, spline, [condition])
     J = conditions.jacobian(control)
     d = np.zeros_like(control)
@@ -220,6 +220,19 @@ def test_jacobians_of_conditions(kind, rng):
     h = 1e-5
     difference = (conditions.values(control + h * d) - conditions.values(control - h * d)) / (2 * h)
     agree(np.einsum("rmk,mk->r", J, d[spline.free]), difference, 1e-7, kind)
+
+
+@pytest.mark.parametrize("root", ["unactuated", "actuated"])
+def test_slopes_of_torques_that_supports_leave(root, rng):
+    """Against central differences of torques, for which forces are chosen anew."""
+    robot, energy, *_ = held(root=root)
+    q = robot.random_configuration(rng, 3)
+    v, a, d = rng.normal(size=(3, 3, robot.nv))
+    slopes, h = energy.torque_slopes(q, v, a), 1e-5
+    zero = np.zeros_like(d)
+    for k, (dq, dv, da) in enumerate(((d, zero, zero), (zero, d, zero), (zero, zero, d))):
+        forth, back = (energy.torques(robot.integrate(q, s * dq), v + s * dv, a + s * da) for s in (h, -h))
+        agree((slopes[:, :, k] @ d[..., None])[..., 0], (forth - back) / (2 * h), 1e-7, "qva"[k])
 
 
 def test_gauss_newton_matrix(rng):
@@ -392,14 +405,14 @@ def test_solvers_agree(solver):
     robot, start, end = arm_task()
     target = fj.Target("tool", (0.3, 0.4), OVER)
     both = [
-        fj.transition(robot, start, end, 0.8, intervals=6, solver=s, targets=target, tolerance=1e-4)
+        fj.transition(robot, start, end, 0.8, intervals=6, solver=s, targets=target, tolerance=1e-6)
         for s in (solver, "slsqp")
     ]
     for result in both:
         assert result.report.success, result.report
         for t in (0.3, 0.4):
             agree(robot.frame_placement(result.q(t), "tool")[:3, 3], OVER, 1e-6)
-    assert both[0].energy == pytest.approx(both[1].energy, rel=1e-2)
+    assert both[0].energy == pytest.approx(both[1].energy, rel=2e-4)
 
 
 @pytest.mark.parametrize("solver", ["trust-constr", "ipopt"])
@@ -414,33 +427,34 @@ def test_solvers_agree_on_limits(solver):
     for result in both:
         assert result.report.success, result.report
         assert np.abs(result.v(result.times(301))).max() <= 2.5 * (1 + 1e-4)
-    assert both[0].energy == pytest.approx(both[1].energy, rel=0.03)
+    assert both[0].energy == pytest.approx(both[1].energy, rel=5e-3)
+
+
+FEET = [f"{leg}_foot" for leg in ("LF", "LH", "RF", "RH")]
+
+
+def standing(robot: fj.Robot, bend: float) -> tuple[np.ndarray, np.ndarray]:
+    """The quadruped at rest with bent legs, its feet below the hips and on the ground."""
+    q = robot.neutral()
+    for leg in ("LF", "LH", "RF", "RH"):
+        for joint, angle in (("HFE", bend), ("KFE", -2 * bend)):
+            q[robot.model.q_starts[robot.joint_names.index(f"{leg}_{joint}")]] = angle
+    q[2] -= robot.frame_placement(q, "LF_foot")[2, 3]
+    return q, np.zeros(robot.nv)
 
 
 def test_a_quadruped_lowers_itself_on_four_feet():
     """Points are held; what carries the unactuated trunk are the feet, on average with the robot's weight."""
     robot = fj.load("quadruped", backend="compiled")
-    feet = [f"{leg}_foot" for leg in ("LF", "LH", "RF", "RH")]
-
-    def pose(bend: float) -> np.ndarray:
-        q = robot.neutral()
-        for leg in ("LF", "LH", "RF", "RH"):
-            for joint, angle in (("HFE", bend), ("KFE", -2 * bend)):
-                q[robot.model.q_starts[robot.joint_names.index(f"{leg}_{joint}")]] = angle
-        q[2] -= robot.frame_placement(q, "LF_foot")[2, 3]
-        return q
-
-    rest = np.zeros(robot.nv)
-    supports = [fj.PointContact(f) for f in feet]
-    result = fj.transition(
-        robot, (pose(0.3), rest), (pose(0.7), rest), 0.6, supports=supports, root="unactuated", intervals=6
-    )
+    start, end = (standing(robot, bend) for bend in (0.3, 0.7))
+    task = dict(supports=[fj.PointContact(f) for f in FEET], root="unactuated", intervals=6)
+    result = fj.transition(robot, start, end, 0.6, **task)
     assert result.report.success, result.report
     assert result.report.drift < 1e-3
     t = result.times(101)
-    for f in feet:
-        agree(robot.frame_placement(result.q(t), f)[:, :3, 3], np.tile(
-            robot.frame_placement(pose(0.3), f)[:3, 3], (101, 1)), 1e-3)  # fmt: skip
+    for f in FEET:
+        places = robot.frame_placement(result.q(t), f)[:, :3, 3]
+        agree(places, np.broadcast_to(places[0], places.shape), 1e-3, f)
     assert np.abs(result.tau(t)[:, :6]).max() == 0.0
     placements = robot.forward_kinematics(result.q(t))
     upward = sum(
@@ -451,6 +465,11 @@ def test_a_quadruped_lowers_itself_on_four_feet():
     assert mean == pytest.approx(9.81 * robot.mass, rel=2e-3)
     for energy in result.baselines().values():
         assert result.energy < energy
+    strongest = np.abs(result.tau(t)).max()
+    weak = fj.transition(robot, start, end, 0.6, **task, limits={"effort": 0.8 * strongest})
+    assert weak.report.success, weak.report
+    assert 0.7 * strongest < np.abs(weak.tau(t)).max() <= 0.8 * strongest * (1 + 1e-5)
+    assert weak.energy > result.energy
 
 
 def test_penalised_roots_are_pushed_less():

@@ -130,8 +130,6 @@ def test_states_of_a_floating_base(quadruped):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=["LF_foot", "LF_foot"])
     with pytest.raises(InputError, match="root_weight: expected a positive number"):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="penalised", root_weight=0)
-    with pytest.raises(InputError, match="effort cannot be combined with supports"):
-        fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports="LF_foot", limits={"effort": 10.0})
     weights = np.zeros(18)
     weights[:6] = 1.0
     with pytest.raises(InputError, match="all joints but the unactuated root have weight zero"):

@@ -15,6 +15,7 @@ import numpy as np
 from ..math import se3
 from ..robot import Robot
 from .chart import Chart
+from .energy import Energy
 from .spline import Spline
 
 Array = np.ndarray
@@ -71,14 +72,14 @@ class Idle:
         return self.robot.inverse_dynamics(q, v, a)[:, self.dofs] / self.scale
 
     def slopes(self, q: Array, v: Array, a: Array) -> Array:
-        return torque_slopes(self.robot, q, v, a)[:, self.dofs] / self.scale
+        return np.stack(self.robot.inverse_dynamics_derivatives(q, v, a), 2)[:, self.dofs] / self.scale
 
 
 @dataclass
 class Limit:
     """At each time one number of q (`places`), or of v or tau (`dofs`), is within bounds, relative to `scale`."""
 
-    robot: Robot
+    energy: Energy
     quantity: str
     times: Array
     dofs: Array
@@ -96,7 +97,7 @@ class Limit:
         if self.quantity == "position":
             x = q[rows, self.places]
         else:
-            x = (v if self.quantity == "velocity" else self.robot.inverse_dynamics(q, v, a))[rows, self.dofs]
+            x = (v if self.quantity == "velocity" else self.energy.torques(q, v, a))[rows, self.dofs]
         above = np.where(np.isfinite(self.upper), (self.high - x) / self.scale, 1.0)
         below = np.where(np.isfinite(self.lower), (x - self.low) / self.scale, 1.0)
         return np.stack([above, below], 1)
@@ -104,7 +105,7 @@ class Limit:
     def slopes(self, q: Array, v: Array, a: Array) -> Array:
         rows = np.arange(len(v))
         if self.quantity == "effort":
-            one = torque_slopes(self.robot, q, v, a)[rows, self.dofs]
+            one = self.energy.torque_slopes(q, v, a)[rows, self.dofs]
         else:
             one = np.zeros((len(v), 3, v.shape[1]))
             one[rows, 0 if self.quantity == "position" else 1, self.dofs] = 1.0
@@ -112,11 +113,6 @@ class Limit:
         both[~np.isfinite(self.upper), 0] = 0.0
         both[~np.isfinite(self.lower), 1] = 0.0
         return both
-
-
-def torque_slopes(robot: Robot, q: Array, v: Array, a: Array) -> Array:
-    """(N, nv, 3, nv)."""
-    return np.stack(robot.inverse_dynamics_derivatives(q, v, a), 2)
 
 
 class Conditions:

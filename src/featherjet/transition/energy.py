@@ -69,23 +69,27 @@ class Energy:
         _, *slopes = self._slopes.given(q, v, a, multipliers, carried.fext)
         return float(self.quadrature @ carried.energy), tuple(slopes)
 
+    def torques(self, q: Array, v: Array, a: Array) -> Array:
+        """What joints apply (N, nv), after what supports take over."""
+        tau = self.robot.inverse_dynamics(q, v, a)
+        return tau if self.supports is None else self.supports.carry(q, tau).tau
+
+    def torque_slopes(self, q: Array, v: Array, a: Array) -> Array:
+        """Their derivatives (N, nv, 3, nv) by q, v, a."""
+        if self.supports is None:
+            return np.stack(self.robot.inverse_dynamics_derivatives(q, v, a), 2)
+        return self.supports.torque_slopes(q, v, a)
+
     def rows(self, control: Array) -> Array:
         """sqrt(w W) times the derivatives of what is left of tau by x, x', x'': (N, nv, 3, nv), for Gauss-Newton."""
-        robot, n, nv = self.robot, len(self.times), self.robot.nv
+        n, nv = len(self.times), self.robot.nv
         jets = np.empty((n, 3, nv))
         self._basis.evaluate(control, jets.reshape(-1, nv))
-        q = np.empty((n * nv, robot.nq))
+        q = np.empty((n * nv, self.robot.nq))
         tape = self.chart.lift(np.repeat(jets, nv, 0), q)
         self.chart.lift(jets, q[:n])
-        state = q[:n], jets[:, 1], jets[:, 2]
-        fext, weights = None, self.weights
-        if self.supports is not None:
-            weights = self.supports.weights
-            fext = self.supports.carry(q[:n], robot.inverse_dynamics(*state)).fext
-        T = np.concatenate(robot.inverse_dynamics_derivatives(*state, fext), -1)
-        if self.supports is not None:
-            T = self.supports.remaining(q[:n]) @ T
-        T *= np.sqrt(self.quadrature[:, None, None] * weights[:, None])
+        T = self.torque_slopes(q[:n], jets[:, 1], jets[:, 2])
+        T *= np.sqrt(self.quadrature[:, None] * self.weights)[:, :, None, None]
         slopes = T.reshape(n * nv, 3, nv)
         self.chart.pull(tape, slopes)
         return slopes.reshape(n, nv, 3, nv)

@@ -11,10 +11,9 @@ from ..errors import InputError, UnknownName
 from ..model import configuration
 from ..model.manifolds import Euclidean
 from ..robot import Robot
-from .chart import Chart
 from .clip import State
 from .constraints import Limit
-from .spline import Spline
+from .energy import Energy
 
 Array = np.ndarray
 QUANTITIES = ("position", "velocity", "effort")
@@ -130,8 +129,9 @@ def joint_of(robot: Robot, dof: int) -> str:
 class Watched:
     """Limits over the whole motion. Where one is exceeded most, for a while, solvers are told of it: `conditions`."""
 
-    def __init__(self, robot: Robot, chart: Chart, spline: Spline, bounds: list[Bounds]) -> None:
-        self.robot, self.chart, self.bounds = robot, chart, bounds
+    def __init__(self, energy: Energy, bounds: list[Bounds]) -> None:
+        self.energy, self.chart, self.bounds = energy, energy.chart, bounds
+        spline = energy.spline
         self.times = np.linspace(0.0, spline.duration, GRID * spline.intervals + 1)
         self._basis = spline.jets(self.times)
         self._known = [np.zeros((len(self.times), len(b.dofs)), bool) for b in bounds]
@@ -142,7 +142,7 @@ class Watched:
         q = np.empty((len(jets), self.chart.model.nq))
         self.chart.lift(jets, q)
         v, a = jets[:, 1], jets[:, 2]
-        tau = self.robot.inverse_dynamics(q, v, a) if any(b.quantity == "effort" for b in self.bounds) else v
+        tau = self.energy.torques(q, v, a) if any(b.quantity == "effort" for b in self.bounds) else v
         found = []
         for b in self.bounds:
             x = b.pick(q, v, tau)
@@ -180,6 +180,6 @@ class Watched:
             if len(at):
                 lower, upper = (b.lower + b.above)[k], (b.upper - b.below)[k]
                 found.append(
-                    Limit(self.robot, b.quantity, self.times[at], b.dofs[k], b.places[k], lower, upper, b.scale[k])
+                    Limit(self.energy, b.quantity, self.times[at], b.dofs[k], b.places[k], lower, upper, b.scale[k])
                 )
         return found

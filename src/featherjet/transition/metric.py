@@ -1,8 +1,8 @@
 """What changing a motion costs: the Gauss-Newton matrix of the energy, and variables in which it is round.
 
-    H = sum_k w_k T_k^T W T_k,    T_k = dtau_k/dC = P_k (dtau/dx B_k + dtau/dx' B'_k + dtau/dx'' B''_k),
+    H = sum_k w_k T_k^T W T_k,    T_k = dtau_k/dC = dtau/dx B_k + dtau/dx' B'_k + dtau/dx'' B''_k,
 
-P_k what supports leave (supports.py). A B-spline's basis functions overlap but their neighbours: H is built interval by
+tau what supports leave (supports.py). A B-spline's basis functions overlap but their neighbours: H is built interval by
 interval. To it is added `calm` times the mean square of the coordinates, so that joints that weigh next to nothing are
 not thought to move for nothing.
 """

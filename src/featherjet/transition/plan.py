@@ -83,8 +83,6 @@ def transition(
     joint_limits.refuse_ends_outside(robot, bounds, {"start": ends, "end": target})
     weighted = check_root(robot, root, root_weight, checked_weights(robot, weights))
     held = check_supports(robot, supports, ends, target, root)
-    if held and any(b.quantity == "effort" for b in bounds):
-        raise InputError("limits: effort cannot be combined with supports, whose forces are chosen state by state")
     aims = check_targets(robot, targets, spline, ends, target)
     setting = Setting(robot, ends, target, spline, points, weighted, root, held, aims, bounds)
     problem = Problem(setting)

@@ -52,7 +52,7 @@ class Problem:
         self.ends = np.stack([x[0], xd[0], x[1], xd[1]])
         self.energy = energy_of(robot, self.chart, s)
         self.equal = Conditions(self.chart, s.spline, self._equalities())
-        self.watched = Watched(robot, self.chart, s.spline, s.bounds)
+        self.watched = Watched(self.energy, s.bounds)
 
     def drift(self, control: Array) -> float:
         """How far supports stray [m, rad] between the times at which they are held."""

@@ -102,9 +102,7 @@ class Transition:
     def tau(self, t: ArrayLike) -> Array:
         """Torques (..., nv)."""
         shape, q, v, a = self._state(t)
-        tau = self.robot.inverse_dynamics(q, v, a)
-        supports = self.model_energy.supports
-        return (tau if supports is None else supports.carry(q, tau).tau).reshape(*shape, self.robot.nv)
+        return self.model_energy.torques(q, v, a).reshape(*shape, self.robot.nv)
 
     def forces(self, t: ArrayLike) -> dict[str, Array]:
         """What each support takes over: force and moment (..., 6) on its joint's body, in that joint's frame."""

@@ -8,6 +8,8 @@ every state f minimises tau^T W tau + EASE f^T f, where torques in the rows `idl
 
 The derivative of the least value is that of the Lagrangian at fixed f and mu (envelope theorem): multipliers W tau in
 the working rows and mu in the idle ones. Forces are fixed in the joints' frames, as derivatives of dynamics take them.
+The torques that remain (effort limits ask for them) change with f too. With lambda these multipliers and d'tau the change
+at fixed f, the system above has d'tau in the place of tau0 and one more term: A^T W d'tau + dA^T lambda.
 Nothing keeps a support from pulling: there is no friction cone.
 """
 
@@ -55,8 +57,11 @@ class Supports:
             parts.append(np.swapaxes(J, -1, -2) @ wrench)
         return np.concatenate(parts, -1)
 
-    def _respond(self, A: Array, tau: Array) -> tuple[Array, Array]:
-        """Forces (N, forces, k) and multipliers of idle rows (N, idle, k) for needed torques (N, nv, k)."""
+    def _respond(self, A: Array, tau: Array, more: Array | float = 0.0) -> tuple[Array, Array]:
+        """Forces (N, forces, k) and multipliers of idle rows (N, idle, k) for needed torques (N, nv, k).
+
+        more: (N, forces, k), to be added to A^T W tau.
+        """
         n, count = A.shape[2], int(self.idle.sum())
         At = np.swapaxes(A, 1, 2)
         AtW = At * self.weights
@@ -64,7 +69,7 @@ class Supports:
         system[:, :n, :n] = AtW @ A + EASE * np.eye(n)
         system[:, :n, n:] = -At[:, :, self.idle]
         system[:, n:, :n] = A[:, self.idle]
-        solution = np.linalg.solve(system, np.concatenate([AtW @ tau, tau[:, self.idle]], 1))
+        solution = np.linalg.solve(system, np.concatenate([AtW @ tau + more, tau[:, self.idle]], 1))
         return solution[:, :n], solution[:, n:]
 
     def carry(self, q: Array, tau: Array) -> Carried:
@@ -78,11 +83,23 @@ class Supports:
         rest[:, self.idle] = 0.0
         return Carried(energy, rest, multipliers, self._spread(f))
 
-    def remaining(self, q: Array) -> Array:
-        """P (N, nv, nv) with tau = P tau0."""
-        A, nv = self.columns(q), self.robot.nv
-        F, _ = self._respond(A, np.broadcast_to(np.eye(nv), (len(A), nv, nv)))
-        return np.eye(nv) - A @ F
+    def torque_slopes(self, q: Array, v: Array, a: Array) -> Array:
+        """Derivatives (N, nv, 3, nv) by q, v, a of the torques that remain, while forces are chosen anew."""
+        A, (n, nv) = self.columns(q), v.shape
+        carried = self.carry(q, self.robot.inverse_dynamics(q, v, a))
+        D = np.concatenate(self.robot.inverse_dynamics_derivatives(q, v, a, carried.fext), -1)
+        more = np.zeros((n, A.shape[2], 3 * nv))
+        more[..., :nv] = self._turned(q, carried.multipliers)
+        F, _ = self._respond(A, D, more)
+        D -= A @ F
+        D[:, self.idle] = 0.0
+        return D.reshape(n, nv, 3, nv)
+
+    def _turned(self, q: Array, multipliers: Array) -> Array:
+        """dA^T lambda (N, forces, nv): how the velocity of the supports at rates lambda changes with q."""
+        names = (self.robot.joint_names[f.joint] for f in self.frames)
+        turned = [self.robot.frame_velocity_derivatives(q, multipliers, name, "local").dv_dq for name in names]
+        return np.concatenate([wrench.T @ x for wrench, x in zip(self.maps, turned, strict=True)], 1)
 
     def forces(self, fext: Array) -> dict[str, Array]:
         """The wrench (..., 6) on each support's joint, in that joint's frame, by the support's name."""
