@@ -138,6 +138,16 @@ def test_without_restitution_nothing_sinks_in(dt: float) -> None:
     assert gaps[-1].max() < 0.2  # it has landed
 
 
+def test_feet_that_begin_in_the_ground_are_told_and_pushed_out_gently() -> None:
+    """Not higher above the ground than they were below it."""
+    robot = box()
+    ground = fj.Ground(robot, CORNERS)
+    with pytest.warns(SimulationWarning, match=r"foot 'corner0' begins 0\.02 m below the ground"):
+        motion = robot.simulate(*state(robot, 0.08), contacts=ground, dt=2e-3, T=0.4)
+    assert motion.q[:, 2].max() < 0.12
+    assert abs(motion.q[-1, 2] - 0.1) < 1e-3
+
+
 # Balances
 
 
@@ -350,6 +360,58 @@ def test_contacts_that_become_singular_end_a_simulation_with_what_there_was() ->
     assert len(caught.value.trajectory) == 1  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("convention", ["kindr", "drake"])
+def test_the_same_motion_in_every_convention(convention: str, tmp_path: Path) -> None:
+    """States, torques and what the controller is asked are the convention's; the motion is the same."""
+    robot = fj.load("quadruped", backend="compiled")
+    own = robot.with_convention(convention)
+    q, v = crouched(robot)
+    q = robot.integrate(q, 0.3 * np.eye(robot.nv)[5])
+    v[:3], push = (0.5, 0.2, -1.0), np.linspace(-5, 5, robot.nv)
+
+    def pushed(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return push - 0.5 * v
+
+    def here(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        plain = fj.convert(own, robot, q, v)
+        tau = np.asarray(fj.convert(robot, own, plain.q, tau=pushed(t, plain.q, np.asarray(plain.v))).tau)
+        q[:], v[:] = 0, 0  # spoils only its own copies
+        return tau
+
+    for contacts in (fj.Ground(own, FEET), fj.Contacts(own, [fj.PointContact("LF_foot")]), None):
+        motion = robot.simulate(q, v, pushed, contacts, 4e-3, 0.04)
+        start = fj.convert(robot, own, q, v)
+        mine = own.simulate(start.q, np.asarray(start.v), here, contacts, 4e-3, 0.04)
+        want = fj.convert(robot, own, motion.q, motion.v, tau=motion.tau)
+        for name in ("q", "v", "tau"):
+            agree(getattr(mine, name)[:-1], getattr(want, name)[:-1], 1e-9, name)
+        agree(mine.q[-1], want.q[-1], 1e-9)
+        agree(mine.forces, motion.forces, 1e-9)
+        assert (mine.convention, motion.convention) == (convention, "pinocchio")
+        back = Trajectory.load(mine.save(tmp_path / "own.npz"))
+        agree(back.plain().q, motion.q, 1e-9)
+        agree(back.plain().tau, motion.tau, 1e-9)
+        agree(Playback(back).q(motion.t), motion.q, 1e-9)
+    constant = own.simulate(start.q, np.asarray(start.v), np.eye(18)[0], dt=4e-3, T=0.04)
+    agree(constant.tau, np.tile(np.eye(18)[0], (11, 1)), 1e-12, "constant in the convention's axes")
+
+
+def test_forces_are_told_by_contact(tmp_path: Path) -> None:
+    """A point and a surface, and two feet of one frame."""
+    robot = fj.load("arm", backend="compiled")
+    q, zero = np.array([0.3, 0.5, -0.2, 1.2, 0.4, 0.6, 0.1]), np.zeros(7)
+    held = [fj.PointContact(robot.joint_names[3], offset=(0, 0.1, 0)), fj.SurfaceContact("tool")]
+    contacts = fj.Contacts(robot, held, damping=1e-3)
+    motion = robot.simulate(q, zero, contacts=contacts, dt=0.01, T=0.05)
+    motion.plot(tmp_path / "held.png")
+    for x, y in zip(motion.split().values(), contacts.split(motion.forces).values(), strict=True):
+        assert np.array_equal(x, y)
+    assert [x.shape for x in motion.split().values()] == [(6, 3), (6, 6)]
+    ground = fj.Ground(robot, ["tool", fj.Foot("tool", offset=(0.1, 0, 0))], terrain=fj.Plane(height=-5))
+    assert list(robot.simulate(q, zero, contacts=ground, dt=0.01, T=0.05).split()) == ["tool 1", "tool 2"]
+    assert robot.simulate(q, zero, dt=0.01, T=0.05).split() == {}
+
+
 def test_files(tmp_path: Path) -> None:
     robot = box()
     motion = robot.simulate(*state(robot, 0.12), contacts=fj.Ground(robot, CORNERS), dt=5e-3, T=0.1)
@@ -362,8 +424,9 @@ def test_files(tmp_path: Path) -> None:
     agree(again.gravity(back.q[-1]), robot.gravity(back.q[-1]), 1e-14)
     assert motion.plot(tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["motion.npz", "motion.png"]
-    with pytest.raises(InputError, match="cannot be written"):
-        motion.save(tmp_path / "no" / "such.npz")
+    for write, name in ((motion.save, "such.npz"), (motion.plot, "such.png")):
+        with pytest.raises(InputError, match="cannot be written"):
+            write(tmp_path / "no" / name)
     np.savez(tmp_path / "odd.npz", t=np.zeros(3))
     with pytest.raises(InputError, match="holds no 'q'"):
         Trajectory.load(tmp_path / "odd.npz")

@@ -116,13 +116,17 @@ class Contacts:
     @property
     def names(self) -> tuple[str, ...]:
         """What holds what; contacts of the same frames are numbered."""
-        plain = [c.frame if c.other is None else f"{c.frame}-{c.other}" for c in self.held]
-        return tuple(n if plain.count(n) == 1 else f"{n} {plain[: k + 1].count(n)}" for k, n in enumerate(plain))
+        return numbered([c.frame if c.other is None else f"{c.frame}-{c.other}" for c in self.held])
+
+    @property
+    def slices(self) -> list[slice]:
+        """Where each contact's force stands among all."""
+        return self.core.rows
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
         """Forces (..., rows) by contact: (..., 3) of a point; (..., 6), force then moment, of a surface."""
         forces = checks.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
-        return {name: forces[..., at] for name, at in zip(self.names, self.core.rows, strict=True)}
+        return {name: forces[..., at] for name, at in zip(self.names, self.slices, strict=True)}
 
     def _refuse_redundant(self) -> None:
         """Contacts that say the same twice, whatever the configuration."""
@@ -142,6 +146,11 @@ class Contacts:
                     "distances anyway: not all of their forces are determined. Use one SurfaceContact, or damping > 0"
                 )
             seen[pair] = name
+
+
+def numbered(names: Sequence[str]) -> tuple[str, ...]:
+    """Names that occur several times get numbers."""
+    return tuple(n if names.count(n) == 1 else f"{n} {names[: k + 1].count(n)}" for k, n in enumerate(names))
 
 
 def _core(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> algorithm.Contact:

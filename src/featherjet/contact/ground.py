@@ -13,6 +13,7 @@ from .. import checks
 from ..algorithms.contact import path
 from ..errors import InputError
 from ..model.model import WORLD, Array
+from .bilateral import numbered
 from .terrain import Plane, Terrain
 
 if TYPE_CHECKING:
@@ -78,7 +79,13 @@ class Ground:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(f.frame for f in self.feet)
+        """The feet's frames; several feet of the same frame are numbered."""
+        return numbered([f.frame for f in self.feet])
+
+    @property
+    def slices(self) -> list[slice]:
+        """Where each foot's force stands among all."""
+        return [slice(3 * k, 3 * k + 3) for k in range(len(self.feet))]
 
     def gap(self, robot: Robot, q: Array) -> Array:
         """How far each foot is above the ground, (n,) [m], at one configuration q (nq,)."""

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from .. import checks
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground
+from ..convention import convert
 from ..errors import (
     InputError,
     SimulationError,
@@ -46,16 +47,17 @@ def simulate(
     progress: bool = True,
 ) -> Trajectory:
     """See `Robot.simulate`."""
-    if robot.convention != "pinocchio":
-        raise InputError(f"simulate speaks no {robot.convention!r}; use robot.with_convention('pinocchio')")
-    start = checks.numbers("q", q, (robot.nq,), f"nq = {robot.nq}"), robot._v("v", v)
-    if start[0].ndim != 1 or start[1].ndim != 1:
+    plain = robot.with_convention("pinocchio")  # steps do not depend on the convention
+    start = convert(robot, plain, q, v)
+    if start.q.ndim != 1 or start.v is None or start.v.ndim != 1:
         raise InputError(f"simulate: one state at a time, q ({robot.nq},) and v ({robot.nv},), not a batch")
     steps = _count(dt, T)
-    step = _step(robot, contacts, float(dt), method)
-    command = _controller(robot, controller)
-    record = _Record(robot, steps, float(dt), step.names)
-    record.state(0, robot._q("q", q), start[1])
+    step = _step(plain, contacts, float(dt), method)
+    command = _controller(robot, plain, controller)
+    record = _Record(robot, plain, steps, float(dt), step)
+    record.state(0, start.q, start.v)
+    if isinstance(step, TimeStepping) and (sunk := step.sunk(start.q)):
+        warnings.warn(sunk, SimulationWarning, stacklevel=3)
     done = 0
     try:
         with _bar(progress, steps) as advance:
@@ -89,11 +91,11 @@ def simulate(
 
 
 class _Record:
-    """Arrays that fill up step by step."""
+    """Arrays that fill up step by step, in our coordinates."""
 
-    def __init__(self, robot: Robot, steps: int, dt: float, names: tuple[str, ...]) -> None:
-        self.dt, self.steps, self.names, self.model = dt, steps, names, robot.model
-        self.q, self.v = np.empty((steps + 1, robot.nq)), np.empty((steps + 1, robot.nv))
+    def __init__(self, robot: Robot, plain: Robot, steps: int, dt: float, step: Smooth | TimeStepping) -> None:
+        self.robot, self.plain, self.steps, self.dt, self.contacts = robot, plain, steps, dt, step.contacts
+        self.q, self.v = np.empty((steps + 1, plain.nq)), np.empty((steps + 1, plain.nv))
         self.tau, self.residual = np.zeros((steps + 1, robot.nv)), np.zeros(steps + 1)
         self.forces: Array | None = None
         self.unsolved = 0
@@ -107,15 +109,25 @@ class _Record:
         self.tau[k], self.forces[k], self.residual[k] = tau, forces, residual
 
     def trajectory(self, done: int) -> Trajectory:
-        """What there is after so many steps; the last step's torques and forces are repeated."""
+        """What there is after so many steps, in the robot's convention; the last torques and forces are repeated."""
         forces = np.zeros((self.steps + 1, 0)) if self.forces is None else self.forces
-        for x in (self.tau, forces, self.residual):
-            x[done] = x[max(done - 1, 0)]
         n = done + 1
         t = self.dt * np.arange(n)
-        whole = done == self.steps
-        parts = (x[:n].copy() for x in (self.q, self.v, self.tau, forces, self.residual))
-        return Trajectory(t, *parts, contacts=self.names, robot=self.model.name, model=self.model, complete=whole)
+        here = convert(self.plain, self.robot, self.q[:n], self.v[:n], tau=self.tau[:n])
+        parts = [np.array(x) for x in (here.q, here.v, here.tau, forces[:n], self.residual[:n])]
+        for x in parts[2:]:
+            x[done] = x[max(done - 1, 0)]
+        names, slices = ((), ()) if self.contacts is None else (self.contacts.names, self.contacts.slices)
+        return Trajectory(
+            t,
+            *parts,
+            contacts=names,
+            rows=tuple(at.stop - at.start for at in slices),
+            robot=self.robot.name,
+            model=self.robot.model,
+            convention=self.robot.convention,
+            complete=done == self.steps,
+        )
 
 
 def _count(dt: float, T: float) -> int:
@@ -142,8 +154,21 @@ def _step(robot: Robot, contacts: Contacts | Ground | None, dt: float, method: s
     return Smooth(robot, dt, method, contacts)
 
 
-def _controller(robot: Robot, given: Controller | ArrayLike | None) -> Callable[[float, Array, Array], Array]:
-    """Torques (nv,) from time and state, checked every time."""
+def _controller(robot: Robot, plain: Robot, given: Controller | ArrayLike | None) -> Callable[..., Array]:
+    """Torques (nv,) from time and state, checked every time; the user's are in the robot's convention, ours plain."""
+    command = _torques(robot, given)
+    if robot is plain:
+        return command
+
+    def translated(t: float, q: Array, v: Array) -> Array:
+        here = convert(plain, robot, q, v)
+        tau = command(t, here.q.copy(), here.v)  # its own copies: it may spoil them
+        return np.asarray(convert(robot, plain, here.q, tau=tau).tau)
+
+    return translated
+
+
+def _torques(robot: Robot, given: Controller | ArrayLike | None) -> Callable[..., Array]:
     if callable(given):
 
         def command(t: float, q: Array, v: Array) -> Array:

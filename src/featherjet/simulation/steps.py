@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..robot import Robot
 
 PUSH_OUT = 0.2  # share of a penetration that one step takes back
+GRAVITY = 9.81  # and not faster than something thrown up as high as the penetration is deep
 
 
 class Stepped(NamedTuple):
@@ -33,7 +34,6 @@ class Smooth:
 
     def __init__(self, robot: Robot, dt: float, method: str, contacts: Contacts | None = None) -> None:
         self.robot, self.dt, self.contacts = robot, dt, contacts
-        self.names = () if contacts is None else contacts.names
         self.advance: Callable[..., tuple[Array, Array]] = {"rk4": self.rk4, "semi-implicit": self.semi_implicit}[
             method
         ]
@@ -75,13 +75,13 @@ class TimeStepping:
     Contact laws hold for velocities at the end of the step. A foot may come as near as its gap lets it, g + dt gamma_n
     >= 0, so that it lands without penetrating; a foot that bounces (restitution, and faster than gravity makes it in
     two steps) does so once it has reached the ground, at most |gamma_n| dt deep. Of a penetration a fifth is taken
-    back in each step.
+    back in each step, less of a deep one: it lifts nothing higher than out of the ground and as far above.
     M, h and W are those halfway, where a first solution of the step leads: v is seen in axes that turn, and a rolling
     ball would else gain speed. In flight the method is of second order.
     """
 
     def __init__(self, robot: Robot, dt: float, ground: Ground) -> None:
-        self.robot, self.dt, self.ground, self.names = robot, dt, ground, ground.names
+        self.robot, self.dt, self.ground, self.contacts = robot, dt, ground, ground
         self.slow = 2 * dt * float(np.linalg.norm(robot.model.gravity))
         self.last = np.zeros(3 * len(ground.feet))
 
@@ -119,9 +119,23 @@ class TimeStepping:
         self.last = P
         return free + MinvJT @ P, met, found
 
+    def sunk(self, q: Array) -> str:
+        """What to tell if feet begin deeper in the ground than steps make them."""
+        gap = self.ground.gap(self.robot, q)
+        k = int(np.argmin(gap))
+        deep = 2 * GRAVITY * (self.dt / PUSH_OUT) ** 2
+        if gap[k] > -deep:
+            return ""
+        return (
+            f"foot {self.ground.names[k]!r} begins {-gap[k]:.3g} m below the ground, which pushes it out. Start "
+            "higher; ground.gap(robot, q) tells how far above each foot is"
+        )
+
     def offsets(self, gap: Array, approach: Array) -> tuple[Array, Array]:
         """What is added to each foot's normal velocity in the contact law, and which feet can be in contact at all."""
         bounces = (self.ground.restitution > 0) & (approach < -self.slow)
-        lands = np.where(gap > 0, gap, PUSH_OUT * gap) / self.dt
+        depth = np.maximum(-gap, 0.0)
+        push = np.minimum(PUSH_OUT * depth / self.dt, np.sqrt(2 * GRAVITY * depth))
+        lands = np.where(gap > 0, gap / self.dt, -push)
         offset = np.where(bounces, self.ground.restitution * approach, lands)
         return offset, ~(bounces & (gap > 0))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..convention import convert
 from ..errors import InputError
 from ..model.model import Array, Model
+from ..robot import Robot
 
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual")
-TOLD = ("contacts", "robot", "complete")
+TOLD = ("contacts", "rows", "robot", "convention", "complete")
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,8 +24,9 @@ class Trajectory:
 
     tau (n, nv), forces (n, k) and residual (n,) are those of the step that begins at t; the last ones are repeated.
     Forces are the contacts' [N, N m]: of a Ground, three in world axes for each foot (the mean over the step); of
-    Contacts, as `constrained_dynamics` tells them. residual [N s] is how far the percussions of a Ground are from
-    solving their problem. `robot` is its name, `model` the robot itself. complete: False if it was interrupted.
+    Contacts, as `constrained_dynamics` tells them; `split` names them. residual [N s] is how far the percussions of a
+    Ground are from solving their problem. `robot` is its name, `model` the robot itself, `convention` that of q, v and
+    tau. complete: False if it was interrupted.
     """
 
     t: Array
@@ -33,8 +36,10 @@ class Trajectory:
     forces: Array
     residual: Array
     contacts: tuple[str, ...] = ()
+    rows: tuple[int, ...] = ()  # of `forces`, for each contact
     robot: str = ""
     model: Model | None = None
+    convention: str = "pinocchio"
     complete: bool = True
 
     def __len__(self) -> int:
@@ -75,36 +80,33 @@ class Trajectory:
         n = len(found["t"])
         if odd := [name for name in ARRAYS if len(found[name]) != n]:
             raise InputError(f"{path}: {odd[0]!r} has {len(found[odd[0]])} rows, but there are {n} times")
-        names = tuple(str(name) for name in found["contacts"])
-        arrays = {name: found[name] for name in ARRAYS}
-        model = modelfile.loads(str(found["model"])) if str(found["model"]) else None
         return Trajectory(
-            **arrays, contacts=names, robot=str(found["robot"]), model=model, complete=bool(found["complete"])
+            **{name: found[name] for name in ARRAYS},
+            contacts=tuple(map(str, found["contacts"])),
+            rows=tuple(map(int, found["rows"])),
+            robot=str(found["robot"]),
+            model=modelfile.loads(str(found["model"])) if str(found["model"]) else None,
+            convention=str(found["convention"]),
+            complete=bool(found["complete"]),
         )
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """A PNG over time: coordinates, velocities, torques and, if there are contacts, the size of their forces."""
-        from ..cli.pictures import require_matplotlib
+        from .plot import save_plot
 
-        require_matplotlib()
-        from matplotlib.figure import Figure
+        return save_plot(self, Path(path))
 
-        panels = {"q": self.q, "v": self.v, "tau": self.tau}
-        if self.contacts:
-            panels["contact forces [N]"] = self._sizes()
-        figure = Figure(figsize=(8, 2.1 * len(panels)), layout="constrained")
-        for ax, (title, x) in zip(figure.subplots(len(panels), 1, sharex=True), panels.items(), strict=True):
-            lines = ax.plot(self.t, x, linewidth=0.9)
-            ax.set_ylabel(title)
-            ax.grid(alpha=0.3)
-            if x is not self.q and self.contacts and title.startswith("contact"):
-                ax.legend(lines, self.contacts, fontsize=7, loc="upper right")
-        figure.supxlabel(f"{self.robot}: time [s]", fontsize=9)
-        figure.savefig(path, format="png", dpi=110, facecolor="white")
-        return Path(path)
+    def split(self) -> dict[str, Array]:
+        """Forces by contact: (n, 3) of points and feet, (n, 6), force then moment, of surfaces."""
+        parts = np.split(self.forces, np.cumsum(self.rows)[:-1], axis=1)
+        return dict(zip(self.contacts, parts, strict=True)) if self.contacts else {}
 
-    def _sizes(self) -> Array:
-        """|force| of each contact, (n, contacts)."""
-        width = self.forces.shape[1] // len(self.contacts)
-        cuts = np.arange(len(self.contacts)) * width
-        return np.stack([np.linalg.norm(self.forces[:, at : at + 3], axis=1) for at in cuts], -1)
+    def plain(self) -> Trajectory:
+        """The same motion in our own coordinates, whatever the convention."""
+        if self.model is None or self.convention == "pinocchio":
+            return self
+        robot = Robot(self.model, "numpy")
+        q, v, _, tau = convert(robot.with_convention(self.convention), robot, self.q, self.v, tau=self.tau)
+        told = np.array(tau)
+        told[-1] = told[-2:][0]  # that of the last step, as ever
+        return replace(self, q=q, v=v, tau=told, convention="pinocchio")
