@@ -35,10 +35,10 @@ class Columns(Lanes):
         bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
         return b.bitcast(bits, self.M)
 
-    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value, ahead: Sequence[Value]) -> None:
+    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value, ahead: Value) -> None:
         """Store (vector, pointer)s, of each the lanes that are columns of the matrix: all, but in the last group."""
-        for (_, pointer), distance in zip(x, ahead, strict=True):
-            self.announce(b, pointer, distance)
+        for _, pointer in x:
+            self.announce(b, pointer, ahead)
         name = f"llvm.masked.store.v{self.L}f64.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
         full = b.icmp_unsigned("==", there, ir.Constant(there.type, (1 << self.L) - 1))
@@ -67,14 +67,14 @@ class Columns(Lanes):
         """One dof's number in all lanes."""
         return self.spread(b, b.load(self.kept_at(b, record, key), typ=DOUBLE, align=8))
 
-    def places(self, b: ir.IRBuilder, given: Value, count: int) -> tuple[list[Value], list[Value], list[Value]]:
-        """Of each matrix: where it begins, how far apart its rows are, and how far ahead it is announced, in bytes."""
+    def places(self, b: ir.IRBuilder, given: Value, count: int) -> tuple[list[Value], list[Value], Value]:
+        """Where each matrix begins, how many bytes apart its rows are; and how far ahead all are announced."""
 
-        def number(k: int, m: int, typ: ir.Type) -> Value:
-            return b.load(b.gep(given, [I64(3 * m + k)], source_etype=I64), typ=typ, align=8)
+        def number(k: int, typ: ir.Type) -> Value:
+            return b.load(b.gep(given, [I64(k)], source_etype=I64), typ=typ, align=8)
 
-        starts, rows, ahead = ([number(k, m, typ) for m in range(count)] for k, typ in enumerate((PTR, I64, I64)))
-        return starts, rows, ahead
+        starts, rows = ([number(2 * m + k, typ) for m in range(count)] for k, typ in enumerate((PTR, I64)))
+        return starts, rows, number(2 * count, I64)
 
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
         """(data, P, places of the matrices): all entries."""
@@ -127,7 +127,7 @@ class PairsCode:
         b, e = self.b, self.e
         lines = [b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8) for row in rows]
         places = [e.number(b, line, b.mul(g, I64(e.L))) for line in lines]
-        e.put(b, list(zip(values, places, strict=True)), self.byte(rows[0], g, 3), [self.ahead[m]] * len(rows))
+        e.put(b, list(zip(values, places, strict=True)), self.byte(rows[0], g, 3), self.ahead)
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e

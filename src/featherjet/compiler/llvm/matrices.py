@@ -61,7 +61,7 @@ class MatrixOutput(Border):
         P = w.number(b, self.P, b.mul(self.area, lane))
         by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
         with b.goto_entry_block():
-            places = b.alloca(I64, I32(3 * len(by_matrix)))
+            places = b.alloca(I64, I32(2 * len(by_matrix) + 1))
         for k, f in self.matrices.items():
             loop = self.w.program.loops[k]
             assert not isinstance(loop, Walk)
@@ -70,9 +70,10 @@ class MatrixOutput(Border):
                 dense = self.dense(o)
                 to = b.ptrtoint(b.select(dense, self.lane_pointer(o, lane), self.room(m)), I64)
                 by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
-                ahead = b.select(dense, b.mul(self.steps[o], I64(AHEAD)), I64(0))
-                for j, x in enumerate((to, by_row, ahead)):
-                    b.store(x, b.gep(places, [I64(3 * m + j)], source_etype=I64), align=8)
+                for j, x in enumerate((to, by_row)):
+                    b.store(x, b.gep(places, [I64(2 * m + j)], source_etype=I64), align=8)
+            ahead = b.mul(self.steps[operands[0]], I64(AHEAD))
+            b.store(ahead, b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
             b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses) else [])])
             for m, o in enumerate(operands):
                 with b.if_then(b.not_(self.dense(o)), likely=False):

@@ -195,16 +195,15 @@ class Response:
 
                 def step(i: Value, a: list[Value]) -> list[Value]:
                     first = e.integer(b, self.v_start, i)
-                    new, entries, ahead = list(a), [], []
+                    new, entries = list(a), []
                     for ref, x in self.compute(stores, self.loader(first, state=a, known=known)).items():
                         assert ref.key is not None
                         if ref.space == "E":
                             m = int(ref.key.path[0])
                             entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
-                            ahead.append(self.ahead[m])
                         else:
                             new[self.state[ref.key]] = x
-                    e.put(b, entries, self.there, ahead)
+                    e.put(b, entries, self.there, self.ahead)
                     return new
 
                 last = e.carrying(b, start, end, state, step)
