@@ -17,7 +17,7 @@ from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
 NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
 SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
-STREAM = 16 << 20  # bytes of results from which a call writes past the caches
+AHEAD = 2  # rounds of samples, from writing which memory is told of the addresses that will be written
 
 
 def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
@@ -71,20 +71,19 @@ class Border:
         address = b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8)
         self.report = b.inttoptr(address, PTR)
         self.strides = self.core_strides(steps)
+        self.steps = [w.integer(b, steps, I64(o)) for o in range(len(self.operands))]
         self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
         self.inputs: list[Value] = []
         self.sizes: list[Value] = []
         memory = self.scratch(samples)
         with w.loop(b, I64(0), samples, L) as s:
-            self.point(args, steps, s, samples)
+            self.point(args, s, samples)
             self.read_inputs()
             self.compute(samples, s)
         b.call(external(w.module, "free", VOID, PTR), [memory])
-        x86 = w.module.triple.startswith(("x86", "i686", "amd64"))
-        if x86:
-            b.call(external(w.module, "llvm.x86.sse.sfence", VOID), [])  # streamed stores are seen by others from here
         if "windows" not in w.module.triple:  # bad input is reported by flags: NumPy need not warn of it as well
             clear = external(w.module, "feclearexcept", I32, I32)
+            x86 = w.module.triple.startswith(("x86", "i686", "amd64"))
             b.call(clear, [I32(0x3F if x86 else 0x1F)])
         b.ret_void()
         return f
@@ -132,17 +131,16 @@ class Border:
             size = b.mul(size, self.dimension(name))
         return fine
 
-    def point(self, args: Value, steps: Value, s: Value, samples: Value) -> None:
+    def point(self, args: Value, s: Value, samples: Value) -> None:
         """Where each lane's sample begins, in each operand."""
         b, w = self.b, self.w
         last = b.sub(samples, I64(1))
         for o in range(len(self.operands)):
             base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
-            step = w.integer(b, steps, I64(o))
             for l in range(w.L):
                 sample = b.add(s, I64(l))
                 sample = b.select(b.icmp_signed("<", sample, last), sample, last)
-                pointer = b.gep(base, [b.mul(sample, step)], source_etype=I8)
+                pointer = b.gep(base, [b.mul(sample, self.steps[o])], source_etype=I8)
                 b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR), align=8)
 
     def lane_pointer(self, o: int, lane: Value) -> Value:
@@ -265,35 +263,3 @@ class Border:
     def watch(self, margin: Value) -> None:
         """Flag samples whose mass matrix may be singular."""
         self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SUSPICIOUS)), SINGULAR)
-
-
-def emit_stream(w: Lanes, width: int) -> ir.Function:
-    """(to, from, count, final) -> rest: copy whole cache lines past the caches; the rest only if it is final.
-
-    What comes out in such amounts is not read again soon, and lines that are written whole need not be read first.
-    """
-    C = width
-    line = ir.VectorType(DOUBLE, C)
-    f = w.function("stream", [PTR, PTR, I64, ir.IntType(1)], I64)
-    target, source, count, final = f.args
-    b = ir.IRBuilder(f.append_basic_block("entry"))
-    past = w.module.add_metadata([I32(1)])
-    off = b.udiv(b.and_(b.ptrtoint(target, I64), I64(8 * C - 1)), I64(8))
-    head = b.and_(b.sub(I64(C), off), I64(C - 1))
-    head = b.select(b.icmp_signed("<", head, count), head, count)
-    body = b.add(head, b.and_(b.sub(count, head), I64(-C)))
-
-    def one(k: Value) -> None:
-        b.store(b.load(w.number(b, source, k), typ=DOUBLE, align=8), w.number(b, target, k), align=8)
-
-    with w.loop(b, I64(0), head) as k:
-        one(k)
-    with w.loop(b, head, body, C) as k:
-        x = b.load(w.number(b, source, k), typ=line, align=8)
-        b.store(x, w.number(b, target, k), align=8 * C).set_metadata("nontemporal", past)
-    with b.if_then(final):
-        with w.loop(b, body, count) as k:
-            one(k)
-        b.ret(I64(0))
-    b.ret(b.sub(count, body))
-    return f

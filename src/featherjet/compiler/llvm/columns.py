@@ -35,8 +35,10 @@ class Columns(Lanes):
         bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
         return b.bitcast(bits, self.M)
 
-    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value) -> None:
+    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value, ahead: Value) -> None:
         """Store (vector, pointer)s, of each the lanes that are columns of the matrix: all, but in the last group."""
+        for _, pointer in x:
+            self.announce(b, pointer, ahead)
         name = f"llvm.masked.store.v{self.L}f64.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
         full = b.icmp_unsigned("==", there, ir.Constant(there.type, (1 << self.L) - 1))
@@ -65,11 +67,17 @@ class Columns(Lanes):
         """One dof's number in all lanes."""
         return self.spread(b, b.load(self.kept_at(b, record, key), typ=DOUBLE, align=8))
 
-    def pairs(self, number: int, loop: Pairs) -> ir.Function:
-        """(data, P, pointers to the matrices, row strides in bytes, first row, end): entries of these rows.
+    def places(self, b: ir.IRBuilder, given: Value, count: int) -> tuple[list[Value], list[Value], Value]:
+        """Where each matrix begins, how many bytes apart its rows are; and how far ahead all are announced."""
 
-        The first row is even.
-        """
+        def number(k: int, typ: ir.Type) -> Value:
+            return b.load(b.gep(given, [I64(k)], source_etype=I64), typ=typ, align=8)
+
+        starts, rows = ([number(2 * m + k, typ) for m in range(count)] for k, typ in enumerate((PTR, I64)))
+        return starts, rows, number(2 * count, I64)
+
+    def pairs(self, number: int, loop: Pairs) -> ir.Function:
+        """(data, P, places of the matrices): all entries."""
         return PairsCode(self, loop).emit(number)
 
 
@@ -81,15 +89,15 @@ class PairsCode:
 
     def emit(self, number: int) -> ir.Function:
         e = self.e
-        f = e.function(f"pairs{number}", [PTR, PTR, PTR, PTR, I64, I64])
-        data, self.P, outs, row_strides, start, end = f.args
+        f = e.function(f"pairs{number}", [PTR, PTR, PTR])
+        data, self.P, places = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         self.groups, self.masks = e.slot(b, data, "groups"), e.slot(b, data, "pair_masks")
         starts, runs = e.slot(b, data, "pair_starts"), e.slot(b, data, "pair_runs")
-        self.bases = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(self.n_out)]
-        self.by_row = [e.integer(b, row_strides, I64(m)) for m in range(self.n_out)]
-        last = b.sub(end, I64(1))
-        with e.loop(b, start, end, 2) as r:
+        self.bases, self.by_row, self.ahead = e.places(b, places, self.n_out)
+        nv = e.slot(b, data, "nv")
+        last = b.sub(nv, I64(1))
+        with e.loop(b, I64(0), nv, 2) as r:
             # Of an odd number of rows the last is done twice: its runs are those of itself alone.
             second = b.add(r, I64(1))
             rows = [r, b.select(b.icmp_signed("<", r, last), second, r)]
@@ -119,7 +127,7 @@ class PairsCode:
         b, e = self.b, self.e
         lines = [b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8) for row in rows]
         places = [e.number(b, line, b.mul(g, I64(e.L))) for line in lines]
-        e.put(b, list(zip(values, places, strict=True)), self.byte(rows[0], g, 3))
+        e.put(b, list(zip(values, places, strict=True)), self.byte(rows[0], g, 3), self.ahead)
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e

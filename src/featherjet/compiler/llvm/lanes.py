@@ -65,6 +65,14 @@ class Lanes:
     def store(self, b: ir.IRBuilder, x: Value, pointer: Value) -> None:
         b.store(x, pointer, align=self.align)
 
+    def announce(self, b: ir.IRBuilder, pointer: Value, ahead: Value) -> None:
+        """Fetch the line so many bytes ahead, which is going to be written, into the second cache.
+
+        Results of large batches are in no cache, and stores that wait for memory hold up computing.
+        """
+        fetch = external(self.module, "llvm.prefetch.p0", VOID, PTR, I32, I32, I32)
+        b.call(fetch, [b.gep(pointer, [ahead], source_etype=I8), I32(0), I32(1), I32(1)])
+
     def cell(self, b: ir.IRBuilder) -> Value:
         """Room for one vector on the stack."""
         with b.goto_entry_block():

@@ -31,11 +31,10 @@ class Response:
         return len(self.state), len(self.left)
 
     def emit(self, number: int) -> ir.Function:
-        """(data, P, pointers to the matrices, row strides in bytes, scratch): all entries."""
+        """(data, P, places of the matrices, scratch): all entries."""
         e, loop = self.e, self.loop
-        n_out = len(loop.matrices)
-        f = e.function(f"responses{number}", [PTR] * 5)
-        data, P, outs, row_strides, scratch = f.args
+        f = e.function(f"responses{number}", [PTR] * 4)
+        data, P, places, scratch = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         joints, groups = (e.slot(b, data, s) for s in ("joints", "groups"))
         self.v_start, self.parent = e.slot(b, data, "v_start"), e.slot(b, data, "parent")
@@ -43,8 +42,7 @@ class Response:
         self.P = P
         self.A = scratch
         self.U = e.vector(b, self.A, b.mul(joints, I64(len(self.state))))
-        self.outs = [b.load(b.gep(outs, [I64(m)], source_etype=PTR), typ=PTR, align=8) for m in range(n_out)]
-        self.by_row = [e.integer(b, row_strides, I64(m)) for m in range(n_out)]
+        self.outs, self.by_row, self.ahead = e.places(b, places, len(loop.matrices))
         starts, steps = e.slot(b, data, "start"), e.slot(b, data, "bodies")
         with e.loop(b, I64(0), groups) as g:
             self.first = b.mul(g, I64(e.L))
@@ -205,7 +203,7 @@ class Response:
                             entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
                         else:
                             new[self.state[ref.key]] = x
-                    e.put(b, entries, self.there)
+                    e.put(b, entries, self.there, self.ahead)
                     return new
 
                 last = e.carrying(b, start, end, state, step)
@@ -235,4 +233,4 @@ class Response:
         first = e.integer(b, self.v_start, i)
         after = e.integer(b, self.v_start, b.add(i, I64(1)))
         with e.loop(b, first, after) as k:
-            e.put(b, [(e.const(0.0), self.entry(m, k)) for m in range(len(self.outs))], self.there)
+            e.put(b, [(e.const(0.0), self.entry(m, k)) for m in range(len(self.outs))], self.there, self.ahead)

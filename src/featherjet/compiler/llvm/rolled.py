@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import llvmlite.ir as ir
 
 from ..program import Operand, Output, Pairs, Program, Responses, Walk
-from .border import STREAM, emit_entry, emit_stream
+from .border import emit_entry
 from .columns import Columns
 from .lanes import I32, I64, Value
-from .matrices import MARGIN, MatrixOutput
+from .matrices import MatrixOutput
 from .plain import emit_plain
 from .responses import Response
 from .walks import Walks
-
-BLOCK = 64  # numbers of a matrix that are made before they are streamed
 
 
 def emit_rolled(
@@ -59,7 +57,7 @@ class Rolled(MatrixOutput):
         walks = enumerate(self.program.loops)
         self.calls = [self.w.emit(k, loop) for k, loop in walks if isinstance(loop, Walk)]
         if self.matrices:
-            self.arrange, self.stream = self.emit_arrange(), emit_stream(self.w, self.c.L)
+            self.arrange = self.emit_arrange()
         return super().emit(name)
 
     def compute(self, samples: Value, s: Value) -> None:
@@ -93,19 +91,10 @@ class Rolled(MatrixOutput):
         self.sizes = [sizes.get(x, self.nv) for x in self.names]
         inputs = [b.mul(size, I64(w.L)) for size in self.sizes]
         matrices = [o for o, out in self.results() if out.kind == "matrix"]
-        square = b.mul(self.nv, self.nv)
-        size = b.mul(b.mul(square, samples), I64(8 * len(matrices)))
-        self.streams = b.icmp_signed(">", size, I64(STREAM))
+        square = b.mul(b.mul(self.nv, self.nv), I64(len(matrices)))
         spare = I64(0)
         for o in matrices:
-            self.streams = b.and_(self.streams, b.and_(self.dense(o), self.flat(o)))
-            spare = b.select(self.dense(o), spare, b.mul(square, I64(len(matrices))))
-        # Rows of a stream: some hundred numbers at a time, with room before them for the end of the last cache line.
-        self.rows = b.mul(b.add(b.udiv(I64(BLOCK // 2), self.nv), I64(1)), I64(2))
-        if any(isinstance(loop, Responses) for loop in self.program.loops):
-            self.rows = self.nv
-        self.block = b.add(b.mul(self.rows, self.nv), I64(2 * MARGIN))
-        spare = b.select(self.streams, b.mul(self.block, I64(len(matrices))), spare)
+            spare = b.select(self.dense(o), spare, square)
         J, D = b.mul(self.joints, I64(w.NJ * w.L)), b.mul(self.nv, I64(w.ND * w.L))
         counts = [J, D, *inputs, b.mul(self.area, I64(w.L)), own, spare]
         memory, pieces = self.allocate(counts)

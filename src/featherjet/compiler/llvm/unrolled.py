@@ -11,7 +11,7 @@ import llvmlite.ir as ir
 from ..program import Operand
 from ..schedule import Schedule
 from ..unrolled import Straight
-from .border import STREAM, Border, emit_entry, emit_stream
+from .border import AHEAD, Border, emit_entry
 from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
 from .pieces import TRIG, Memory, text
 from .plain import emit_plain
@@ -78,7 +78,6 @@ class Unrolled(Border):
         w = self.w
         kind = ir.FunctionType(VOID, [PTR])
         self.functions = [ir.Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
-        self.stream = emit_stream(w, w.L if w.L > 1 else 2)
         return super().emit(name)
 
     def pieces(self) -> str:
@@ -97,11 +96,7 @@ class Unrolled(Border):
         b, w = self.b, self.w
         outs = self.outputs()
         lengths = [len(entries) for entries in self.entries]
-        total = b.mul(samples, I64(8 * sum(lengths)))
-        self.streams = b.icmp_signed(">", total, I64(STREAM))
-        self.apart = []  # whether a result goes through spare memory
-        for o in outs:
-            self.apart.append(b.or_(self.streams, b.not_(self.whole(o))))
+        self.apart = [b.not_(self.whole(o)) for o in outs]  # whether a result goes through spare memory
         rounded = [-(-n // w.L) * w.L for n in lengths]
         memory, (base, *spares) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
         self.base, self.spares = base, list(zip(spares, rounded, strict=True))
@@ -146,17 +141,14 @@ class Unrolled(Border):
             memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
             b.call(memcpy, [targets[0], source, I64(8 * n), ir.IntType(1)(0)])
         else:
-            self.transpose_out(entries, source, targets)
+            ahead = b.select(apart, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
+            self.transpose_out(entries, source, targets, ahead)
         with b.if_then(apart, likely=False):
             left = b.sub(samples, s)
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
                 piece = w.number(b, spare, b.mul(lane, I64(size)))
                 target = self.lane_pointer(o, lane)
-                with b.if_else(self.whole(o)) as (yes, no):
-                    with yes:
-                        b.call(self.stream, [target, piece, I64(n), ir.IntType(1)(1)])
-                    with no:
-                        self.scatter(o, piece, target)
+                self.scatter(o, piece, target)
 
     def whole(self, o: int) -> Value:
         """Whether a result can go out in one piece."""
@@ -177,7 +169,7 @@ class Unrolled(Border):
 
         level(self.operands[o].core, self.strides[o], I64(0), I64(0))  # type: ignore[arg-type]
 
-    def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value]) -> None:
+    def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value], ahead: Value) -> None:
         """L entries of L samples at a time; where all are zero there is nothing to transpose."""
         b, w, L = self.b, self.w, self.w.L
         n = len(entries)
@@ -192,7 +184,9 @@ class Unrolled(Border):
                 else:
                     rows = transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)])
                 for x, target in zip(rows, targets, strict=True):
-                    b.store(x, w.number(b, target, k), align=8)
+                    to = w.number(b, target, k)
+                    w.announce(b, to, ahead)
+                    b.store(x, to, align=8)
             g = end
         for k in range(groups * L, n):
             x = w.load(b, w.vector(b, source, I64(k)))
