@@ -498,11 +498,12 @@ def test_contacts_that_become_singular_are_named() -> None:
         ([fj.PointContact("LF_foot"), fj.SurfaceContact("LF_KFE")], {}, InputError, "same two bodies"),
         ([fj.PointContact("LF_foot", "LF_KFE")], {}, InputError, "is on the same body"),
         ([fj.PointContact("LF_foot")], {"baumgarte": (1.0, 1.0)}, InputError, "give `at`"),
-        ([fj.PointContact("LF_foot")], {"baumgarte": (0.0, -1.0)}, InputError, "not negative"),
+        ([fj.PointContact("LF_foot")], {"baumgarte": (0.0, -1.0)}, InputError, "not be negative"),
         ([fj.PointContact("LF_foot")], {"baumgarte": 3.0}, InputError, "baumgarte"),
         ([fj.PointContact("LF_foot")], {"damping": -1.0}, InputError, "damping"),
         ([fj.PointContact("LF_foot")], {"damping": np.nan}, InputError, "finite"),
         ([fj.PointContact("LF_foot", offset=(1, 2))], {}, InputError, "offset"),
+        ([fj.PointContact("LF_foot", at=np.zeros((2, 3)))], {}, InputError, "at: expected x y z, shape"),
         ([fj.SurfaceContact("LF_foot", at=np.ones((4, 4)))], {}, InputError, "not a rigid transform"),
         ([], {}, InputError, "at least one"),
         (["LF_foot"], {}, InputError, "PointContact"),
@@ -516,6 +517,8 @@ def test_bad_contacts(held: Sequence, settings: dict, error: type[Exception], me
 
 def test_bad_calls() -> None:
     robot, other = fj.load("quadruped"), fj.load("humanoid")
+    with pytest.raises(InputError, match="expected a robot first"):
+        fj.Contacts(None, [fj.PointContact("LF_foot")])  # type: ignore[arg-type]
     q, zero = robot.neutral(), np.zeros(robot.nv)
     contacts = fj.Contacts(robot, [fj.PointContact("LF_foot")])
     with pytest.raises(InputError, match="made for another robot"):

@@ -133,6 +133,7 @@ def test_without_restitution_nothing_sinks_in(dt: float) -> None:
     q, v = state(robot, 0.5, (0.5, 0.2, 0))
     v[3:] = (1.5, -1.0, 0.5)
     motion = robot.simulate(q, v, contacts=ground, dt=dt, T=0.6)
+    agree(ground.gap(robot, motion.q)[7], ground.gap(robot, motion.q[7]), 1e-12)
     gaps = np.array([ground.gap(robot, x) for x in motion.q])
     assert gaps.min() > -15.0 * dt**2
     assert gaps[-1].max() < 0.2  # it has landed
@@ -470,8 +471,10 @@ def test_bad_simulations(settings: dict, error: type[Exception], message: str) -
         (["tool"], {"restitution": -0.1}, InputError, "from 0 to 1"),
         (["tool"], {"restitution": 1.5}, InputError, "from 0 to 1"),
         ([fj.Foot("tool", -0.1)], {}, InputError, "radius"),
+        ([fj.Foot("tool", "a")], {}, InputError, "radius"),  # type: ignore[arg-type]
         ([fj.Foot("tool", offset=(1, 2))], {}, InputError, "offset"),
         (["tool"], {"terrain": 3}, InputError, "terrain"),
+        (["tool"], {"terrain": fj.Plane}, InputError, r"expected fj\.Plane"),
     ],
 )
 def test_bad_ground(feet: object, settings: dict, error: type[Exception], message: str) -> None:
@@ -482,6 +485,10 @@ def test_bad_ground(feet: object, settings: dict, error: type[Exception], messag
 def test_bad_terrain_and_other_robots() -> None:
     with pytest.raises(InputError, match="normal"):
         fj.Plane((0, 0, 0))
+    with pytest.raises(InputError, match="height"):
+        fj.Plane(height=[1, 2])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="expected a robot first"):
+        fj.Ground(None, ["tool"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="increasing"):
         fj.HeightField([0, 0], [0, 1], np.zeros((2, 2)))
     with pytest.raises(InputError, match="heights"):

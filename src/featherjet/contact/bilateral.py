@@ -45,7 +45,7 @@ class PointContact:
         return 3
 
     def placement(self, x: Any, what: str) -> Array:
-        return transform(p=checks.numbers(what, x, (3,), "x y z"))
+        return transform(p=one(what, x, (3,), "x y z"))
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class Contacts:
         self.held = tuple(held) if isinstance(held, Sequence) else ()
         if not self.held or not all(isinstance(c, PointContact | SurfaceContact) for c in self.held):
             raise InputError("Contacts: expected a robot and a list of PointContact and SurfaceContact, at least one")
-        gains = checks.numbers("baumgarte", baumgarte, (2,), "kp, kd")
-        mu = checks.numbers("damping", damping, (), "a number")
-        if gains.shape != (2,) or (gains < 0).any():
-            raise InputError(f"baumgarte: expected two numbers kp, kd that are not negative, got {baumgarte!r}")
-        if mu.shape != () or mu < 0:
-            raise InputError(f"damping: must be a number that is not negative, got {damping!r}")
-        self.model: Model = robot.model
+        gains = one("baumgarte", baumgarte, (2,), "kp, kd")
+        mu = one("damping", damping, (), "a number")
+        if (gains < 0).any():
+            raise InputError(f"baumgarte: kp and kd must not be negative, got {baumgarte!r}")
+        if mu < 0:
+            raise InputError(f"damping: must not be negative, got {damping!r}")
+        self.model: Model = model_of(robot, "Contacts")
         self.reference = robot._touching
         self.damping = float(mu)
         tree, (kp, kd) = self.reference.tree, gains.tolist()
@@ -146,6 +146,21 @@ class Contacts:
                     "distances anyway: not all of their forces are determined. Use one SurfaceContact, or damping > 0"
                 )
             seen[pair] = name
+
+
+def one(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
+    """Numbers of just this shape: no batch."""
+    found = checks.numbers(name, x, core, letters)
+    if found.shape != core:
+        raise InputError(f"{name}: expected {letters}, shape {core}; got {found.shape}")
+    return found
+
+
+def model_of(robot: Robot, what: str) -> Model:
+    model = getattr(robot, "model", None)
+    if not isinstance(model, Model):
+        raise InputError(f"{what}: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
+    return model
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:

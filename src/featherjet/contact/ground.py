@@ -13,7 +13,7 @@ from .. import checks
 from ..algorithms.contact import path
 from ..errors import InputError
 from ..model.model import WORLD, Array
-from .bilateral import numbered
+from .bilateral import model_of, numbered, one
 from .terrain import Plane, Terrain
 
 if TYPE_CHECKING:
@@ -58,10 +58,10 @@ class Ground:
         if isinstance(feet, str | Foot) or not feet:
             raise InputError("feet: expected a list of frames' names or Foot, at least one")
         self.feet = tuple(f if isinstance(f, Foot) else Foot(f) for f in feet)
-        self.model = robot.model
+        self.model = model_of(robot, "Ground")
         self.terrain: Terrain = Plane() if terrain is None else terrain
-        if not callable(getattr(self.terrain, "nearest", None)):
-            raise InputError(f"terrain: expected Plane or HeightField, got {type(terrain).__name__}")
+        if isinstance(terrain, type) or not callable(getattr(self.terrain, "nearest", None)):
+            raise InputError(f"terrain: expected fj.Plane(...) or fj.HeightField(...), got {terrain!r}")
         self.friction = self._per_foot("friction", friction, np.inf)
         self.restitution = self._per_foot("restitution", restitution, 1.0)
         offsets = [self._checked(f) for f in self.feet]
@@ -77,6 +77,9 @@ class Ground:
             for node in path(robot._reference.tree, joint):
                 moved[node.v] = 1.0
 
+    def __repr__(self) -> str:
+        return f"<Ground of {self.model.name}: {', '.join(self.names)}>"
+
     @property
     def names(self) -> tuple[str, ...]:
         """The feet's frames; several feet of the same frame are numbered."""
@@ -87,10 +90,11 @@ class Ground:
         """Where each foot's force stands among all."""
         return [slice(3 * k, 3 * k + 3) for k in range(len(self.feet))]
 
-    def gap(self, robot: Robot, q: Array) -> Array:
-        """How far each foot is above the ground, (n,) [m], at one configuration q (nq,)."""
-        distance, _ = self.terrain.nearest(self._centres(robot, q))
-        return distance - self._radii
+    def gap(self, robot: Robot, q: ArrayLike) -> Array:
+        """How far each foot is above the ground, (..., n) [m], at configurations q (..., nq)."""
+        centres = self._centres(robot, q)
+        distance, _ = self.terrain.nearest(centres.reshape(-1, 3))
+        return distance.reshape(centres.shape[:-1]) - self._radii
 
     def meet(self, robot: Robot, q: Array) -> Meeting:
         """Gaps, axes and Jacobian at one configuration q (nq,)."""
@@ -105,9 +109,9 @@ class Ground:
         coupling = robot._reference.tree.coupling
         return Meeting(distance - self._radii, axes, J if coupling is None else J @ coupling.G)
 
-    def _centres(self, robot: Robot, q: Array) -> Array:
-        T = robot.forward_kinematics(q)[self._joints]
-        return (T[:, :3, :3] @ self._points[:, :, None])[..., 0] + T[:, :3, 3]
+    def _centres(self, robot: Robot, q: ArrayLike) -> Array:
+        T = robot.forward_kinematics(q)[..., self._joints, :, :]
+        return (T[..., :3, :3] @ self._points[:, :, None])[..., 0] + T[..., :3, 3]
 
     def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
         x = checks.numbers(name, value, np.shape(value), "a number, or one for each foot")
@@ -121,9 +125,9 @@ class Ground:
     def _checked(self, foot: Foot) -> Array:
         if self.model.frame(foot.frame).joint == WORLD:
             raise InputError(f"foot {foot.frame!r}: this frame is fixed to the world and touches nothing")
-        if not np.isfinite(foot.radius) or foot.radius < 0:
+        if one(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
             raise InputError(f"foot {foot.frame!r}: its radius must not be negative, got {foot.radius!r}")
-        return checks.numbers(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")
+        return one(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")
 
 
 def _axes(n: Array) -> Array:

@@ -39,7 +39,8 @@ class Plane:
         n = checks.numbers("normal", self.normal, (3,), "x y z")
         if n.shape != (3,) or np.linalg.norm(n) < 1e-9:
             raise InputError(f"normal: expected a vector x y z other than zero, got {self.normal!r}")
-        checks.numbers("height", self.height, (), "a number")
+        if checks.numbers("height", self.height, (), "a number").shape:
+            raise InputError(f"height: expected a number, got {self.height!r}")
 
     def nearest(self, points: Array) -> Nearest:
         n = np.asarray(self.normal, float)
