@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -343,6 +344,25 @@ def test_a_thrown_robot_falls_freely():
     agree(height, v[2] * t - 9.81 / 2 * t**2, 1e-6)
 
 
+def test_in_the_air_momentum_stays(rng):
+    """A thrown quadruped draws in its legs: nothing pushes it, and the finer the knots the less."""
+    robot, T = fj.load("quadruped", backend="compiled"), 0.4
+    (q, v), (end, w) = (standing(robot, bend) for bend in (0.3, 0.9))
+    v[:3], w[:3] = (0.5, 0, 9.81 * T / 2), (0.5, 0, -9.81 * T / 2)
+    end[:3] += robot.center_of_mass(q) - robot.center_of_mass(end) + np.array([0.5 * T, 0, 0])
+    coarse, fine = (fj.transition(robot, (q, v), (end, w), T, root="unactuated", intervals=n) for n in (8, 16))
+    assert coarse.report.success, coarse.report
+    assert fine.report.success, fine.report
+    assert fine.report.push < coarse.report.push / 4
+    assert fine.energy == pytest.approx(coarse.energy, rel=0.05)
+    t = fine.times(101)
+    weight = 9.81 * robot.mass
+    assert np.abs(fine.tau(t)[:, :6]).max() < 1e-3 * weight
+    momentum = robot.centroidal_momentum(fine.q(t), fine.v(t))
+    momentum[:, 2] += weight * t
+    agree(momentum, np.broadcast_to(momentum[0], momentum.shape), 1e-4, floor=weight * T)
+
+
 # Optimality
 
 
@@ -393,8 +413,11 @@ def test_limits_and_targets_are_kept():
     agree(robot.frame_placement(result.q(0.4), "tool")[:3, 3], OVER, 1e-6)
     assert 2.9 < np.abs(result.v(t)).max() <= 3.0 * (1 + 1e-4)
     assert np.abs(result.tau(t)).max() <= 60.0 * (1 + 1e-4)
+    assert "position" not in result.beyond_limits()
     free = fj.transition(robot, start, end, 0.8, intervals=8)
     assert np.abs(free.v(t)).max() > 3.5  # they were needed
+    beyond = np.array(robot.joint_names)[(np.abs(free.v(t)) > robot.limits().velocity).any(0)]
+    assert free.beyond_limits()["velocity"] == beyond.tolist()
     assert free.energy < result.energy
 
 
@@ -447,7 +470,7 @@ def test_a_quadruped_lowers_itself_on_four_feet():
     """Points are held; what carries the unactuated trunk are the feet, on average with the robot's weight."""
     robot = fj.load("quadruped", backend="compiled")
     start, end = (standing(robot, bend) for bend in (0.3, 0.7))
-    task = dict(supports=[fj.PointContact(f) for f in FEET], root="unactuated", intervals=6)
+    task: dict[str, Any] = dict(supports=[fj.PointContact(f) for f in FEET], root="unactuated", intervals=6)
     result = fj.transition(robot, start, end, 0.6, **task)
     assert result.report.success, result.report
     assert result.report.drift < 1e-3

@@ -238,7 +238,8 @@ def task() -> list[str]:
 def test_the_commands(task, capsys):
     assert main([*task, "--intervals", "4", "--csv", "t.csv", "--bvh", "t.bvh"]) == 0
     out, err = capsys.readouterr()
-    assert "of a minimum jerk's" in out
+    assert "of a minimum jerk's\n" in out
+    assert "beyond the robot's limits of velocity" in out
     assert "t.npz: written" in out
     assert not err
     result = fj.Transition.load("t.npz")
@@ -254,6 +255,9 @@ def test_the_commands(task, capsys):
 def test_all_options(task, capsys):
     more = "--weight joint1=2 --target tool=0.4,0.5,0.3,0.9 --limit velocity --intervals 5 --tolerance 1e-2".split()
     main([*task, *more, "--solver", "slsqp", "--degree", "4", "--iterations", "40"])
+    out = capsys.readouterr().out
+    assert "of a minimum jerk's, which keeps no conditions\n" in out
+    assert "limits of velocity" not in out
     result = fj.Transition.load("t.npz")
     assert result.weights[0] == 2.0
     assert result.spline.degree == 4
@@ -277,6 +281,10 @@ def test_clips_and_npz_files(task, capsys):
         ('{"q": {"joint1": [1, 2]}}', "expected 1 finite coordinates"), ('{"q": [], "x": 1}', "'x' is not known"),
         ('{"q": {}, "v": {"joint1": [1, 2]}}', "expected 1 numbers"),
         ('{"q": [[0, 0, 0, 0, 0, 0, 0]], "dt": 0.1}', "two samples"),
+        ('{"q": [[0, 0, 0, 0, 0, 0, 0]]}', "a.json: q: expected one state"),
+        ('{"q": [NaN, 0, 0, 0, 0, 0, 0]}', "a.json: q[0] is nan"),
+        ('{"q": {}, "v": {"joint1": "fast"}}', "v: joint 'joint1': expected 1 numbers, got 'fast'"),
+        ('{"q": {}, "v": [1, 2]}', "a.json: v: expected shape"),
     ],
 )  # fmt: skip
 def test_bad_state_files(task, text, says, capsys):
@@ -295,7 +303,7 @@ def test_bad_state_files(task, text, says, capsys):
     [
         (["--weight", "joint9=1"], "unknown joint"), (["--support", "tool"], "in different places"),
         (["--root-forces", "unactuated"], "no floating base"), (["--csv", "no/where.csv"], "no such directory"),
-        (["--degree", "2"], "degree: expected"),
+        (["--degree", "2"], "degree: expected"), (["--csv", "t.npz"], "give each its own file"),
     ],
 )  # fmt: skip
 def test_bad_options(task, more, says, capsys):
@@ -316,6 +324,10 @@ def test_other_files_are_refused(capsys):
     for command in ("view", "plot"):
         assert main([command, "nowhere.npz"]) == 2
         assert "no such file" in capsys.readouterr().err
+    quick(fj.load("arm", backend="numpy")).save("t.npz")
+    for name, says in (("t.pdf", "the picture is a PNG"), ("no/where.png", "cannot be written")):
+        assert main(["plot", "t.npz", "--out", name]) == 2
+        assert says in capsys.readouterr().err
 
 
 def test_interrupted_it_keeps_the_best(task):

@@ -51,6 +51,8 @@ def test_the_guard_guards(arm):
         (dict(duration="1"), "duration: expected a positive number"),
         (dict(degree=2), "degree: expected a whole number, at least 3"),
         (dict(degree=5.0), "degree: expected a whole number"),
+        (dict(degree=40), "degree: expected at most 12, got 40"),
+        (dict(duration=1e-300), "duration: expected seconds, from 1e-06"),
         (dict(intervals=0), "intervals: expected a whole number, at least 1"),
         (dict(degree=3, intervals=1), "at least 2, so that something is left to choose"),
         (dict(points=0), "points: expected a whole number, at least 1"),
@@ -87,6 +89,7 @@ def test_the_guard_guards(arm):
         (dict(limits={"position": (1.0, -1.0)}), "lower limit 1 above upper -1"),
         (dict(limits={"position": (-1.0, 1.0)}), r"start: joint 'joint4': position -1.2 is outside its limits -1 to 1"),
         (dict(limits="velocity", end=(END, 5 * np.ones(7))), "end: joint 'joint1': velocity 5 is outside"),
+        (dict(limits={"velocity": 0.5}), r"limits: joint 'joint1' has 0.9 rad or m to go, which takes at least 1.8 s"),
         (dict(solver="lbfgs", limits="velocity"), "'lbfgs' knows no conditions"),
         (dict(solver="bfgs", targets=[fj.Target("tool", 0.5, (0, 0, 1))]), "'bfgs' knows no conditions"),
         (dict(initial=3), "initial: expected a transition of the same robot"),
@@ -130,6 +133,15 @@ def test_states_of_a_floating_base(quadruped):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=["LF_foot", "LF_foot"])
     with pytest.raises(InputError, match="root_weight: expected a positive number"):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="penalised", root_weight=0)
+    for duration, misses in ((1.0, "9.81 m/s"), (1e-3, "0.00981 m/s")):
+        with pytest.raises(InputError, match=f"flies freely and after {duration:g} s misses the end by {misses}"):
+            fj.transition(quadruped, (q, rest), (q, rest), duration, root="unactuated")
+    floating = quadruped.with_gravity((0, 0, 0))
+    with pytest.raises(InputError, match="misses the end by 1 m: name supports"):
+        fj.transition(floating, (q, rest), (floating.integrate(q, np.eye(18)[1]), rest), 1.0, root="unactuated")
+    spin = np.concatenate([np.linalg.solve(floating.centroidal_map(q)[:, :6], [0, 0, 0, 0, 0.5, 0]), np.zeros(12)])
+    with pytest.raises(InputError, match=r"misses the end by 0\.5 N m s of angular momentum"):
+        fj.transition(floating, (q, rest), (q, spin), 1.0, root="unactuated")
     weights = np.zeros(18)
     weights[:6] = 1.0
     with pytest.raises(InputError, match="all joints but the unactuated root have weight zero"):

@@ -30,14 +30,18 @@ def read_state(robot: Robot, path: Path) -> tuple[Any, Any] | Clip:
             dt: Any = np.asarray(found["dt"])
             return Clip(found["q"], dt.item() if dt.size == 1 else dt, found.get("v")).checked(robot, "clip")
         v = found.get("v")
-        return _q(robot, found["q"]), np.zeros(robot.nv) if v is None else _v(robot, v)
+        q = robot._q("q", _q(robot, found["q"]))
+        if q.ndim != 1:
+            raise InputError(f"q: expected one state, got shape {q.shape}; a clip also has dt, its time step [s]")
+        return q, np.zeros(robot.nv) if v is None else robot._v("v", _v(robot, v))
     except FeatherjetError as error:
         raise InputError(f"{path}: {error}") from None
 
 
 def _json(path: Path) -> dict[str, Any]:
+    text = read_bytes(path)
     try:
-        found = json.loads(read_bytes(path))
+        found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error})") from None
     if not isinstance(found, dict):
@@ -67,7 +71,10 @@ def _v(robot: Robot, v: Any) -> Any:
     for name, value in v.items():
         i = model.joint_index(name)
         joint, at = model.joints[i], model.v_starts[i]
-        x = np.atleast_1d(np.asarray(value, float))
+        try:
+            x = np.atleast_1d(np.asarray(value, float))
+        except (TypeError, ValueError):
+            x = np.zeros(0)
         if joint.mimic or x.shape != (joint.nv,):
             raise InputError(f"v: joint {name!r}: expected {joint.nv} numbers, got {value!r}")
         out[at : at + joint.nv] = x

@@ -92,8 +92,11 @@ def target(text: str) -> Target:
 
 
 def run(args: argparse.Namespace) -> int:
-    for path in filter(None, (args.out, args.csv, args.bvh)):
-        refuse_bad_target(Path(path), args.overwrite)
+    files = [Path(path) for path in (args.out, args.csv, args.bvh) if path]
+    for path in files:
+        refuse_bad_target(path, args.overwrite)
+    if len({path.resolve() for path in files}) < len(files):
+        raise InputError("--out, --csv and --bvh: give each its own file")
     robot = load_robot(args)
     start, end = (read_state(robot, Path(x)) for x in (args.start, args.end))
     with progress() as bar:
@@ -120,11 +123,17 @@ def report(result: Transition, out: str) -> int:
     """Say how it went; the exit code."""
     r = result.report
     line((result.robot.name, "bold"), f": {result.duration:g} s, energy {result.energy:.6g}")
+    s = result.setting
+    free = s.root != "unactuated" and not (s.supports or s.targets or s.bounds)
     for name, energy in result.baselines().items():
-        line(f"  {result.energy / energy:.1%} of a {name}'s")
+        line(f"  {result.energy / energy:.1%} of a {name}'s{'' if free else ', which keeps no conditions'}")
     line(f"  {r.solver}: {r.message}; {r.iterations} iterations, {r.seconds:.1f} s")
-    if r.violation or r.drift:
-        line(f"  conditions kept to {r.violation:.1g}, supports to {r.drift:.1g}")
+    if not free:
+        line(f"  conditions kept to {r.violation:.1g}", f", supports to {r.drift:.1g} m or rad" if s.supports else "")
+    asked = {b.quantity for b in s.bounds}
+    for quantity, joints in ((k, x) for k, x in result.beyond_limits().items() if k not in asked):
+        who = joints[0] if len(joints) == 1 else f"{len(joints)} joints"
+        line(f"  beyond the robot's limits of {quantity}: {who}; --limit {quantity} keeps them")
     line(f"{out}: written")
     if r.interrupted:
         fail("interrupted: the best motion so far was kept", label="")

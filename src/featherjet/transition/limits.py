@@ -121,6 +121,20 @@ def refuse_ends_outside(robot: Robot, bounds: list[Bounds], ends: dict[str, Stat
                 )
 
 
+def refuse_haste(robot: Robot, bounds: list[Bounds], start: State, end: State, duration: float) -> None:
+    """Raise where a joint cannot get from the start to the end in time, at the speed it is allowed."""
+    way = robot.difference(start.q, end.q)
+    for b in (b for b in bounds if b.quantity == "velocity"):
+        straight = np.where(b.places >= 0, np.abs(way[b.dofs]), 0.0)  # turns in space have several ways
+        least = straight / np.maximum(b.upper, 1e-300)
+        k = int(np.argmax(least))
+        if least[k] > duration * (1 + SLACK):
+            raise InputError(
+                f"limits: joint {joint_of(robot, int(b.dofs[k]))!r} has {straight[k]:.4g} rad or m to go, which takes "
+                f"at least {least[k]:.4g} s at its limit of velocity, {b.upper[k]:.4g}; the duration is {duration:g} s"
+            )
+
+
 def joint_of(robot: Robot, dof: int) -> str:
     """The name of the joint that a degree of freedom belongs to."""
     return next(j.name for j, _, _, iv in configuration.parts(robot.model) if iv.start <= dof < iv.stop)

@@ -15,13 +15,15 @@ from . import limits as joint_limits
 from .baselines import minimum_jerk
 from .clip import Clip, Target, positive, state, whole
 from .clip import weights as checked_weights
-from .problem import Problem, Setting, check_root, check_supports, check_targets
+from .problem import Problem, Setting, check_flight, check_root, check_supports, check_targets
 from .result import Transition
 from .solve import SOLVERS, Callback, solve
 from .spline import FIXED, Spline, require_scipy
 
 Array = np.ndarray
 LEAST_DEGREE = 3  # so that accelerations, and torques, do not jump
+MOST_DEGREE = 12  # beyond, basis functions are hardly independent of each other
+SHORTEST, LONGEST = 1e-6, 1e6  # seconds
 
 
 def transition(
@@ -33,8 +35,8 @@ def transition(
     weights: ArrayLike | Mapping[str, ArrayLike] | None = None,
     root: str = "actuated",
     root_weight: float = 1.0,
-    supports: Iterable[str | PointContact | SurfaceContact] = (),
-    targets: Iterable[Target] = (),
+    supports: Iterable[str | PointContact | SurfaceContact] | PointContact | SurfaceContact = (),
+    targets: Iterable[Target] | Target = (),
     limits: Iterable[str] | Mapping[str, Any] = (),
     degree: int = 5,
     intervals: int = 12,
@@ -69,9 +71,13 @@ def transition(
     if robot.convention != "pinocchio":
         raise InputError(f"robot: speaks {robot.convention!r}; use robot.with_convention('pinocchio') and fj.convert")
     seconds = positive("duration", duration)
+    if not SHORTEST <= seconds <= LONGEST:
+        raise InputError(f"duration: expected seconds, from {SHORTEST:g} to {LONGEST:g}, got {duration:g}")
     ends, before = state(robot, start, "start", True)
     target, after = state(robot, end, "end", False)
     degree = whole("degree", degree, LEAST_DEGREE, ", for torques that do not jump")
+    if degree > MOST_DEGREE:
+        raise InputError(f"degree: expected at most {MOST_DEGREE}, got {degree}; take more intervals")
     intervals = whole("intervals", intervals, max(1, 2 * FIXED + 1 - degree), ", so that something is left to choose")
     spline = Spline(degree, intervals, seconds)
     points = degree + 1 if points is None else whole("points", points, 1)
@@ -81,8 +87,11 @@ def transition(
     whole("max_iterations", max_iterations, 1)
     bounds = joint_limits.bounds(robot, limits, (ends, target))
     joint_limits.refuse_ends_outside(robot, bounds, {"start": ends, "end": target})
+    joint_limits.refuse_haste(robot, bounds, ends, target, seconds)
     weighted = check_root(robot, root, root_weight, checked_weights(robot, weights))
     held = check_supports(robot, supports, ends, target, root)
+    if root == "unactuated" and not held:
+        check_flight(robot, ends, target, seconds)
     aims = check_targets(robot, targets, spline, ends, target)
     setting = Setting(robot, ends, target, spline, points, weighted, root, held, aims, bounds)
     problem = Problem(setting)

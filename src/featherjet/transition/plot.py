@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ..errors import InputError
 from .export import coordinate_names
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def save_plot(result: Transition, path: Path) -> Path:
     """Torques, energy over time, and energy over the solver's iterations, as a PNG."""
     from ..cli.pictures import require_matplotlib
 
+    if path.suffix.lower() != ".png":
+        raise InputError(f"{path}: the picture is a PNG; give it a name that ends in .png")
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -64,6 +67,9 @@ def save_plot(result: Transition, path: Path) -> Path:
     total.plot(c.t, c.energy, color="#d1495b", linewidth=1.0)
     total.set_ylabel("energy until then", color="#d1495b")
     bottom.semilogy(np.arange(1, len(result.history) + 1), np.maximum(result.history, 1e-300), linewidth=1.0)
+    for (name, energy), style in zip(result.baselines().items(), (":", "--"), strict=True):
+        bottom.axhline(max(energy, 1e-300), color="#8a8f98", linestyle=style, linewidth=1.0, label=f"of a {name}")
+    bottom.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     bottom.set_ylabel("energy")
     bottom.set_xlabel(f"iteration of {result.report.solver}")
     for ax in (top, middle, bottom):
@@ -73,6 +79,8 @@ def save_plot(result: Transition, path: Path) -> Path:
     try:
         figure.savefig(beside, format="png", dpi=110, facecolor="white")
         os.replace(beside, path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
     finally:
         beside.unlink(missing_ok=True)
     return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,8 +57,16 @@ class Problem:
 
     def drift(self, control: Array) -> float:
         """How far supports stray [m, rad] between the times at which they are held."""
+        return self._between(control, self._held)
+
+    def push(self, control: Array) -> float:
+        """What pushes an unactuated root between the times at which nothing may, relative to the robot's weight."""
+        return self._between(control, self._idle)
+
+    def _between(self, control: Array, conditions: Callable[[Array], list[Condition]]) -> float:
         t = np.linspace(0.0, self.spline.duration, 8 * self.spline.intervals + 1)
-        return float(np.abs(Conditions(self.chart, self.spline, self._held(t)).values(control)).max(initial=0.0))
+        found = Conditions(self.chart, self.spline, conditions(t)).values(control)
+        return float(np.abs(found).max(initial=0.0))
 
     def _held(self, times: Array) -> list[Condition]:
         s, robot = self.setting, self.setting.robot
@@ -66,17 +75,22 @@ class Problem:
             for x in s.supports
         ]
 
+    def _idle(self, times: Array) -> list[Condition]:
+        s, robot = self.setting, self.setting.robot
+        if s.root != "unactuated" or s.supports:
+            return []
+        weight = robot.mass * np.linalg.norm(robot.model.gravity)
+        return [Idle(robot, times, root_dofs(robot), max(float(weight), 1.0))]
+
     def _equalities(self) -> list[Condition]:
         s, robot = self.setting, self.setting.robot
         # As many times as there are free control points: more would ask too much of a limb with six joints.
         inner = s.spline.greville[s.spline.free]
-        found = self._held(inner)
+        # At the ends, too, nothing may push: a kick there would give the root another momentum for the whole flight.
+        found = self._held(inner) + self._idle(np.concatenate([[0.0], inner, [s.spline.duration]]))
         for target in s.targets:
             T, point = goal(target)
             found.append(Placed(robot, target.frame, moments(target, s.spline), T, point))
-        if s.root == "unactuated" and not s.supports:
-            weight = robot.mass * np.linalg.norm(robot.model.gravity)
-            found.append(Idle(robot, inner, root_dofs(robot), max(float(weight), 1.0)))
         return found
 
 
@@ -179,6 +193,29 @@ def _refuse_falling(robot: Robot, supports: tuple[Support, ...], start: State, e
             f"root: {', '.join(s.frame for s in supports)} cannot carry an unactuated root against every force and "
             "moment: add a support, hold one as a whole (SurfaceContact), or take root='penalised'"
         )
+
+
+def check_flight(robot: Robot, start: State, end: State, duration: float) -> None:
+    """Nothing touches the robot: its centre of mass flies a parabola, its angular momentum about that stays."""
+    joint, T = robot.model.joints[root_dofs(robot).start], duration
+    axes = joint.placement[:3, :3].T  # along which nothing holds the root; a planar one is held along the third
+    lines, turns = (slice(0, 3), slice(0, 3)) if joint.kind.name == "free" else (slice(0, 2), slice(2, 3))
+    fall = robot.model.gravity
+    places = [robot.center_of_mass(x.q) for x in (start, end)]
+    momenta = [robot.centroidal_momentum(x.q, x.v) for x in (start, end)]
+    speeds = [m[:3] / robot.mass for m in momenta]
+    off = {
+        "m/s": (axes @ (speeds[1] - speeds[0] - fall * T))[lines],
+        "m": (axes @ (places[1] - places[0] - speeds[0] * T - fall * T**2 / 2))[lines],
+        "N m s of angular momentum": (axes @ (momenta[1] - momenta[0])[3:])[turns],
+    }
+    size = max(1.0, T, T**2) * max(1.0, float(np.linalg.norm(fall)), robot.mass)
+    for unit, x in off.items():
+        if np.abs(x).max() > REACH * size:
+            raise InputError(
+                f"root: unactuated and without supports, the robot flies freely and after {T:g} s misses the end by "
+                f"{np.abs(x).max():.3g} {unit}: name supports that carry it, or take root='penalised'"
+            )
 
 
 def check_targets(robot: Robot, given: Any, spline: Spline, start: State, end: State) -> tuple[Target, ...]:

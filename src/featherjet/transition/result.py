@@ -16,7 +16,7 @@ from .. import checks
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError
 from ..robot import Robot
-from . import baselines, modelfile
+from . import baselines, limits, modelfile
 from .chart import Chart
 from .clip import Clip
 from .energy import Energy
@@ -129,6 +129,16 @@ class Transition:
     def baselines(self) -> dict[str, float]:
         """The energy of other motions between the same end states; they know no supports, targets or limits."""
         return {name: self.model_energy(control)[0] for name, control in baselines.controls(self).items()}
+
+    def beyond_limits(self) -> dict[str, list[str]]:
+        """The joints whose position, velocity or effort leaves the model's limits, by quantity, where any does."""
+        bounds = limits.bounds(self.robot, limits.QUANTITIES, (self.setting.start, self.setting.end))
+        excess = limits.Watched(self.model_energy, bounds).excess(self.control)
+        found = {}
+        for b, off in zip(bounds, excess, strict=True):
+            if (dofs := b.dofs[(off > limits.SLACK).any(0)]).size:
+                found[b.quantity] = list(dict.fromkeys(limits.joint_of(self.robot, int(k)) for k in dofs))
+        return found
 
     def joined(self, dt: float | None = None) -> Clip:
         """The clips that were joined with the transition between them, sampled at the first clip's dt (or `dt`)."""

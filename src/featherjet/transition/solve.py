@@ -22,7 +22,8 @@ PLAIN = ("lbfgs", "bfgs")
 FEASIBLE = 1e-6  # largest violation of a condition [m, rad, or relative] that counts as none
 NEARLY = 1e-4  # from where Newton's method gets there
 SLIP = 2e-3  # of supports [m, rad] that counts as standing
-SMALL, LARGE = 250, 600  # variables up to which SLSQP is the quickest: with equalities only, and with limits
+PUSH = 1e-2  # of the weight, that counts as flying freely
+SMALL, LARGE = 250, 2000  # variables up to which SLSQP is the quickest: with equalities only, and with limits
 VIOLATED = 10.0  # how much of the first energy a violation of one is worth, when motions are compared
 PATIENCE = 8  # iterations over which the energy must fall by the tolerance
 LOOK = 4  # iterations after which limits are looked at that the solver does not know of yet,
@@ -38,6 +39,7 @@ class Report:
 
     violation: the largest of all conditions, in m, rad, or relative to a limit.
     drift: how far supports stray [m, rad] between the times at which the solver held them; more intervals help.
+    push: what pushes an unactuated root without supports between such times, relative to the robot's weight.
     """
 
     solver: str
@@ -50,6 +52,7 @@ class Report:
     energy: float
     violation: float
     drift: float
+    push: float
     interrupted: bool
 
     def as_dict(self) -> dict[str, Any]:
@@ -219,18 +222,20 @@ def solve(
         search.finish()
     control, energy, violation = search.best
     violation = max(violation, problem.watched.worst(control))
-    drift = problem.drift(control)
-    kept = violation <= FEASIBLE and drift <= SLIP
+    drift, push = problem.drift(control), problem.push(control)
+    kept = violation <= FEASIBLE and drift <= SLIP and push <= PUSH
     done = search.stopped or message
     if violation > FEASIBLE:
         done += f"; conditions are violated by {violation:.2g}"
     if drift > SLIP:
         done += f"; supports slip by {drift:.2g} m or rad between the times they are held at: take more intervals"
+    if push > PUSH:
+        done += f"; between the times nothing may push the root, {push:.2g} of the weight does: take more intervals"
     report = Report(
         solver=solver, success=bool(converged and kept and not interrupted and not search.stopped), message=done,
         iterations=search.iterations, evaluations=search.evaluations, seconds=time.perf_counter() - started,
         initial_energy=float(initial), energy=float(energy), violation=float(violation), drift=drift,
-        interrupted=interrupted,
+        push=push, interrupted=interrupted,
     )  # fmt: skip
     return control, report, np.array(search.history)
 

@@ -8,8 +8,8 @@ every state f minimises tau^T W tau + EASE f^T f, where torques in the rows `idl
 
 The derivative of the least value is that of the Lagrangian at fixed f and mu (envelope theorem): multipliers W tau in
 the working rows and mu in the idle ones. Forces are fixed in the joints' frames, as derivatives of dynamics take them.
-The torques that remain (effort limits ask for them) change with f too. With lambda these multipliers and d'tau the change
-at fixed f, the system above has d'tau in the place of tau0 and one more term: A^T W d'tau + dA^T lambda.
+The torques that remain (effort limits ask for them) change with f too. With lambda these multipliers and d'tau their
+change at fixed f, df solves the system above with d'tau in the place of tau0, and dA^T lambda added to its first rows.
 Nothing keeps a support from pulling: there is no friction cone.
 """
 
@@ -60,7 +60,7 @@ class Supports:
     def _respond(self, A: Array, tau: Array, more: Array | float = 0.0) -> tuple[Array, Array]:
         """Forces (N, forces, k) and multipliers of idle rows (N, idle, k) for needed torques (N, nv, k).
 
-        more: (N, forces, k), to be added to A^T W tau.
+        more: (N, forces, k), added to A^T W tau.
         """
         n, count = A.shape[2], int(self.idle.sum())
         At = np.swapaxes(A, 1, 2)
