@@ -24,6 +24,7 @@ from .compiler.kernels import KERNELS, Shape, shapes, unrolls
 from .compiler.llvm.plain import Plain, headers_are_known
 from .compiler.tables import Tables
 from .errors import InputError
+from .memory import POOL, SMALL
 from .model.tree import Tree
 from .reference import Reference
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from .compiler.unrolled import Straight
 
 Array = np.ndarray
-FLOAT32 = np.dtype(np.float32)
+FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
 LONGEST = 100_000  # operations that are compiled for one robot at a user's wish
 WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
@@ -144,13 +145,15 @@ class Kernel:
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results, and the flags that were raised."""
-        if threads > 1 and any(x.ndim > 1 and len(x) >= 2 * GRAIN for x in inputs):
-            split = self._threaded(inputs, out, threads)
-            if split is not None:
-                return split
-        call = self._choose(inputs).call
+        if any(x.ndim > 1 and len(x) >= GRAIN // 4 for x in inputs):
+            many = self._many(inputs, out, threads)
+            if many is not None:
+                return many
+        return self._run(self._choose(inputs), inputs, out)
+
+    def _run(self, code: Code, inputs: Sequence[Any], out: tuple[Any, ...] | None) -> tuple[tuple, int]:
         report = REPORT
-        results = call(report.address, *inputs, out=out) if out else call(report.address, *inputs)
+        results = code.call(report.address, *inputs, out=out) if out else code.call(report.address, *inputs)
         flags = int(report.flags[0])
         if flags:
             report.flags[0] = 0
@@ -163,8 +166,11 @@ class Kernel:
             return self.batch32
         return self.batch if any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True)) else self.single
 
-    def _threaded(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int):
-        """The same over stretches of the first batch axis; None where that is not worth it."""
+    def _many(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
+        """The same for a large batch: in memory that was used before, over stretches of the first axis.
+
+        None where this is not worth it, or where there may be something to report.
+        """
         arrays = [np.asarray(x) for x in inputs]
         if any(x.ndim < core or x.dtype.kind not in "fiu" for x, core in zip(arrays, self.cores, strict=True)):
             return None
@@ -173,34 +179,33 @@ class Kernel:
             batch = np.broadcast_shapes(*batches)
         except ValueError:
             return None
-        total = int(np.prod(batch))
-        if not batch or total * self.cost < 2 * WORTH or batch[0] < 2 * GRAIN:
+        if not batch:
             return None
-        if out and any(np.may_share_memory(o, x) for o in out for x in arrays):
-            return None  # NumPy copies what overlaps, but sees only one stretch at a time
+        total = prod(batch)
         code = self._choose(arrays)
-        number = np.float32 if code is self.__dict__.get("batch32") else np.float64
-        outs = out or tuple(np.empty((*batch, *shape), number) for shape in self.shapes)
+        number = FLOAT32 if code is self.__dict__.get("batch32") else FLOAT64
+        if out is None:
+            if total * max(map(prod, self.shapes)) * number.itemsize <= SMALL:
+                return None
+            outs = tuple(POOL.empty((*batch, *shape), number) for shape in self.shapes)
+        else:
+            outs = out
         if any(o.shape != (*batch, *shape) for o, shape in zip(outs, self.shapes, strict=True)):
             return None
+        count = min(threads, int(total * self.cost // WORTH), batch[0] // GRAIN)
+        if count < 2 or (out and any(np.may_share_memory(o, x) for o in out for x in arrays)):
+            return self._run(code, arrays, outs)  # NumPy copies what overlaps, but sees only one stretch at a time
         wide = [
             np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])) for x, core in zip(arrays, self.cores, strict=True)
         ]
-        count = min(threads, int(total * self.cost // WORTH), batch[0] // GRAIN)
         size = -(-batch[0] // count // GRAIN) * GRAIN
-        starts = range(0, batch[0], size)
-        call = code.call
 
         def work(start: int) -> int:
             part = slice(start, start + size)
-            report = REPORT
-            call(report.address, *(x[part] for x in wide), out=tuple(o[part] for o in outs))
-            flags = int(report.flags[0])
-            report.flags[0] = 0
-            return flags
+            return self._run(code, [x[part] for x in wide], tuple(o[part] for o in outs))[1]
 
         flags = 0
-        for one in pool(threads).map(work, starts):
+        for one in pool(threads).map(work, range(0, batch[0], size)):
             flags |= one
         return outs, flags
 
