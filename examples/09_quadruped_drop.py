@@ -25,13 +25,13 @@ def hold(t, q, v):
 
 motion = robot.simulate(stance, np.zeros(robot.nv), hold, ground, dt=1e-2, T=0.7)
 
-vertical = motion.forces.reshape(-1, 4, 3)[:, :, 2].sum(1)
+vertical = sum(force[:, 2] for force in motion.split().values())
 print(f"lands at t = {motion.t[np.argmax(vertical > 0)]:.3f} s; the largest force is {vertical.max():.0f} N")
 print(f"in the end the ground carries {vertical[-1]:.0f} N, the robot weighs {9.81 * robot.mass:.0f} N")
 print(f"worst residual of the contact forces: {motion.residual.max():.1e} N s")
 assert abs(vertical[-1] - 9.81 * robot.mass) < 0.1 * 9.81 * robot.mass
 
-depth = min(ground.gap(robot, q).min() for q in motion.q)
+depth = ground.gap(robot, motion.q).min()
 print(f"deepest penetration: {max(0.0, -depth) * 1e3:.4f} mm")
 assert depth > -1e-4
 

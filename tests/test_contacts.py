@@ -348,6 +348,24 @@ def test_a_held_point_accelerates_as_baumgarte_says() -> None:
         agree(moving, -30.0 * (point - np.asarray(held.at)) - 7.0 * velocity, 1e-10)
 
 
+@pytest.mark.parametrize("angle", [0.3, 2.0, 3.0])
+def test_a_held_surface_accelerates_as_baumgarte_says(angle: float) -> None:
+    """A lone body, turned and shifted: the angle obeys a pendulum's equation, the position a spring's."""
+    b = fj.ModelBuilder("brick")
+    b.add_joint("root", "free")
+    b.add_body("root", 2.0, (0.1, 0.2, 0.3), 0.5 * np.eye(3))
+    robot = fj.Robot(b.build())
+    axis = np.array([2.0, -1.0, 2.0]) / 3
+    R, at, v = pin.exp3(angle * axis), np.array([0.3, -0.2, 0.5]), np.array([0.1, 0.2, -0.3, 0.4, 0.5, -0.6])
+    q = np.concatenate([at, pin.Quaternion(R).coeffs()])
+    contacts = fj.Contacts(robot, [fj.SurfaceContact("root", at=np.eye(4))], (100.0, 20.0))
+    a = robot.constrained_dynamics(q, v, np.zeros(6), contacts).a
+    agree(a[:3], -100 * R.T @ at - 20 * v[:3], 1e-12)
+    agree(a[3:], -100 * np.sin(angle) * axis - 20 * v[3:], 1e-12)
+    end = robot.simulate(q, v, contacts=contacts, dt=0.02, T=2.4).q[-1]
+    assert np.abs(robot.difference(robot.neutral(), end)).max() < 1e-4
+
+
 def test_elastic_impulses_keep_energy_and_loops_keep_momentum() -> None:
     robot = fj.load("humanoid")
     rng = np.random.default_rng(5)

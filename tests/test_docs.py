@@ -39,6 +39,7 @@ def test_there_is_something_to_run():
     assert len(EXAMPLES) >= 4
 
 
+@pytest.mark.filterwarnings("error::featherjet.errors.SimulationWarning")
 @pytest.mark.parametrize("code", blocks())
 def test_code_in_the_pages_runs(code):
     if "pinocchio" in code:
@@ -46,6 +47,7 @@ def test_code_in_the_pages_runs(code):
     exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
 
 
+@pytest.mark.filterwarnings("error::featherjet.errors.SimulationWarning")
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example, capsys, monkeypatch):
     """On compiled code, as users run them: some optimise, and would take minutes on the reference."""
