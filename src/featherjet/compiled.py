@@ -35,6 +35,7 @@ Array = np.ndarray
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
 LONGEST = 100_000  # operations that are compiled for one robot at a user's wish
+REMEMBERED = 64  # objects whose fingerprints are kept
 WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
 
 
@@ -265,13 +266,14 @@ class Specialised:
     def __init__(self, reference: Reference, tables: Tables) -> None:
         self.reference, self.tables = reference, tables
         self._kernels: dict[tuple, Kernel | None] = {}
+        self._known: dict[int, tuple[Any, Hashable]] = {}
 
     def run(
         self, name: str, inputs: dict[str, Array], threads: int, out: tuple[Array, ...] = (), **static: Any
     ) -> tuple[Array, ...]:
         """As Reference.run; the first results may be given places."""
         given = {k: x for k, x in inputs.items() if x is not None}
-        known = fingerprint(static)
+        known = tuple((k, self._fingerprint(x)) for k, x in sorted(static.items()))
         key = (type(self.reference).__name__, name, tuple(given), known)
         if key not in self._kernels:
             self._kernels[key] = self._kernel(key, name, given, static)
@@ -283,6 +285,17 @@ class Specialised:
             self._kernels[key] = None
         results = self.reference.run(name, inputs, **static)
         return (*into(out, results[: len(out)]), *results[len(out) :]) if out else results
+
+    def _fingerprint(self, value: Any) -> Hashable:
+        """That of a dataclass which cannot change is taken once."""
+        if not (is_dataclass(value) and value.__dataclass_params__.frozen):  # type: ignore[attr-defined]
+            return fingerprint(value)
+        found = self._known.get(id(value))
+        if found is None:
+            if len(self._known) >= REMEMBERED:
+                self._known.clear()
+            found = self._known[id(value)] = value, fingerprint(value)  # held, so that nothing else gets its id
+        return found[1]
 
     def _places(self, kernel: Kernel, given: dict[str, Array], out: tuple[Array, ...]) -> tuple[Array, ...] | None:
         if not out:
