@@ -23,6 +23,7 @@ import featherjet.compiled
 from backends import CALLS, IDS, PAIRS, Pair, arguments, pair_of, results
 from featherjet.compiler.llvm.plain import DECLINED, headers_are_known
 from featherjet.compiler.tables import Tables
+from featherjet.errors import InputError
 from helpers import random_state
 
 QUICK = ("gravity", "bias", "inverse_mass_matrix", "kinetic_energy")
@@ -67,10 +68,21 @@ def test_it_is_taken_from_the_second_call_on(monkeypatch):
     assert general == ["gravity"]
     np.testing.assert_array_equal(first, second)
     np.testing.assert_array_equal(first, third)
+    out = np.zeros(7)
+    assert robot.gravity(q, out=out) is out
+    np.testing.assert_array_equal(out, first)
+    assert general == ["gravity"]
+    wide = np.zeros(14)
     robot.gravity(q[None])
     robot.gravity(q.tolist())
-    robot.gravity(q, out=np.zeros(7))
-    assert general == ["gravity"] * 4, "batches, lists and out= go the general way"
+    robot.gravity(q, out=wide[::2])
+    np.testing.assert_array_equal(wide[::2], first)
+    assert general == ["gravity"] * 4, "batches, lists and arrays with gaps go the general way"
+    read_only = np.zeros(7)
+    read_only.flags.writeable = False
+    for bad in (np.zeros(6), np.zeros((1, 7)), [0.0] * 7, (), (out, out), read_only):
+        with pytest.raises((InputError, ValueError)):
+            robot.gravity(q, out=bad)
 
 
 def test_inputs_are_neither_written_nor_kept(pair):

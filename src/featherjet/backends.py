@@ -107,8 +107,8 @@ class Backends:
     ) -> tuple[Array, ...]:
         """A quantity by the backend: inputs checked, flags explained."""
         quick = self._quick.get(quantity)
-        if quick is not None and fext is None and out is None and not static:
-            results = quick(*given)
+        if quick is not None and fext is None and not static:
+            results = quick(*given) if out is None else quick(*given, out=out)
             if results is not None:
                 return results
         if self.backend != "compiled" or static or quantity in UNCOMPILED:

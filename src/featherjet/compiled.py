@@ -135,11 +135,11 @@ class Kernel:
     def quick(self) -> Callable[..., tuple[Array, ...] | None]:
         """The shortest way to the results for one state; None if it is not one, or if there is something to report."""
         if not self.quickly:
-            return lambda *given: None
+            return lambda *given, out=None: None
         plain, shapes, empty = self.single.plain, self.shapes, np.empty
 
-        def run(*given: Array) -> tuple[Array, ...] | None:
-            outs = tuple(map(empty, shapes))
+        def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
+            outs = tuple(map(empty, shapes)) if out is None else out if type(out) is tuple else (out,)
             return None if plain(*given, *outs) else outs
 
         return run
