@@ -25,7 +25,7 @@ from .solve import Report
 from .spline import Spline
 
 Array = np.ndarray
-FORMAT = "featherjet transition 1"
+FORMAT = "featherjet transition 2"
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ PUSH = 1e-2  # of the weight, that counts as flying freely
 SMALL, LARGE = 250, 2000  # variables up to which SLSQP is the quickest: with equalities only, and with limits
 VIOLATED = 10.0  # how much of the first energy a violation of one is worth, when motions are compared
 PATIENCE = 8  # iterations over which the energy must fall by the tolerance
-LOOK = 4  # iterations after which limits are looked at that the solver does not know of yet,
+LOOK, LATER = 4, 1.5  # iterations until a solver is told of limits that it exceeds; every time so many times more,
 RESTARTS = ("slsqp",)  # if it does not mind to be started anew; others know most limits from the start
 CALM = 1e-3  # share of the energy that one radian of motion is thought to cost, in Gauss-Newton steps
 
@@ -79,7 +79,7 @@ class Search:
         self.stopped, self.learned = "", False
         self.rescale(control)
 
-    looks = False
+    looks, until = False, LOOK
 
     def rescale(self, control: Array) -> None:
         """New variables around these control points: y = 0 is there."""
@@ -150,8 +150,8 @@ class Search:
         self._recent.append(energy)
         if self.iterations >= self.limit:
             raise Enough(f"no convergence in {self.limit} iterations")
-        if self.looks and len(self._recent) % LOOK == 0 and self.problem.watched.learn(self.scaling.control(y)):
-            self.learned = True
+        if self.looks and len(self._recent) >= self.until and self.problem.watched.learn(self.scaling.control(y)):
+            self.learned, self.until = True, int(LATER * self.until)
             raise Enough
         if len(self._recent) > PATIENCE and violation <= NEARLY:
             before = self._recent[-1 - PATIENCE]

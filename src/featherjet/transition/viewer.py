@@ -21,7 +21,8 @@ from .result import Transition
 from .shapes import Capsule, capsules, meshes
 
 Array = np.ndarray
-LIMB, BASE = (96, 132, 176), (120, 120, 125)
+LIMB, BASE, GROUND, LINES, FORCE = (96, 132, 176), (120, 120, 125), (225, 225, 220), (190, 190, 185), (209, 73, 91)
+ARROW = 1.0  # length of a force as large as the robot's weight [m]
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
 FRAMES = 30  # a second, when playing
 
@@ -41,7 +42,7 @@ class Viewer:
             import viser
         except ImportError:
             raise MissingExtra("the viewer", "viser", "viewer") from None
-        self.result = result
+        self.result, self.motion = result, result if isinstance(result, Playback) else None
         refuse_bad_address(host, port)
         with redirect_stdout(io.StringIO()):  # it greets; we say where the page is ourselves
             self.server = viser.ViserServer(host, port, label=f"featherjet: {result.robot.name}", verbose=False)
@@ -58,7 +59,8 @@ class Viewer:
         scene.set_up_direction("+z")
         placements = robot.forward_kinematics(self.result.q(self.result.times(21)))
         low = float(placements[..., 2, 3].min())
-        scene.add_grid("/ground", width=6.0, height=6.0, position=(0.0, 0.0, min(0.0, low)))
+        if self.motion is None or not self._ground(self.motion.trajectory.surface):
+            scene.add_grid("/ground", width=6.0, height=6.0, position=(0.0, 0.0, min(0.0, low)))
         self.links = [scene.add_frame(f"/robot/{i}", show_axes=False) for i in range(robot.njoints)]
         scene.add_frame("/robot/world", show_axes=False)
         found = [] if urdf is None else meshes(robot.model, urdf)
@@ -73,6 +75,20 @@ class Viewer:
         middle, reach = placements[..., :3, 3].mean((0, 1)), float(np.ptp(placements[..., :3, 3], axis=(0, 1)).max())
         away = middle + max(reach, 0.5) * np.array([1.1, -1.1, 0.45])
         self.server.initial_camera.look_at, self.server.initial_camera.position = tuple(middle), tuple(away)
+
+    def _ground(self, surface: Array) -> bool:
+        """The ground of a simulation, by points (k, l, 3); whether there is one."""
+        if not surface.size:
+            return False
+        k, n = surface.shape[:2]
+        corner = (np.arange(k - 1)[:, None] * n + np.arange(n - 1)).ravel()
+        faces = np.concatenate([corner[:, None] + [0, n, n + 1], corner[:, None] + [0, n + 1, 1]])
+        edges = (surface[1:], surface[:-1]), (surface[:, 1:], surface[:, :-1])
+        grid = np.concatenate([np.stack(ends, -2).reshape(-1, 2, 3) for ends in edges])
+        points = surface.reshape(-1, 3)
+        self.server.scene.add_mesh_simple("/ground", points, faces, color=GROUND, side="double", flat_shading=True)
+        self.server.scene.add_line_segments("/ground/lines", grid, colors=LINES)
+        return True
 
     def _capsule(self, k: int, c: Capsule) -> None:
         import trimesh
@@ -100,12 +116,34 @@ class Viewer:
             data=(c.t, *(np.ascontiguousarray(c.tau[:, k]) for k in c.large)), series=({"label": "t [s]"}, *series),
             title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.3, legend={"show": True},
         )  # fmt: skip
+        self._forces(c.t)
         self.energies = gui.add_uplot(
             data=(c.t, c.energy),
             series=({"label": "t [s]"}, {"label": "energy until then", "stroke": "#d1495b", "width": 1}),
             title="energy", scales={"x": {"time": False}}, aspect=1.6,
         )  # fmt: skip
         self.slider.on_update(lambda _: self.show(self.slider.value))
+
+    def _forces(self, t: Array) -> None:
+        """Forces of a simulation's contacts: curves of their sizes, and an arrow at each contact."""
+        self.arrows = None
+        if self.motion is None or not self.motion.trajectory.contacts:
+            return
+        sizes = np.linalg.norm(self.motion.arrows(t)[..., 1, :], axis=-1)
+        coloured = zip(self.motion.trajectory.contacts, COLOURS, strict=False)
+        series: Any = tuple({"label": name, "stroke": colour, "width": 1} for name, colour in coloured)
+        self.server.gui.add_uplot(
+            data=(t, *np.ascontiguousarray(sizes.T[: len(series)])), series=({"label": "t [s]"}, *series),
+            title="contact force [N]", scales={"x": {"time": False}}, aspect=1.3, legend={"show": True},
+        )  # fmt: skip
+        self.metres = ARROW / max(9.81 * self.motion.robot.mass, 1e-9)  # for a newton
+        self.arrows = self.server.scene.add_line_segments("/forces", self._segments(0.0), colors=FORCE)
+
+    def _segments(self, t: float) -> Array:
+        """Each contact's force at time t as a line (contacts, 2, 3)."""
+        assert self.motion is not None
+        start, force = np.moveaxis(self.motion.arrows(t), -2, 0)
+        return np.stack([start, start + self.metres * force], -2).astype(np.float32)
 
     # Motion
 
@@ -115,6 +153,8 @@ class Viewer:
         with self._lock, self.server.atomic():
             for link, T in zip(self.links, placements, strict=True):
                 link.wxyz, link.position = _pose(T)
+            if self.arrows is not None:
+                self.arrows.points = self._segments(float(np.clip(t, 0.0, self.result.duration)))
 
     def run(self) -> None:
         """Serve, and play while `play` is ticked, until `stop`."""
