@@ -78,6 +78,8 @@ def run(args: argparse.Namespace) -> int:
                 fail(str(error), label="failed: ")
                 return 1
         show(item, outcome)
+        if args.quick:
+            line(("note:  ", "dim"), "--quick: robots are small and turns short, so that verdicts mean little")
         path = folder / f"{name}.json"
         report = {"item": name, "paper": item.where, "title": item.title, "quick": args.quick, "machine": found_on}
         report["processor_seconds"] = round(time.process_time() - started, 1)

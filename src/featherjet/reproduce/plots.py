@@ -83,12 +83,13 @@ class Bars:
         for k, (name, heights) in enumerate(self.bars.items()):
             at = np.arange(len(self.groups)) + (k - (len(self.bars) - 1) / 2) * width
             ax.bar(at, heights, width, color=COLOURS[k % len(COLOURS)], label=name)
-        ax.set_xticks(range(len(self.groups)), self.groups, fontsize=7)
+        ax.set_xticks(range(len(self.groups)), self.groups, fontsize=7, rotation=20 if len(self.groups) > 5 else 0)
         if self.log:
             ax.set_yscale("log")
             plain(ax.yaxis)
         ax.set_ylabel(self.y, fontsize=8)
-        ax.legend(fontsize=7, frameon=False)
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16)}  # there is no room beside the bars
+        ax.legend(fontsize=7, frameon=False, ncols=2 if max(map(len, self.bars)) < 35 else 1, **below)
 
     def data(self) -> dict[str, Any]:
         bars = {k: [None if np.isnan(x) else float(x) for x in heights] for k, heights in self.bars.items()}
@@ -111,6 +112,9 @@ class Matrix:
         image = ax.imshow(size, cmap="viridis", norm=LogNorm(self.low, self.high), interpolation="none")
         bar = ax.figure.colorbar(image, ax=ax, shrink=0.7)
         bar.ax.tick_params(labelsize=7)
+        bar.set_label("size of the entry; white: exactly zero", fontsize=7)
+        ax.set_xlabel(f"{self.entries.shape[1]} columns", fontsize=8)
+        ax.set_ylabel(f"{self.entries.shape[0]} rows", fontsize=8)
         ax.set_xticks([])
         ax.set_yticks([])
 
@@ -124,15 +128,15 @@ def plain(axis: Any) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axis.get_view_interval()
-    if low < 1e-3 or high > 1e4:
+    if low < 1e-3 or high > 1e6:
         return
     if high / low < 100:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,g}"))
     axis.set_minor_formatter("")
 
 
-def spread(sizes: Sequence[float], apart: float = 1.3) -> list[float]:
+def spread(sizes: Sequence[float], apart: float = 1.26) -> list[float]:
     """Those of some sizes that have room on a logarithmic axis."""
     found: list[float] = []
     for x in sizes:
@@ -153,7 +157,7 @@ def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
         panel.draw(ax)
         ax.set_title(panel.title, fontsize=9, color=INK)
         ax.tick_params(colors=INK, labelsize=7, which="both")
-        for side in ("top", "right"):
+        for side in () if isinstance(panel, Matrix) else ("top", "right"):
             ax.spines[side].set_visible(False)
     for ax in axes[len(panels) :]:
         ax.set_visible(False)

@@ -74,6 +74,7 @@ def figure3(lab: Lab) -> Outcome:
         ),
     ]  # fmt: skip
     top = max(float(np.abs(one_sided).max()), 1e-300)
+    drawn = {k: _positive(y) for k, y in curves.items() if any(y)}
     return Outcome(
         [
             Table(
@@ -92,9 +93,7 @@ def figure3(lab: Lab) -> Outcome:
         [
             Matrix("dFD/dv, one-sided differences", one_sided, top * 1e-6, top),
             Matrix("dFD/dv, analytical: all white", found[methods.FD, "direct"], top * 1e-6, top),
-            Lines(
-                "largest entry", "step", "", {k: _positive(y) for k, y in curves.items() if any(y)}, marked=True
-            ),
+            Lines("what is left of zero", "step h", "largest entry", drawn, marked=True),
         ],
         remarks,
     )  # fmt: skip
