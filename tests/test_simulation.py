@@ -397,6 +397,35 @@ def test_the_same_motion_in_every_convention(convention: str, tmp_path: Path) ->
     agree(constant.tau, np.tile(np.eye(18)[0], (11, 1)), 1e-12, "constant in the convention's axes")
 
 
+def test_where_forces_act_and_what_the_ground_looks_like() -> None:
+    """To be drawn: arrows begin on the ground, or where contacts hold, with forces in world axes."""
+    robot = ball()
+    x = np.linspace(-1, 1, 5)
+    for terrain in (fj.Plane((0.1, 0.2, 3.0), -0.3), fj.HeightField(x, x, -0.3 + 0.05 * x[:, None] * x)):
+        ground = fj.Ground(robot, [fj.Foot("root", 0.1)], terrain=terrain)
+        motion = robot.simulate(*state(robot, 0.0), contacts=ground, dt=5e-3, T=0.3)
+        points, forces = np.moveaxis(motion.arrows[:, 0], 1, 0)
+        agree(forces, motion.forces, 0.0)
+        assert np.abs(forces[-1]).max() > 1.0
+        assert np.abs(terrain.nearest(points).distance - ground.gap(robot, motion.q)[:, 0]).max() < 1e-4
+        assert np.abs(terrain.nearest(motion.surface.reshape(-1, 3)).distance).max() < 1e-12
+        low, high = motion.surface.min((0, 1)), motion.surface.max((0, 1))
+        assert ((low < points) & (points < high))[:, :2].all()
+    b = fj.ModelBuilder("pendulum")
+    b.add_joint("hinge", "revolute", axis=(0, 1, 0))
+    b.add_body("hinge", 1.0, (0.5, 0, 0), 0.1 * np.eye(3))
+    b.add_joint("slide", "prismatic", axis=(0, 0, 1))
+    b.add_body("slide", 1.0)
+    two = fj.Robot(b.build())
+    told = []
+    for axes in ("local", "world_aligned"):
+        held = [fj.PointContact("hinge", "slide", offset=(1.0, 0, 0), axes=axes)]
+        contacts = fj.Contacts(two, held, damping=1e-6)
+        told.append(two.simulate([0.7, 0.0], [0.3, 0.1], contacts=contacts, dt=0.01, T=0.05).arrows)
+    agree(told[0][:-1], told[1][:-1], 1e-9, "whatever the axes of the forces")
+    agree(told[0][0, 0, 0], [np.cos(0.7), 0, -np.sin(0.7)], 1e-12)
+
+
 def test_forces_are_told_by_contact(tmp_path: Path) -> None:
     """A point and a surface, and two feet of one frame."""
     robot = fj.load("arm", backend="compiled")

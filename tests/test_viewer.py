@@ -99,6 +99,27 @@ def test_links_are_where_the_robot_is(viewer, result):
         agree(placed(viewer), result.robot.forward_kinematics(result.q(t)), 1e-6)
 
 
+def test_a_simulation_shows_its_ground_and_its_forces():
+    from featherjet.simulation.playback import Playback
+    from featherjet.transition.viewer import Viewer
+
+    robot = fj.load("quadruped", backend="numpy")
+    q = robot.neutral()
+    q[2] = 0.61
+    ground = fj.Ground(robot, ["LF_foot", "RH_foot"])
+    motion = robot.simulate(q, np.zeros(robot.nv), contacts=ground, dt=0.01, T=0.1)
+    made = Viewer(Playback(motion), port=18081, play=False)
+    try:
+        made.show(0.1)
+        assert made.arrows is not None
+        start, end = np.moveaxis(np.asarray(made.arrows.points), 1, 0)
+        agree(start, motion.arrows[-1, :, 0], 1e-6)
+        agree((end - start) * 9.81 * robot.mass, motion.forces[-1].reshape(2, 3), 1e-5)
+        assert np.abs(motion.forces[-1]).max() > 1.0
+    finally:
+        made.stop()
+
+
 def test_playing_goes_on_and_round(viewer, result):
     viewer.playing.value = True
     seen = set()

@@ -128,6 +128,19 @@ class Contacts:
         forces = checks.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
         return {name: forces[..., at] for name, at in zip(self.names, self.slices, strict=True)}
 
+    def arrows(self, robot: Robot, q: ArrayLike, forces: Array) -> Array:
+        """Where contacts are, and their forces, (..., n, 2, 3) in the world, from forces (..., rows)."""
+        out = []
+        for c, f in zip(self.held, self.split(forces).values(), strict=True):
+            T = robot.frame_placement(q, c.frame) @ c.placement(c.offset, "offset")
+            turned = (T[..., :3, :3] @ f[..., :3, None])[..., 0] if c.axes == "local" else f[..., :3]
+            out.append(np.stack([T[..., :3, 3], turned], -2))
+        return np.stack(out, -3)
+
+    def surface(self, points: Array) -> Array:
+        """No ground to draw."""
+        return np.zeros((0, 0, 3))
+
     def _refuse_redundant(self) -> None:
         """Contacts that say the same twice, whatever the configuration."""
         told: list[tuple[str, str | None, bytes]] = []

@@ -14,7 +14,7 @@ from ..algorithms.contact import path
 from ..errors import InputError
 from ..model.model import WORLD, Array
 from .bilateral import model_of, numbered, one
-from .terrain import Plane, Terrain
+from .terrain import Plane, Terrain, axes
 
 if TYPE_CHECKING:
     from ..robot import Robot
@@ -96,18 +96,30 @@ class Ground:
         distance, _ = self.terrain.nearest(centres.reshape(-1, 3))
         return distance.reshape(centres.shape[:-1]) - self._radii
 
+    def arrows(self, robot: Robot, q: ArrayLike, forces: Array) -> Array:
+        """The feet's lowest points and their forces, (..., n, 2, 3) in the world, from forces (..., 3 n)."""
+        centres = self._centres(robot, q)
+        _, normals = self.terrain.nearest(centres.reshape(-1, 3))
+        lowest = centres - self._radii[:, None] * normals.reshape(centres.shape)
+        return np.stack([lowest, forces.reshape(centres.shape)], -2)
+
+    def surface(self, points: Array) -> Array:
+        """Points (k, l, 3) of the ground to draw it by, below and around points (n, 3); none if it cannot be drawn."""
+        drawn = getattr(self.terrain, "surface", None)
+        return np.zeros((0, 0, 3)) if drawn is None else drawn(points)
+
     def meet(self, robot: Robot, q: Array) -> Meeting:
         """Gaps, axes and Jacobian at one configuration q (nq,)."""
         centres = self._centres(robot, q)
         distance, normals = self.terrain.nearest(centres)
         lowest = centres - self._radii[:, None] * normals
-        axes = _axes(normals)
+        frames = axes(normals)
         columns = robot._run("joint_columns", (q,))[0]  # each dof's motion at the world's origin, linear then angular
         velocities = columns[:, :3] + np.cross(columns[:, 3:], lowest[:, None])
-        J = axes @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
+        J = frames @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
         J = J.reshape(3 * len(self.feet), -1)
         coupling = robot._reference.tree.coupling
-        return Meeting(distance - self._radii, axes, J if coupling is None else J @ coupling.G)
+        return Meeting(distance - self._radii, frames, J if coupling is None else J @ coupling.G)
 
     def _centres(self, robot: Robot, q: ArrayLike) -> Array:
         T = robot.forward_kinematics(q)[..., self._joints, :, :]
@@ -128,10 +140,3 @@ class Ground:
         if one(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
             raise InputError(f"foot {foot.frame!r}: its radius must not be negative, got {foot.radius!r}")
         return one(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")
-
-
-def _axes(n: Array) -> Array:
-    """Rows (n, 3, 3): two tangents and the normal, of normals (n, 3)."""
-    t = np.cross(n, np.eye(3)[np.argmin(np.abs(n), axis=-1)])
-    t /= np.linalg.norm(t, axis=-1, keepdims=True)
-    return np.stack([t, np.cross(n, t), n], axis=1)

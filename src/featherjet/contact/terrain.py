@@ -12,6 +12,8 @@ from .. import checks
 from ..errors import InputError
 from ..model.model import Array
 
+CELL, REACH = 0.25, 4  # the size of squares that a plane is drawn with [m], and how many of them around feet
+
 
 class Nearest(NamedTuple):
     """Distances (n,) of points above the ground, negative below it, and the ground's unit normals (n, 3)."""
@@ -21,7 +23,7 @@ class Nearest(NamedTuple):
 
 
 class Terrain(Protocol):
-    """Anything that knows how far points are above it."""
+    """Anything that knows how far points are above it; if it has a `surface`, as those below, it can be drawn."""
 
     def nearest(self, points: Array) -> Nearest:
         """For points (n, 3) in the world [m]."""
@@ -46,6 +48,16 @@ class Plane:
         n = np.asarray(self.normal, float)
         n = n / np.linalg.norm(n)
         return Nearest(points @ n - self.height, np.broadcast_to(n, points.shape))
+
+    def surface(self, points: Array) -> Array:
+        """Points (k, l, 3) of a grid on it, below and around points (n, 3)."""
+        s, t, n = axes(self.nearest(points[:1]).normal)[0]
+        lines = [
+            np.arange(np.floor(x.min() / CELL) - REACH, np.ceil(x.max() / CELL) + REACH + 1) * CELL
+            for x in (points @ s, points @ t)
+        ]
+        a, b = np.meshgrid(*lines, indexing="ij")
+        return a[..., None] * s + b[..., None] * t + self.height * n
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +93,11 @@ class HeightField:
         n /= np.linalg.norm(n, axis=-1, keepdims=True)
         return Nearest((points[:, 2] - height) * n[:, 2], n)
 
+    def surface(self, points: Array) -> Array:
+        """Its grid points (len(x), len(y), 3)."""
+        x, y = np.meshgrid(np.asarray(self.x), np.asarray(self.y), indexing="ij")
+        return np.stack([x, y, np.asarray(self.z)], -1)
+
     def _height(self, points: Array) -> tuple[Array, Array]:
         """Heights (n,) and their slopes (n, 2) below points."""
         at, share, width, inside = [], [], [], []
@@ -97,3 +114,10 @@ class HeightField:
         along_x = ((1 - t) * (b - a) + t * (d - c)) / width[0] * inside[0]
         along_y = ((1 - s) * (c - a) + s * (d - b)) / width[1] * inside[1]
         return height, np.stack([along_x, along_y], -1)
+
+
+def axes(n: Array) -> Array:
+    """Rows (n, 3, 3): two tangents and the normal, of normals (n, 3)."""
+    t = np.cross(n, np.eye(3)[np.argmin(np.abs(n), axis=-1)])
+    t /= np.linalg.norm(t, axis=-1, keepdims=True)
+    return np.stack([t, np.cross(n, t), n], axis=1)

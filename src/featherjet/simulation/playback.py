@@ -43,6 +43,10 @@ class Playback:
         """Torques (..., nv)."""
         return self.trajectory.tau[self._step(np.asarray(t, float))]
 
+    def arrows(self, t: ArrayLike) -> Array:
+        """Where contact forces act and what they are, (..., contacts, 2, 3) in the world."""
+        return self.trajectory.arrows[self._step(np.asarray(t, float))]
+
     def energy_rate(self, t: ArrayLike) -> Array:
         """The sum of squared torques (...)."""
         return (self.tau(t) ** 2).sum(-1)

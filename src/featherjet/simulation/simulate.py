@@ -95,34 +95,37 @@ class _Record:
 
     def __init__(self, robot: Robot, plain: Robot, steps: int, dt: float, step: Smooth | TimeStepping) -> None:
         self.robot, self.plain, self.steps, self.dt, self.contacts = robot, plain, steps, dt, step.contacts
+        self.names, slices = ((), ()) if step.contacts is None else (step.contacts.names, step.contacts.slices)
+        self.rows = tuple(at.stop - at.start for at in slices)
         self.q, self.v = np.empty((steps + 1, plain.nq)), np.empty((steps + 1, plain.nv))
-        self.tau, self.residual = np.zeros((steps + 1, robot.nv)), np.zeros(steps + 1)
-        self.forces: Array | None = None
+        self.tau, self.forces = np.zeros((steps + 1, plain.nv)), np.zeros((steps + 1, sum(self.rows)))
+        self.residual = np.zeros(steps + 1)
         self.unsolved = 0
 
     def state(self, k: int, q: Array, v: Array) -> None:
         self.q[k], self.v[k] = q, v
 
     def step(self, k: int, tau: Array, forces: Array, residual: float) -> None:
-        if self.forces is None:
-            self.forces = np.zeros((self.steps + 1, len(forces)))
         self.tau[k], self.forces[k], self.residual[k] = tau, forces, residual
 
     def trajectory(self, done: int) -> Trajectory:
         """What there is after so many steps, in the robot's convention; the last torques and forces are repeated."""
-        forces = np.zeros((self.steps + 1, 0)) if self.forces is None else self.forces
         n = done + 1
-        t = self.dt * np.arange(n)
         here = convert(self.plain, self.robot, self.q[:n], self.v[:n], tau=self.tau[:n])
-        parts = [np.array(x) for x in (here.q, here.v, here.tau, forces[:n], self.residual[:n])]
+        parts = [np.array(x) for x in (here.q, here.v, here.tau, self.forces[:n], self.residual[:n])]
         for x in parts[2:]:
             x[done] = x[max(done - 1, 0)]
-        names, slices = ((), ()) if self.contacts is None else (self.contacts.names, self.contacts.slices)
+        arrows, surface = np.zeros((n, 0, 2, 3)), np.zeros((0, 0, 3))
+        if self.contacts is not None:
+            arrows = self.contacts.arrows(self.plain, self.q[:n], parts[3])
+            surface = self.contacts.surface(arrows[..., 0, :].reshape(-1, 3))
         return Trajectory(
-            t,
+            self.dt * np.arange(n),
             *parts,
-            contacts=names,
-            rows=tuple(at.stop - at.start for at in slices),
+            arrows=arrows,
+            surface=surface,
+            contacts=self.names,
+            rows=self.rows,
             robot=self.robot.name,
             model=self.robot.model,
             convention=self.robot.convention,

@@ -14,8 +14,8 @@ from ..errors import InputError
 from ..model.model import Array, Model
 from ..robot import Robot
 
-ARRAYS = ("t", "q", "v", "tau", "forces", "residual")
-TOLD = ("contacts", "rows", "robot", "convention", "complete")
+ARRAYS = ("t", "q", "v", "tau", "forces", "residual", "arrows")
+TOLD = ("surface", "contacts", "rows", "robot", "convention", "complete")
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,9 @@ class Trajectory:
     tau (n, nv), forces (n, k) and residual (n,) are those of the step that begins at t; the last ones are repeated.
     Forces are the contacts' [N, N m]: of a Ground, three in world axes for each foot (the mean over the step); of
     Contacts, as `constrained_dynamics` tells them; `split` names them. residual [N s] is how far the percussions of a
-    Ground are from solving their problem. `robot` is its name, `model` the robot itself, `convention` that of q, v and
-    tau. complete: False if it was interrupted.
+    Ground are from solving their problem. arrows (n, contacts, 2, 3) are points where forces act [m], and the forces,
+    in the world; surface (k, l, 3) are points of the ground to draw it by. `robot` is its name, `model` the robot
+    itself, `convention` that of q, v and tau. complete: False if it was interrupted.
     """
 
     t: Array
@@ -35,6 +36,8 @@ class Trajectory:
     tau: Array
     forces: Array
     residual: Array
+    arrows: Array
+    surface: Array
     contacts: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()  # of `forces`, for each contact
     robot: str = ""
@@ -81,7 +84,7 @@ class Trajectory:
         if odd := [name for name in ARRAYS if len(found[name]) != n]:
             raise InputError(f"{path}: {odd[0]!r} has {len(found[odd[0]])} rows, but there are {n} times")
         return Trajectory(
-            **{name: found[name] for name in ARRAYS},
+            **{name: found[name] for name in (*ARRAYS, "surface")},
             contacts=tuple(map(str, found["contacts"])),
             rows=tuple(map(int, found["rows"])),
             robot=str(found["robot"]),
