@@ -23,10 +23,10 @@ NO_FORCE = Force(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))
 
 @dataclass(slots=True, eq=False)
 class Pivot:
-    """One eliminated degree of freedom."""
+    """One eliminated degree of freedom; K = -U / d is what it makes of the acceleration it stands on."""
 
     S: Motion
-    U: Force
+    K: Force
     d: Scalar
     dinv: Scalar
 
@@ -87,8 +87,9 @@ def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[Articul
         U = IA @ s
         d = s.dot(U) + arm
         dinv = 1.0 / d
-        IA = IA.minus_outer(U, dinv * U)
-        pivots.append(Pivot(s, U, d, dinv))
+        share = dinv * U
+        IA = IA.minus_outer(U, share)
+        pivots.append(Pivot(s, -1.0 * share, d, dinv))
     return IA, Articulated(pivots[::-1], IA)
 
 
@@ -98,21 +99,21 @@ def respond(scan: Scan, joints: Sequence[Articulated], bias: Sequence[Force], ta
 
 
 def reduce(node: Node, p: Force, joint: Articulated, tau) -> tuple[Force, list[Scalar]]:
-    """What is left to do for each dof: u = (tau - S^T p) / d; the parent feels p + U u."""
+    """What is left to do for each dof: u = (tau - S^T p) / d; the parent feels p + U u = p - K (tau - S^T p)."""
     left = []
     for pivot, t in zip(reversed(joint.pivots), reversed(tau), strict=True):
-        u = pivot.dinv * (t - pivot.S.dot(p))
-        p = p + u * pivot.U
-        left.append(u)
+        undone = t - pivot.S.dot(p)
+        p = p - undone * pivot.K
+        left.append(pivot.dinv * undone)
     return p, left[::-1]
 
 
 def accelerate(node: Node, parent: Response | None, joint: Articulated, left) -> Response:
-    """qdd = u - U^T a / d, and the body's acceleration grows by S qdd."""
+    """qdd = u + K^T a, and the body's acceleration grows by S qdd."""
     a = a_parent = parent.a if parent else REST
     rates = []
     for pivot, u in zip(joint.pivots, left, strict=True):
-        qdd = u - pivot.dinv * pivot.U.dot(a) if parent or rates else u
+        qdd = u + pivot.K.dot(a) if parent or rates else u
         a = a + qdd * pivot.S
         rates.append(qdd)
     return Response(a, a_parent, rates)

@@ -44,10 +44,10 @@ class ArticulatedCoriolis:
     def transposed_times(self, m: Motion) -> Vec3:
         return self.A.transposed_times(m.ang) + self.B.transposed_times(m.lin)
 
-    def minus_outer(self, f: Force, x: Vec3) -> ArticulatedCoriolis:
-        """self - f x^T."""
-        A = Mat3(self.A.x - x.x * f.ang, self.A.y - x.y * f.ang, self.A.z - x.z * f.ang)
-        B = Mat3(self.B.x - x.x * f.lin, self.B.y - x.y * f.lin, self.B.z - x.z * f.lin)
+    def plus_outer(self, f: Force, x: Vec3) -> ArticulatedCoriolis:
+        """self + f x^T."""
+        A = Mat3(self.A.x + x.x * f.ang, self.A.y + x.y * f.ang, self.A.z + x.z * f.ang)
+        B = Mat3(self.B.x + x.x * f.lin, self.B.y + x.y * f.lin, self.B.z + x.z * f.lin)
         return ArticulatedCoriolis(A, B)
 
     @staticmethod
@@ -71,12 +71,12 @@ class Subtree:
 
 @dataclass(slots=True, eq=False)
 class Eliminated:
-    """A degree of freedom's pivot, and its R."""
+    """A degree of freedom's pivot, and Q = -R / d."""
 
     S: Motion
-    U: Force
+    K: Force
     dinv: Scalar
-    R: Vec3
+    Q: Vec3
 
 
 @dataclass(slots=True, eq=False)
@@ -144,8 +144,8 @@ def eliminate(node: Node, sub: Subtree, free: Articulated, cols: list[Column]) -
     PA, dofs = sub.PA, []
     for pivot in reversed(free.pivots):
         R = PA.transposed_times(pivot.S)
-        PA = PA.minus_outer(pivot.dinv * pivot.U, R)
-        dofs.append(Eliminated(pivot.S, pivot.U, pivot.dinv, R))
+        PA = PA.plus_outer(pivot.K, R)
+        dofs.append(Eliminated(pivot.S, pivot.K, pivot.dinv, -pivot.dinv * R))
     return Subtree(PA, sub.f), Joint(dofs[::-1], cols, free.IA, PA, sub.f)
 
 
@@ -163,19 +163,19 @@ def torque(dofs: Sequence, j: int) -> tuple[Force, list[Scalar]]:
     p, left = NO_FORCE, []
     for k in reversed(range(len(dofs))):
         dof = dofs[k]
-        u = 0.0 if k > j else dof.dinv if k == j else -dof.dinv * dof.S.dot(p)
-        p = u * dof.U if k == j else p + u * dof.U if k < j else p
-        left.append(u)
+        felt = dof.S.dot(p)
+        left.append(0.0 if k > j else dof.dinv if k == j else -dof.dinv * felt)
+        p = p if k > j else -1.0 * dof.K if k == j else p + felt * dof.K
     return p, left[::-1]
 
 
 def up(node: Node, handed: tuple, dofs: Sequence) -> tuple:
-    """Through an ancestor: u = -S^T p / d for each dof, and p + U u goes on."""
+    """Through an ancestor: u = -S^T p / d for each dof, and p + U u = p + K S^T p goes on."""
     left = []
     for dof in reversed(dofs):
-        us = tuple(-dof.dinv * dof.S.dot(p) for p in handed)
-        handed = tuple(p + u * dof.U for p, u in zip(handed, us, strict=True))
-        left.append(us)
+        felt = tuple(dof.S.dot(p) for p in handed)
+        handed = tuple(p + x * dof.K for p, x in zip(handed, felt, strict=True))
+        left.append(tuple(-dof.dinv * x for x in felt))
     return handed, left[::-1]
 
 
@@ -186,7 +186,7 @@ def through(node: Node, handed: tuple, joint: Joint) -> tuple:
 def outward(
     node: Node, parent: tuple | None, joint: Joint, left: Sequence | None, below: Column | None, here: Column | None
 ) -> tuple:
-    """r = u - (R x + U^T a) / d, where x counts in J's subtree only, and a is shifted by y from J on."""
+    """r = u + Q^T x + K^T a, where x counts in J's subtree only, and a is shifted by y from J on."""
     state = parent or (REST, REST, REST)
     if here:
         state = state[0] + here.yq, state[1] + here.yv, state[2]
@@ -202,8 +202,7 @@ def outward(
 
 def response(dof: Eliminated | Pivot, a: Motion, u: Scalar | None, x: Vec3 | None = None) -> Scalar:
     """How a dof answers to the acceleration a of what it stands on."""
-    force = dof.U.dot(a)
+    r = dof.K.dot(a)
     if x is not None:
-        force = force + dof.R.dot(x)  # type: ignore[union-attr]
-    r = -dof.dinv * force
+        r = r + dof.Q.dot(x)  # type: ignore[union-attr]
     return r if u is None else u + r

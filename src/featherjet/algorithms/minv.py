@@ -46,7 +46,7 @@ def by_columns(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
 
 
 def outward(node: Node, parent: tuple | None, dofs: list[aba.Pivot], left: Sequence | None, below, here) -> tuple:
-    """Where nothing happens but what the parent does: r = u - U^T a / d."""
+    """Where nothing happens but what the parent does: r = u + K^T a."""
     (a,) = parent or (REST,)
     rates = []
     for k, dof in enumerate(dofs):
