@@ -106,7 +106,7 @@ class RobotContacts:
         method: str = "rk4",
         progress: bool = True,
     ) -> Trajectory:
-        """The motion from one state, T seconds long; Ctrl-C ends it early and keeps what was computed.
+        """The motion from one state, T seconds long or what whole steps make of it; Ctrl-C ends it early and keeps it.
 
         controller: a function of t, q, v that gives tau, asked once a step; or constant torques; None for none.
         contacts: a Ground to stand, slide and bounce on (time stepping), Contacts that hold, or None.

@@ -50,7 +50,8 @@ class Contact:
         return 3 if self.point else 6
 
 
-class Contacts(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Contacts:
     """Contacts that hold at the same time, and the damping mu of their forces, if there is one."""
 
     each: tuple[Contact, ...]

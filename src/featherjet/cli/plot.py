@@ -15,11 +15,12 @@ examples:
   featherjet plot t.npz                                writes t.png
   featherjet plot t.npz --out curves.png
 
+Of a transition, torque and energy; of a simulation, coordinates, velocities, torques and contact forces.
 Needs matplotlib: pip install 'featherjet[plots]'."""
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "plot", run, "draw torque and energy of a transition", EXAMPLES)
+    sub = command(commands, "plot", run, "draw the curves of a motion", EXAMPLES)
     sub.add_argument("file", metavar="FILE", help="a transition, or a simulated trajectory, as saved")
     sub.add_argument("--out", metavar="FILE", help="the PNG to write (default: beside the file)")
 

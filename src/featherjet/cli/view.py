@@ -22,8 +22,9 @@ examples:
   featherjet view t.npz --urdf my_robot.urdf           with the meshes of that file
   featherjet view t.npz --port 9000 --host 0.0.0.0     for other machines too
 
-The page has the robot, a time slider, and curves of torque and energy. It is served until Ctrl-C. Robots without meshes
-are drawn as capsules. Needs viser: pip install 'featherjet[viewer]'."""
+The page has the robot, a time slider, and curves of torque and energy; of a simulation, its ground and contact forces
+too (red, a metre for the robot's weight). It is served until Ctrl-C. Robots without meshes are drawn as capsules.
+Needs viser: pip install 'featherjet[viewer]'."""
 
 
 def add(commands: Any) -> None:
