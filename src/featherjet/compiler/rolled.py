@@ -247,14 +247,15 @@ class RolledScan:
             field.loop.stores[v] += [Store(_self(field.number, path), x) for path, x in leaves(value)]
 
     def _at(self, field: Field | Given, v: Variant, loop: Any) -> Any:
-        """A field's value for the joint at hand: as traced in the same loop, else loaded."""
+        """A field's value for the joint at hand: as traced in the same loop, else loaded; copies from where they were."""
         if isinstance(field, Given):
             return field.at(v)
         if field.loop is loop:
             return field.values[v]
 
         def leaf(path: tuple, x: Expr) -> Expr:
-            return x if x.value is not None else self._load(_self(field.number, path))
+            known = x.value is not None or self.graph.ops[x.index].name == "load"
+            return x if known else self._load(_self(field.number, path))
 
         return mapped(field.values[v], leaf)
 
