@@ -17,7 +17,7 @@ from featherjet.compiler.graph import Graph
 from featherjet.reproduce import ITEMS, Lab, accuracy, counting, lab, products, straight, sweep, twins
 from featherjet.reproduce.lab import Entry, Growth
 from featherjet.reproduce.numerical import differences, directions
-from featherjet.reproduce.report import Column, Table, held, sized, span
+from featherjet.reproduce.report import Column, Table, counted, held, sized, span
 from featherjet.reproduce.straight import Traced
 from featherjet.reproduce.summary import statements
 from helpers import agree, every_kind, random_state
@@ -229,6 +229,8 @@ def test_verdicts():
     assert sized(True, False) == "holds, but not in size"
     assert sized(False, True) == sized(False, False) == "does not hold"
     assert span([1.5, 1.25, 3]) == "1.25x to 3.00x"
+    assert counted([1.2, 1.5]) == "by operations it does: 1.20x to 1.50x"
+    assert counted([0.9, 1.5]) == "neither does it by operations: 0.90x to 1.50x"
 
 
 def test_cells_are_shown_by_their_columns():

@@ -157,6 +157,7 @@ def _claims(found: dict[str, dict[str, Entry]]) -> list[Claim]:
             "Finite differences of FD take 4 to 10 times the derivatives",
             span(finite_forward),
             sized(min(finite_forward) > 1, min(finite_forward) > 3),
+            f"they take 2n + 1 times FD, derivatives {counts[D_FD] / counts[FD]:.1f} times its operations ({largest})",
         ),
         Claim(
             "The dedicated algorithm for M^-1 is up to twice as fast as factorising M, and competitive for few dofs",

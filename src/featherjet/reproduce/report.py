@@ -72,6 +72,11 @@ def sized(order: bool, size: bool) -> Verdict:
     return held(order) if size or not order else "holds, but not in size"
 
 
+def counted(factors: Sequence[float]) -> str:
+    """What operations say where times say something else, or the same."""
+    return f"{'by operations it does' if min(factors) >= 1 else 'neither does it by operations'}: {span(factors)}"
+
+
 def span(factors: Sequence[float]) -> str:
     """The smallest to the largest."""
     low, high = (f"{x:.2f}x" for x in (min(factors), max(factors)))

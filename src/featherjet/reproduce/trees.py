@@ -10,7 +10,7 @@ from ..robot import Robot
 from .chains import FDSVA, extrapolated
 from .lab import Entry, Lab, ratio
 from .plots import Lines
-from .report import Claim, Column, Outcome, Table, held, sized, span
+from .report import Claim, Column, Outcome, Table, counted, held, sized, span
 from .straight import forward, inverse
 from .sweep import NOISE, Sweep, at_largest, below, curve
 
@@ -43,6 +43,7 @@ def figure4(lab: Lab) -> Outcome:
             "IDSVA improves upon Pinocchio's algorithm for all N >= 2, serial and branched",
             "; ".join(f"{k}: time {span(list(times[k].values()))}" for k in times),
             held(not any(below(times[k], NOISE) + below(counts[k]) for k in times)),
+            counted([x for r in counts.values() for x in r.values()]),
         ),
     ]
     return Outcome(
@@ -86,7 +87,7 @@ def figure6(lab: Lab) -> Outcome:
             "FDSVA outperforms Pinocchio's derivatives of forward dynamics for all N, serial and branched",
             "; ".join(f"{k}: time {span(list(times[k].values()))}" for k in times),
             held(not any(below(times[k], NOISE) + below(counts[k]) for k in times)),
-            "",
+            counted([x for r in counts.values() for x in r.values()]),
         ),
         Claim(
             "Beyond the crossover FDSVA takes AZA, and its order changes from N^3 to N^2",
