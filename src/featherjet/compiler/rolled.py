@@ -252,9 +252,10 @@ class RolledScan:
             return field.at(v)
         if field.loop is loop:
             return field.values[v]
+        walks = isinstance(loop, Walk)  # other loops read what was kept for each dof, and nothing else
 
         def leaf(path: tuple, x: Expr) -> Expr:
-            known = x.value is not None or self.graph.ops[x.index].name == "load"
+            known = x.value is not None or (walks and self.graph.ops[x.index].name == "load")
             return x if known else self._load(_self(field.number, path))
 
         return mapped(field.values[v], leaf)
