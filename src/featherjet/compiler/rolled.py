@@ -247,7 +247,7 @@ class RolledScan:
             field.loop.stores[v] += [Store(_self(field.number, path), x) for path, x in leaves(value)]
 
     def _at(self, field: Field | Given, v: Variant, loop: Any) -> Any:
-        """A field's value for the joint at hand: as traced in the same loop, else loaded; copies from where they were."""
+        """A field's value for the joint at hand: as traced in the same loop, else loaded, copies from their source."""
         if isinstance(field, Given):
             return field.at(v)
         if field.loop is loop:
