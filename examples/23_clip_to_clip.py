@@ -35,6 +35,12 @@ for name, energy in result.baselines().items():
     print(f"  {result.energy / energy:.1%} of the energy of a {name}")
     assert result.energy < energy
 
+fine = fj.transition(
+    robot, wave, march, 0.8, weights=weights, root="penalised", root_weight=0.01, intervals=24, initial=result
+)
+print(f"  with twice the knots {fine.energy / result.energy:.4f} of that")
+assert 0.99 < fine.energy / result.energy <= 1.0001
+
 whole = result.joined()
 q = np.asarray(whole.q)
 print(f"joined: {len(q)} samples, {whole.dt * (len(q) - 1):.2f} s")

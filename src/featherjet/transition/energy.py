@@ -74,11 +74,11 @@ class Energy:
         tau = self.robot.inverse_dynamics(q, v, a)
         return tau if self.supports is None else self.supports.carry(q, tau).tau
 
-    def torque_slopes(self, q: Array, v: Array, a: Array) -> Array:
+    def torque_slopes(self, q: Array, v: Array, a: Array, exact: bool = True) -> Array:
         """Their derivatives (N, nv, 3, nv) by q, v, a."""
         if self.supports is None:
             return np.stack(self.robot.inverse_dynamics_derivatives(q, v, a), 2)
-        return self.supports.torque_slopes(q, v, a)
+        return self.supports.torque_slopes(q, v, a, exact)
 
     def rows(self, control: Array) -> Array:
         """sqrt(w W) times the derivatives of what is left of tau by x, x', x'': (N, nv, 3, nv), for Gauss-Newton."""
@@ -88,7 +88,7 @@ class Energy:
         q = np.empty((n * nv, self.robot.nq))
         tape = self.chart.lift(np.repeat(jets, nv, 0), q)
         self.chart.lift(jets, q[:n])
-        T = self.torque_slopes(q[:n], jets[:, 1], jets[:, 2])
+        T = self.torque_slopes(q[:n], jets[:, 1], jets[:, 2], exact=False)
         T *= np.sqrt(self.quadrature[:, None] * self.weights)[:, :, None, None]
         slopes = T.reshape(n * nv, 3, nv)
         self.chart.pull(tape, slopes)

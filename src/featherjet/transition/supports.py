@@ -83,13 +83,17 @@ class Supports:
         rest[:, self.idle] = 0.0
         return Carried(energy, rest, multipliers, self._spread(f))
 
-    def torque_slopes(self, q: Array, v: Array, a: Array) -> Array:
-        """Derivatives (N, nv, 3, nv) by q, v, a of the torques that remain, while forces are chosen anew."""
+    def torque_slopes(self, q: Array, v: Array, a: Array, exact: bool = True) -> Array:
+        """Derivatives (N, nv, 3, nv) by q, v, a of the torques that remain, while forces are chosen anew.
+
+        exact: False leaves out dA^T lambda, which Gauss-Newton steps hardly notice.
+        """
         A, (n, nv) = self.columns(q), v.shape
         carried = self.carry(q, self.robot.inverse_dynamics(q, v, a))
         D = np.concatenate(self.robot.inverse_dynamics_derivatives(q, v, a, carried.fext), -1)
         more = np.zeros((n, A.shape[2], 3 * nv))
-        more[..., :nv] = self._turned(q, carried.multipliers)
+        if exact:
+            more[..., :nv] = self._turned(q, carried.multipliers)
         F, _ = self._respond(A, D, more)
         D -= A @ F
         D[:, self.idle] = 0.0

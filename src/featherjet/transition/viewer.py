@@ -25,6 +25,7 @@ LIMB, BASE, GROUND, LINES, FORCE = (96, 132, 176), (120, 120, 125), (225, 225, 2
 ARROW = 1.0  # length of a force as large as the robot's weight [m]
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
 FRAMES = 30  # a second, when playing
+PADDING = (12, 12, 0, 0)  # of curves [pixels]: top, right, bottom, left
 
 
 class Viewer:
@@ -73,7 +74,7 @@ class Viewer:
             if capsule.joint not in self.meshed:
                 self._capsule(k, capsule)
         middle, reach = placements[..., :3, 3].mean((0, 1)), float(np.ptp(placements[..., :3, 3], axis=(0, 1)).max())
-        away = middle + max(reach, 0.5) * np.array([1.1, -1.1, 0.45])
+        away = middle + max(reach, 0.5) * np.array([0.95, -0.75, 0.3])
         self.server.initial_camera.look_at, self.server.initial_camera.position = tuple(middle), tuple(away)
 
     def _ground(self, surface: Array) -> bool:
@@ -114,13 +115,13 @@ class Viewer:
         series: Any = tuple({"label": c.names[k], "stroke": colour, "width": 1} for k, colour in coloured)
         self.torques = gui.add_uplot(
             data=(c.t, *(np.ascontiguousarray(c.tau[:, k]) for k in c.large)), series=({"label": "t [s]"}, *series),
-            title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.3, legend={"show": True},
+            title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.5, padding=PADDING,
         )  # fmt: skip
         self._forces(c.t)
         self.energies = gui.add_uplot(
             data=(c.t, c.energy),
             series=({"label": "t [s]"}, {"label": "energy until then", "stroke": "#d1495b", "width": 1}),
-            title="energy", scales={"x": {"time": False}}, aspect=1.6,
+            title="energy", scales={"x": {"time": False}}, aspect=2.0, padding=PADDING,
         )  # fmt: skip
         self.slider.on_update(lambda _: self.show(self.slider.value))
 
