@@ -455,6 +455,28 @@ def test_code_does_not_depend_on_footholds_gains_and_restitution() -> None:
     assert fingerprint(free[0].outline) == fingerprint(free[1].outline), "a place that nothing pulls to"
 
 
+def test_compiled_code_gives_what_the_reference_gives() -> None:
+    """Surfaces and loops, errors of position, derivatives, forces from outside."""
+    rng = np.random.default_rng(0)
+    at = transform(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
+    held = [fj.SurfaceContact("tool", at=at), fj.PointContact("joint4", "joint2", (0.1, 0.2, 0.3), axes="local")]
+    state, fext = rng.normal(size=(3, 5, 7)), rng.normal(size=(7, 6))
+    results = []
+    for backend in ("compiled", "numpy"):
+        robot = fj.load("arm", backend=backend)
+        contacts = fj.Contacts(robot, held, (5.0, 2.0), 1e-2)
+        results.append(
+            (
+                *robot.constrained_dynamics(*state, contacts, fext),
+                *robot.constrained_dynamics_derivatives(*state, contacts, fext),
+                *robot.impulse_dynamics_derivatives(*state[:2], contacts, 0.3),
+                *robot.contact_inverse_dynamics(*state, contacts, np.ones(9), fext),
+            )
+        )
+    for x, y in zip(*results, strict=True):
+        agree(x, y, 1e-10)
+
+
 def test_far_from_the_origin_nothing_is_lost() -> None:
     robot = fj.load("quadruped")
     rng = np.random.default_rng(0)

@@ -10,6 +10,7 @@ import numpy as np
 from ..contact import gauss_seidel
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground, Meeting
+from ..model import configuration
 from ..model.model import Array
 
 if TYPE_CHECKING:
@@ -57,9 +58,8 @@ class Smooth:
         robot, dt = self.robot, self.dt
 
         def rates(x: Array, u: Array) -> tuple[Array, Array]:
-            at = robot.integrate(q, x)
-            turn = robot.difference_jacobians(q, at)[1]
-            return turn @ u, self.acceleration(at, u, tau)[0]
+            turn = configuration.block_diagonal(robot.model, x, lambda m, d: m.right_jacobian_inverse(d))
+            return turn @ u, self.acceleration(robot.integrate(q, x), u, tau)[0]
 
         k1 = v, a
         k2 = rates(dt / 2 * k1[0], v + dt / 2 * k1[1])
