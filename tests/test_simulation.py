@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import featherjet as fj
+from featherjet import Trajectory
 from featherjet.contact import gauss_seidel
 from featherjet.errors import InputError, SimulationError, SimulationWarning, UnknownName
 from featherjet.model.builder import transform
-from featherjet.simulation import Trajectory
 from featherjet.simulation.playback import Playback
 from featherjet.transition.plot import curves
 from helpers import agree

@@ -15,6 +15,7 @@ from .errors import FeatherjetError
 from .loading import load, robots
 from .model import Model, ModelBuilder
 from .robot import Robot
+from .simulation import Trajectory
 from .transition import Clip, Target, Transition, transition
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Robot",
     "SurfaceContact",
     "Target",
+    "Trajectory",
     "Transition",
     "autodiff",
     "convert",
