@@ -110,7 +110,7 @@ class Kernel:
     @cached_property
     def cost(self) -> float:
         """Roughly, nanoseconds for one sample."""
-        return 20.0 * sum(map(prod, self.inputs.values())) + sum(map(prod, self.shapes))
+        return 4.0 * sum(map(prod, self.inputs.values())) + sum(map(prod, self.shapes))
 
     @cached_property
     def batch(self) -> Code:
