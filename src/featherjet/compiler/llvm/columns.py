@@ -122,18 +122,19 @@ class PairsCode:
         at = b.add(b.mul(b.add(b.mul(row, self.groups), g), I64(MASKS)), I64(k))
         return b.load(b.gep(self.masks, [at], source_etype=I8), typ=I8, align=1)
 
-    def put(self, rows: Sequence[Value], g: Value, m: int, values: Sequence[Value]) -> None:
-        """Entries of matrix m in each row."""
+    def put(self, rows: Sequence[Value], g: Value, there: Value, m: int, values: Sequence[Value]) -> None:
+        """Entries of matrix m in each row, of the columns that are there."""
         b, e = self.b, self.e
         lines = [b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8) for row in rows]
         places = [e.number(b, line, b.mul(g, I64(e.L))) for line in lines]
-        e.put(b, list(zip(values, places, strict=True)), self.byte(rows[0], g, 3), self.ahead)
+        e.put(b, list(zip(values, places, strict=True)), there, self.ahead)
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e
         with e.loop(self.b, g0, g1) as g:
+            there = self.byte(rows[0], g, 3)
             for m in range(self.n_out):
-                self.put(rows, g, m, [e.const(0.0)] * len(rows))
+                self.put(rows, g, there, m, [e.const(0.0)] * len(rows))
 
     def run(self, rows: Sequence[Value], g0: Value, g1: Value, of: Sequence[Expr], kind: int) -> None:
         """Groups that are all of one kind for both rows. Each matrix is stored before the next begins: so few vectors
@@ -142,10 +143,11 @@ class PairsCode:
         mine = [self.row_loader(row, of) for row in rows]
         with e.loop(b, g0, g1) as g:
             masks = [e.mask(b, self.byte(row, g, kind)) for row in rows]
+            there = self.byte(rows[0], g, 3)
             for m, x in enumerate(of):
                 group = self.group_loader(g)
                 found = e.values(b, [x], *(self.by_role(load, group) for load in mine))
-                self.put(rows, g, m, [b.select(k, y, e.const(0.0)) for k, (y,) in zip(masks, found, strict=True)])
+                self.put(rows, g, there, m, [b.select(k, y, e.const(0.0)) for k, (y,) in zip(masks, found, strict=True)])
 
     def mixed(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         """Groups of which some columns are above and some below, or on the diagonal."""
@@ -153,6 +155,7 @@ class PairsCode:
         nothing = e.const(0.0)
         with e.loop(b, g0, g1) as g:
             masks = [[e.mask(b, self.byte(row, g, k)) for k in range(3)] for row in rows]
+            there = self.byte(rows[0], g, 3)
             for m in range(self.n_out):
                 wanted = [loop.within[m], loop.across[m], loop.extra[m]]
                 group = self.group_loader(g)
@@ -161,7 +164,7 @@ class PairsCode:
                 for (within, across, diagonal), (lower, upper, extra) in zip(masks, found, strict=True):
                     x = b.select(within, lower, b.select(across, upper, nothing))
                     values.append(x if loop.extra[m].value == 0 else b.fadd(x, b.select(diagonal, extra, nothing)))
-                self.put(rows, g, m, values)
+                self.put(rows, g, there, m, values)
 
     # Loads
 
