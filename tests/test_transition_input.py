@@ -148,6 +148,21 @@ def test_states_of_a_floating_base(quadruped):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="unactuated", weights=weights)
 
 
+@pytest.mark.parametrize("gravity, falls", [((0, 0, -9.81), False), ((0, -9.81, 0), True)])
+def test_a_puck_falls_only_in_its_plane(gravity, falls):
+    """A planar root is held across its plane, where gravity does nothing; along it, rest does not last."""
+    b = fj.ModelBuilder("puck", gravity=gravity)
+    b.add_joint("slide", "planar")
+    b.add_body("slide", 1.0, inertia=0.1 * np.eye(3))
+    b.add_joint("arm", "revolute", "slide")
+    b.add_body("arm", 0.5, com=(0.3, 0, 0.1), inertia=0.01 * np.eye(3))
+    robot = fj.Robot(b.build(), "numpy")
+    state = robot.neutral(), np.zeros(4)
+    error, says = (InputError, "flies freely") if falls else (AssertionError, "before it looked")
+    with pytest.raises(error, match=says):
+        fj.transition(robot, state, state, 1.0, root="unactuated")
+
+
 def test_without_scipy(arm, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "scipy.optimize", None)
     with pytest.raises(MissingExtra, match=r"featherjet\[motion\]"):
