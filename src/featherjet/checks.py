@@ -29,7 +29,7 @@ def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     a = a.astype(np.float64, copy=False)
     if not np.isfinite(a).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
-        raise InputError(f"{name}{list(where)} is {a[where]}: every entry must be finite")
+        raise InputError(f"{name}{list(where) if where else ''} is {a[where]}: every entry must be finite")
     return a
 
 

@@ -147,7 +147,8 @@ class PairsCode:
             for m, x in enumerate(of):
                 group = self.group_loader(g)
                 found = e.values(b, [x], *(self.by_role(load, group) for load in mine))
-                self.put(rows, g, there, m, [b.select(k, y, e.const(0.0)) for k, (y,) in zip(masks, found, strict=True)])
+                values = [b.select(k, y, e.const(0.0)) for k, (y,) in zip(masks, found, strict=True)]
+                self.put(rows, g, there, m, values)
 
     def mixed(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         """Groups of which some columns are above and some below, or on the diagonal."""
