@@ -72,4 +72,4 @@ class ModelWarning(UserWarning):
 
 
 class SimulationWarning(UserWarning):
-    """A simulation that was interrupted, or whose contact forces are not exact."""
+    """A simulation that was interrupted, begins below the ground, or whose contact forces are not exact."""

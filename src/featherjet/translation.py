@@ -6,7 +6,8 @@ directions d of the convention's tangent space being B d in ours, differentiatin
     dtau_u/dq = B^T [ID_q + ID_v Gamma(v, .) + M (Gamma(B du, .) + K Gamma(v, .)) + tau.Gamma] B
     dtau_u/du = B^T [ID_v + M K] B,        K = Gamma(., v) + Gamma(v, .), the derivative of Gamma(v, v) by v
 
-and du = B^T (FD(q, v, tau) - Gamma(v, v)) likewise. docs/conventions.md derives it.
+and du = B^T (FD(q, v, tau) - Gamma(v, v)) likewise, with contacts or without; contact forces are the same numbers in
+every convention. docs/conventions.md derives it.
 """
 
 from __future__ import annotations
