@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 Array = np.ndarray
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
-LONGEST = 100_000  # operations that are compiled for one robot at a user's wish
 REMEMBERED = 64  # objects whose fingerprints are kept
 WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
 
@@ -260,7 +259,7 @@ class Compiled:
 class Specialised:
     """Runs a reference's algorithms as machine code for its robot alone: same inputs, same results.
 
-    What takes more than LONGEST operations is left to the reference: it would take too long to compile.
+    What takes more operations than the reference says is left to it: that would take too long to compile.
     """
 
     def __init__(self, reference: Reference, tables: Tables) -> None:
@@ -314,7 +313,9 @@ class Specialised:
         def straight() -> Straight:
             from .compiler.unrolled import trace
 
-            return trace(lambda **arrays: self.reference.compute(name, arrays, (), object, **static), cores, LONGEST)
+            reference = self.reference
+            compute = lambda **arrays: reference.compute(name, arrays, (), object, **static)  # noqa: E731
+            return trace(compute, cores, reference.longest)
 
         def library(precision: int, one: bool) -> Library:
             return libraries.unrolled((key, self.tables.digest), straight, precision, one)

@@ -53,6 +53,8 @@ CORE: dict[str, tuple[str, ...]] = {
 class Reference:
     """Runs every algorithm on one model."""
 
+    longest = 100_000  # operations of what is worth compiling for one robot
+
     def __init__(self, model: Model) -> None:
         self.model, self.tree = model, Tree(model)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ..model.tree import Tree
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 _loaded: dict[str, Library] = {}
 _lock = threading.Lock()
+_log = logging.getLogger("featherjet")
 
 
 def rolled(name: str, tree: Tree, fext: bool, precision: int) -> Library:
@@ -54,7 +57,17 @@ def _library(what: tuple, make: Callable[[], Any]) -> Library:
             if found is None:
                 code = cache.read(key)
                 if code is None:
+                    _log.info("compiling %s; from now on it is on disk", " ".join(islice(_words(what), 3)))
                     code = compile_module(*make())
                     cache.write(key, code)
                 found = _loaded[key] = Library(code)
     return found
+
+
+def _words(what: Any) -> Iterator[str]:
+    """The names in what a library is found by."""
+    if isinstance(what, tuple):
+        for x in what:
+            yield from _words(x)
+    elif isinstance(what, str) and what.isidentifier() and len(what) < 60:
+        yield what

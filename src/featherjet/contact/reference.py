@@ -20,6 +20,8 @@ class ContactReference(Reference):
     Beside those of joints there are the inputs forces (rows,), restitution (1,) and settings, which are the contacts'.
     """
 
+    longest = 300_000  # a humanoid on two flat feet
+
     def compute(
         self, name: str, given: Mapping[str, Array], lanes: tuple[int, ...], dtype: Any, **static: Any
     ) -> Sequence[Array]:
