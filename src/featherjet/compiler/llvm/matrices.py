@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
-from ..program import Output, Responses, Walk
+from ..program import Output, Pairs, Responses, Walk
 from .border import AHEAD, Border
 from .columns import Columns
 from .lanes import DOUBLE, I8, I32, I64, PTR, Value, transposed
 from .walks import Walks
+
+LARGE = 1 << 16  # bytes of a matrix of which rows are announced, not samples
+ROWS = 8  # how many
 
 
 class MatrixOutput(Border):
@@ -72,12 +75,22 @@ class MatrixOutput(Border):
                 by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
                 for j, x in enumerate((to, by_row)):
                     b.store(x, b.gep(places, [I64(2 * m + j)], source_etype=I64), align=8)
-            ahead = b.mul(self.steps[operands[0]], I64(AHEAD))
-            b.store(ahead, b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
+            b.store(self.ahead(operands[0], loop), b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
             b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses) else [])])
             for m, o in enumerate(operands):
                 with b.if_then(b.not_(self.dense(o)), likely=False):
                     self.spread_out(o, self.room(m), self.lane_pointer(o, lane))
+
+    def ahead(self, o: int, loop: Pairs | Responses) -> Value:
+        """How far ahead to announce what will be written: some samples; of large matrices the rows, or columns, to come.
+
+        What is announced must still be in the second cache when it is written.
+        """
+        b = self.b
+        by_row = self.strides[o][0]
+        near = b.mul(by_row, I64(ROWS)) if isinstance(loop, Pairs) else I64(8 * (2 * self.c.L - 1))
+        large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
+        return b.select(large, near, b.mul(self.steps[o], I64(AHEAD)))
 
     def room(self, m: int) -> Value:
         """Spare memory for matrix m."""
