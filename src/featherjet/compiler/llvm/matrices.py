@@ -82,7 +82,7 @@ class MatrixOutput(Border):
                     self.spread_out(o, self.room(m), self.lane_pointer(o, lane))
 
     def ahead(self, o: int, loop: Pairs | Responses) -> Value:
-        """How far ahead to announce what will be written: some samples; of large matrices the rows, or columns, to come.
+        """How far ahead to announce what will be written: some samples, or of large matrices the next rows or columns.
 
         What is announced must still be in the second cache when it is written.
         """
