@@ -15,6 +15,7 @@ from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.model.charts import CONVENTIONS
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Mimic
+from featherjet.reference import Reference
 from helpers import agree, models, random_state, with_state
 from test_docs import rows
 
@@ -134,9 +135,7 @@ def test_methods_as_machine_code(model, method):
 
 
 def test_what_is_too_long_to_compile_is_played(monkeypatch):
-    from featherjet import compiled
-
-    monkeypatch.setattr(compiled, "LONGEST", 100)
+    monkeypatch.setattr(Reference, "longest", 100)
     robot = fj.Robot(fj.models.chain(3, seed=5), "compiled")
     both_quantities(robot, random_state(robot, 3), "autodiff", fext=False)
     assert not any(robot._specialised[type(robot._reference)]._kernels.values())

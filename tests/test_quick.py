@@ -268,6 +268,28 @@ sys.stdout.buffer.write(pickle.dumps(outcomes(pair_of({name!r}, {unroll}).compil
     assert sum(isinstance(want[0], str) for want in expected.values()) > len(expected) / 4
 
 
+def test_a_function_keeps_what_it_is_made_of():
+    """Even where all else is gone, and its memory is used by others."""
+    code = """
+import gc
+import numpy as np
+import featherjet as fj
+from featherjet.compiler.llvm.plain import _Definition
+robot = fj.Robot(fj.models.chain(5), "compiled")
+plain = robot._kernel("mass_matrix", False).single.plain
+q, M = np.zeros(5), np.zeros((5, 5))
+expected = robot.mass_matrix(q)
+quick = robot._quick["mass_matrix"]
+del robot
+gc.collect()
+others = [_Definition() for _ in range(1000)]
+assert plain(q, M) == 0
+assert (M == expected).all()
+assert (quick(q)[0] == expected).all()
+"""
+    in_a_process(code)
+
+
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 def test_the_machine_code_itself_declines_whatever_is_odd(unroll):
     """Called directly, with any number of any objects in place of inputs and results."""
@@ -334,17 +356,20 @@ def test_a_quaternion_that_is_none_is_reported(unroll):
 
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 def test_where_headers_are_not_known_everything_goes_the_general_way(monkeypatch, unroll):
-    expected = pair_of("arm", unroll).compiled
+    known = pair_of("arm", unroll).compiled
+    cases = [(name, args) for name in QUICK for args in states(name, known)]
+    expected = [results(known, name, *args) for name, args in cases]
+    q = np.linspace(-1, 1, 7)
+    gravity = known.gravity(q)
     monkeypatch.setattr(featherjet.compiled, "headers_are_known", lambda: False)
     robot = fj.Robot(fj.models.arm(), "compiled", unroll=unroll)
-    for name in QUICK:
-        for args in states(name, robot):
-            for x, y in zip(results(robot, name, *args), results(expected, name, *args), strict=True):
-                np.testing.assert_array_equal(x, y)
+    for (name, args), want in zip(cases, expected, strict=True):
+        for x, y in zip(results(robot, name, *args), want, strict=True):
+            np.testing.assert_array_equal(x, y)
     step = robot.bind("gravity")
-    step.q = np.linspace(-1, 1, 7)
+    step.q = q
     step()
-    np.testing.assert_array_equal(step.g, expected.gravity(step.q))
+    np.testing.assert_array_equal(step.g, gravity)
     step.q[2] = np.nan
     with pytest.raises(fj.errors.InputError, match=r"q\[2\] is nan"):
         step()

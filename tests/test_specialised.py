@@ -12,6 +12,7 @@ from backends import Pair, both, small_quadruped
 from featherjet import compiled
 from featherjet.algorithms import methods
 from featherjet.compiled import fingerprint
+from featherjet.reference import Reference
 from helpers import agree, random_state
 
 TRACED = [(m.quantity, m.name) for m in fj.methods() if m.traced and m.name != "auto"]
@@ -94,7 +95,7 @@ def test_contacts_that_differ_do_not_share_code(quadruped):
 
 
 def test_what_would_take_too_long_is_left_to_the_reference(monkeypatch):
-    monkeypatch.setattr(compiled, "LONGEST", 500)
+    monkeypatch.setattr(Reference, "longest", 500)
     pair = both(fj.models.chain(4))
     s = random_state(pair.reference, 3)
     found, expected = (r.inverse_dynamics_derivatives(s.q, s.v, s.a, method="chain-rule") for r in pair[:2])

@@ -21,7 +21,7 @@ from .compiler.engine import Library, host_lanes
 from .compiler.graph import TooLong
 from .compiler.gufunc import Gufunc
 from .compiler.kernels import KERNELS, Shape, shapes, unrolls
-from .compiler.llvm.plain import Plain, headers_are_known
+from .compiler.llvm.plain import headers_are_known, plain_call
 from .compiler.tables import Tables
 from .errors import InputError
 from .memory import POOL, SMALL
@@ -66,8 +66,7 @@ class Code:
         sides = (["()", *map(core, inputs)], map(core, outputs))
         self._gufunc = Gufunc(library.address("entry"), tables.address, "->".join(map(",".join, sides)), name, number)
         self.call = self._gufunc.call
-        self._plain = Plain(library.address("plain"), tables.block)
-        self.plain = self._plain.call
+        self.plain = plain_call(library.address("plain"), tables.block, (library, tables))
 
 
 def core(shape: Shape) -> str:
@@ -234,8 +233,8 @@ class Compiled:
 
     def kernel(self, name: str, fext: bool) -> Kernel:
         found = self._kernels.get((name, fext))
-        if found is None:
-            found = self._kernels[name, fext] = self._kernel(name, fext)
+        if found is None:  # one wins, if threads come at once
+            found = self._kernels.setdefault((name, fext), self._kernel(name, fext))
         return found
 
     def _kernel(self, name: str, fext: bool) -> Kernel:

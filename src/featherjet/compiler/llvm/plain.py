@@ -11,6 +11,7 @@ import ctypes
 import sys
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
@@ -101,17 +102,16 @@ class _Definition(ctypes.Structure):
     )
 
 
-class Plain:
+def plain_call(address: int, tables: np.ndarray, keep: object) -> Any:
     """The function `plain` of some code, to be called with arrays; NumPy's array of a robot's tables is its `self`.
 
-    Python keeps a bare pointer to the definition: this object must outlive every use of `call`.
+    Python's function object holds only a bare pointer to its definition and to the code. What owns them is given to it
+    as its `__module__`, so that they live as long as it does.
     """
-
-    def __init__(self, address: int, tables: np.ndarray) -> None:
-        self._definition = _Definition(b"plain", address, FASTCALL, b"compiled by featherjet")
-        new = ctypes.pythonapi.PyCFunction_NewEx
-        new.restype, new.argtypes = ctypes.py_object, [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.c_void_p]
-        self.call = new(ctypes.byref(self._definition), tables, None)
+    definition = _Definition(b"plain", address, FASTCALL, b"compiled by featherjet")
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object]
+    return new(ctypes.byref(definition), tables, (definition, keep))
 
 
 @cache
