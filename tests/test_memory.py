@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.memory import LINE, SMALL, Pool
+from featherjet.errors import InputError
+from featherjet.memory import LINE, SMALL, Pool, budget
 from helpers import random_state
 
 FLOAT = np.dtype(float)
@@ -90,6 +91,14 @@ def test_threads_never_share(pool):
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_how_much_is_kept(monkeypatch):
+    monkeypatch.setenv("FEATHERJET_KEEP_MB", "3")
+    assert budget() == 3 << 20
+    monkeypatch.setenv("FEATHERJET_KEEP_MB", "much")
+    with pytest.raises(InputError, match="FEATHERJET_KEEP_MB: expected a whole number of megabytes, got 'much'"):
+        budget()
 
 
 @pytest.mark.parametrize("threads", [1, 2])

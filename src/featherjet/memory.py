@@ -15,6 +15,8 @@ from math import prod
 
 import numpy as np
 
+from .errors import InputError
+
 SMALL = 1 << 16  # bytes up to which the system's allocator is as good
 LINE = 64  # bytes; results begin where a cache line does
 UNUSED = 3  # references to an owner that no array views: the pool's, the loop's and the call's that counts them
@@ -60,7 +62,10 @@ class Pool:
 def budget() -> int:
     """Bytes that may be kept: FEATHERJET_KEEP_MB, or 256 MB; none where references cannot be counted."""
     counts = sys.implementation.name == "cpython" and getattr(sys, "_is_gil_enabled", lambda: True)()
-    return int(float(os.environ.get("FEATHERJET_KEEP_MB", 256)) * (1 << 20)) if counts else 0
+    given = os.environ.get("FEATHERJET_KEEP_MB") or "256"
+    if not given.isdecimal():
+        raise InputError(f"FEATHERJET_KEEP_MB: expected a whole number of megabytes, got {given!r}")
+    return int(given) << 20 if counts else 0
 
 
 POOL = Pool(budget())
