@@ -43,8 +43,8 @@ def test_results_do_not_depend_on_threads(arm, name, size):
 
 def test_batches_really_go_to_threads(arm, monkeypatch):
     asked: list[int] = []
-    real = featherjet.compiled.pool
-    monkeypatch.setattr("featherjet.compiled.pool", lambda n: asked.append(n) or real(n))
+    real = featherjet.compiled.workers
+    monkeypatch.setattr("featherjet.compiled.workers", lambda n: asked.append(n) or real(n))
     s = random_state(arm.reference, 8001)
     on_threads(arm, 3).inverse_dynamics_derivatives(s.q, s.v, s.a)
     on_threads(arm, 3).inverse_dynamics_derivatives(s.q[:100], s.v[:100], s.a[:100])

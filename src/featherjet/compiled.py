@@ -204,19 +204,19 @@ class Kernel:
             return self._run(code, [x[part] for x in wide], tuple(o[part] for o in outs))[1]
 
         flags = 0
-        for one in pool(threads).map(work, range(0, batch[0], size)):
+        for one in workers(threads).map(work, range(0, batch[0], size)):
             flags |= one
         return outs, flags
 
 
-def pool(threads: int) -> ThreadPoolExecutor:
+def workers(threads: int) -> ThreadPoolExecutor:
     """Worker threads of this process; a fork starts with none."""
     key = (os.getpid(), threads)
-    found = _pools.get(key)
-    return found or _pools.setdefault(key, ThreadPoolExecutor(threads, thread_name_prefix="featherjet"))
+    found = _workers.get(key)
+    return found or _workers.setdefault(key, ThreadPoolExecutor(threads, thread_name_prefix="featherjet"))
 
 
-_pools: dict[tuple[int, int], ThreadPoolExecutor] = {}
+_workers: dict[tuple[int, int], ThreadPoolExecutor] = {}
 
 
 class Compiled:

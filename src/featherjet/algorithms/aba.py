@@ -87,9 +87,9 @@ def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[Articul
         U = IA @ s
         d = s.dot(U) + arm
         dinv = 1.0 / d
-        share = dinv * U
-        IA = IA.minus_outer(U, share)
-        pivots.append(Pivot(s, -1.0 * share, d, dinv))
+        part = dinv * U
+        IA = IA.minus_outer(U, part)
+        pivots.append(Pivot(s, -1.0 * part, d, dinv))
     return IA, Articulated(pivots[::-1], IA)
 
 

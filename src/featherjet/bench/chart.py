@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+from ..files import written
 from .contenders import BATCH, BOUND, DIFFERENCES, MUJOCO, PIN_CALL, PIN_LOOP, QUANTITIES, SINGLE, THREADS
 
 COLOURS = {
@@ -54,12 +54,8 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
     figure.supxlabel(f"speed per state, relative to: {baseline}", fontsize=9, color=INK)
     handles, labels = axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
-    aside = path.with_suffix(".part")
-    try:
-        figure.savefig(aside, format="png", dpi=130, facecolor="white")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with written(path) as beside:
+        figure.savefig(beside, format="png", dpi=130, facecolor="white")
 
 
 def speed(entry: dict[str, Any]) -> float:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from ..bench.peers import versions
 from ..bench.robots import Entrant, defaults, entrant
 from ..bench.timing import QUICK, Settings
 from ..errors import MissingExtra
+from ..files import written
 from .output import console, fail, line, progress, table
 from .parsing import ROOTS, command, count
 
@@ -213,12 +213,8 @@ def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Se
 
 def write(path: Path, report: dict[str, Any]) -> None:
     """JSON, whole or not at all."""
-    aside = path.with_suffix(".part")
-    try:
-        aside.write_text(json.dumps(report, indent=1) + "\n")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with written(path) as beside:
+        beside.write_text(json.dumps(report, indent=1) + "\n")
 
 
 def draw(report: dict[str, Any], path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import MissingExtra
+from ..files import written
 from ..model.model import WORLD, Array, Model
 
 PANELS = {
@@ -47,12 +47,8 @@ def save_pictures(model: Model, derivatives: Mapping[str, Array], folder: Path) 
     for file, panels in PANELS.items():
         figure = draw(model, {title: derivatives[name] for name, title in panels.items()})
         path = folder / file
-        beside = path.with_suffix(".part")
-        try:
+        with written(path) as beside:
             figure.savefig(beside, format="png", dpi=130, facecolor="white")
-            os.replace(beside, path)
-        finally:
-            beside.unlink(missing_ok=True)
         saved.append(path)
     return saved
 

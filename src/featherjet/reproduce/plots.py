@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+
+from ..files import written
 
 INK = "#22252b"
 COLOURS = (
@@ -162,9 +163,5 @@ def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     figure.suptitle(title, fontsize=10, color=INK)
-    aside = path.with_suffix(".part")
-    try:
-        figure.savefig(aside, format="png", dpi=DPI, facecolor="white")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with written(path) as beside:
+        figure.savefig(beside, format="png", dpi=DPI, facecolor="white")

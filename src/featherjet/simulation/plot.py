@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..cli.pictures import require_matplotlib
-from ..errors import InputError
+from ..files import written
 from ..model.model import Array
 from ..transition.export import coordinate_names
 
@@ -38,14 +37,8 @@ def save_plot(motion: Trajectory, path: Path) -> Path:
     cut = "" if motion.complete else ", interrupted"
     figure.suptitle(f"{motion.robot}: {motion.t[-1]:g} s{cut}", fontsize=11)
     figure.supxlabel("time [s]", fontsize=9)
-    beside = path.with_name(path.name + ".part")
-    try:
+    with written(path) as beside:
         figure.savefig(beside, format="png", dpi=110, facecolor="white")
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        beside.unlink(missing_ok=True)
     return path
 
 

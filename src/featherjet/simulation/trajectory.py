@@ -11,6 +11,7 @@ import numpy as np
 
 from ..convention import convert
 from ..errors import InputError
+from ..files import written
 from ..model.model import Array, Model
 from ..robot import Robot
 
@@ -57,18 +58,11 @@ class Trajectory:
         from ..transition import modelfile
 
         path = Path(path)
-        beside = path.with_name(path.name + ".part")
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
         told: dict[str, Any] = {name: getattr(self, name) for name in TOLD}
         told["model"] = "" if self.model is None else modelfile.dumps(self.model)
-        try:
-            with open(beside, "wb") as file:
-                np.savez(file, **arrays, **told)
-            os.replace(beside, path)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
-        finally:
-            beside.unlink(missing_ok=True)
+        with written(path) as beside, open(beside, "wb") as file:
+            np.savez(file, **arrays, **told)
         return path
 
     @staticmethod

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InputError
+from ..files import written
 from ..model import configuration
 from ..model.model import Model
 from .clip import whole
@@ -29,14 +28,8 @@ PARTS = {
 
 def write_whole(path: Path, text: str) -> Path:
     """Text into a file, in one step."""
-    beside = path.with_name(path.name + ".part")
-    try:
+    with written(path) as beside:
         beside.write_text(text, encoding="utf-8")
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        beside.unlink(missing_ok=True)
     return path
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
+from ..files import written
 from .export import coordinate_names
 
 if TYPE_CHECKING:
@@ -75,12 +75,6 @@ def save_plot(result: Transition, path: Path) -> Path:
     for ax in (top, middle, bottom):
         ax.grid(alpha=0.3)
     figure.suptitle(f"{result.robot.name}: {result.duration:g} s, energy {result.energy:.4g}", fontsize=11)
-    beside = path.with_name(path.name + ".part")
-    try:
+    with written(path) as beside:
         figure.savefig(beside, format="png", dpi=110, facecolor="white")
-        os.replace(beside, path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
-    finally:
-        beside.unlink(missing_ok=True)
     return path

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from .. import checks
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError
+from ..files import written
 from ..robot import Robot
 from . import baselines, limits, modelfile
 from .chart import Chart
@@ -162,7 +163,6 @@ class Transition:
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Into an .npz file with everything in it, the robot included; whole or not at all."""
         path = Path(path)
-        beside = path.with_name(path.name + ".part")
         s = self.setting
         told: dict[str, Any] = dict(
             format=FORMAT, degree=self.spline.degree, intervals=self.spline.intervals, duration=self.duration,
@@ -177,14 +177,8 @@ class Transition:
                 arrays |= {} if clip.v is None else {f"{name}_v": np.asarray(clip.v)}
         t = self.times()
         samples = dict(t=t, q=self.q(t), v=self.v(t), a=self.a(t), tau=self.tau(t))  # for readers without featherjet
-        try:
-            with open(beside, "wb") as file:
-                np.savez(file, about=json.dumps(told), **arrays, **samples)  # type: ignore[arg-type]
-            os.replace(beside, path)
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written ({error.strerror or error})") from error
-        finally:
-            beside.unlink(missing_ok=True)
+        with written(path) as beside, open(beside, "wb") as file:
+            np.savez(file, about=json.dumps(told), **arrays, **samples)  # type: ignore[arg-type]
         return path
 
     @staticmethod
