@@ -21,9 +21,14 @@ def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
 def test_what_goes_wrong_leaves_what_was_there(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), written(path) as beside:
-        beside.write_text("half")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with written(path) as beside:
+            beside.write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
