@@ -15,12 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 import featherjet as fj
-from featherjet.compiler import library, tables
-from featherjet.compiler.kernels import KERNELS
-from featherjet.compiler.program import Variant
+from featherjet.algorithms.quantities import INPUTS
+from featherjet.jit import library
 from featherjet.model.joints import KINDS
 from featherjet.model.lock import lock
-from featherjet.quantities import INPUTS
+from featherjet.treejit import tables
+from featherjet.treejit.kernels import KERNELS
+from featherjet.treejit.program import Variant
 from helpers import State
 
 TOLERANCE = 1e-13

@@ -6,15 +6,15 @@
 """
 
 from . import errors, models, verify
-from .algorithms.methods import methods
-from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .algorithms.derivatives.methods import methods
+from .algorithms.derivatives.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
-from .convention import convert
-from .differentiation import autodiff
 from .errors import FeatherjetError
-from .loading import load, robots
 from .model import Model, ModelBuilder
-from .robot import Robot
+from .robot.convention import convert
+from .robot.differentiation import autodiff
+from .robot.loading import load, robots
+from .robot.robot import Robot
 from .simulation import Trajectory
 from .transition import Clip, Target, Transition, transition
 

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import checks
+from . import arrays
 from .errors import InputError, UnknownName
 from .model import configuration
 from .model.model import Array
-from .robot import Robot
+from .robot.robot import Robot
 
 STEP = 1e-30
 QUANTITIES = (
@@ -123,7 +123,7 @@ def _checked(robot: Robot, quantity: str, by: str, inputs: Mapping[str, object])
     out = robot._checked(quantity, [given[name] for name in needed], given.get("fext"))
     if quantity in ("forward_dynamics", "inverse_mass_matrix"):
         robot._run_reference(quantity, out)  # refuses a singular mass matrix
-    batch = checks.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in out.items()})
+    batch = arrays.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in out.items()})
     return out | {by: np.broadcast_to(out[by], (*batch, out[by].shape[-1]))}
 
 

@@ -10,12 +10,12 @@ from typing import Any
 from rich.progress import Progress
 from rich.text import Text
 
-from ..bench.contenders import BATCH, PIN_LOOP, QUANTITIES, WAYS, Disagreement
-from ..bench.peers import versions
-from ..bench.robots import Entrant, defaults, entrant
-from ..bench.timing import QUICK, Settings
 from ..errors import MissingExtra
-from ..files import written
+from ..files.whole import written
+from ..lab.bench.contenders import BATCH, PIN_LOOP, QUANTITIES, WAYS, Disagreement
+from ..lab.bench.peers import versions
+from ..lab.bench.robots import Entrant, defaults, entrant
+from ..lab.bench.timing import QUICK, Settings
 from .output import console, fail, line, progress, table
 from .parsing import ROOTS, command, count
 
@@ -53,8 +53,8 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..bench.peak import fma_peak  # brings LLVM, which other commands need not wait for
-    from ..bench.run import machine
+    from ..lab.bench.peak import fma_peak  # brings LLVM, which other commands need not wait for
+    from ..lab.bench.run import machine
 
     entrants, missing = ([], []) if args.scaling else chosen(args)
     folder = Path(args.out)
@@ -99,7 +99,7 @@ def introduce(report: dict[str, Any], missing: list[str]) -> None:
 
 
 def measure_robots(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
-    from ..bench.run import race, turns
+    from ..lab.bench.run import race, turns
 
     report["robots"] = []
     for e in entrants:
@@ -170,7 +170,7 @@ def duration(seconds: float) -> str:
 
 
 def measure_contacts(report: dict[str, Any], entrants: list[Entrant], frames: list[str], settings: Settings) -> None:
-    from ..bench import contacts
+    from ..lab.bench import contacts
 
     report["robots"] = []
     for e in entrants:
@@ -193,7 +193,7 @@ def measure_contacts(report: dict[str, Any], entrants: list[Entrant], frames: li
 
 
 def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Settings) -> None:
-    from ..bench.run import scaling
+    from ..lab.bench.run import scaling
 
     with progress() as bar:
         tick = ticking(bar, "scaling", 3 * len(sizes) * (settings.rounds + 1))
@@ -218,8 +218,8 @@ def write(path: Path, report: dict[str, Any]) -> None:
 
 
 def draw(report: dict[str, Any], path: Path) -> None:
-    from ..bench.chart import save_chart
-    from .pictures import require_matplotlib
+    from ..lab.bench.chart import save_chart
+    from ..view.matrices import require_matplotlib
 
     try:
         require_matplotlib()

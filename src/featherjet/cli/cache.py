@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ..compiler import cache
+from ..jit import cache
 from .output import line
 from .parsing import command
 

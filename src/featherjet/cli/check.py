@@ -10,7 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from ..errors import SingularMassMatrix
-from ..robot import Robot
+from ..robot.robot import Robot
 from ..verify import Finding, check, complex_step
 from .output import console, fail, line, progress, table
 from .parsing import add_robot, add_seed, command, count, load_robot, positive

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from ..loading import load
-from ..robot import Robot
+from ..robot.loading import load
+from ..robot.robot import Robot
 from ..verify import Finding
+from ..view.matrices import require_matplotlib, save_pictures
 from .check import batches, compare, tolerance, worst
 from .output import console, fail, line, table
 from .parsing import add_seed, command, count
-from .pictures import require_matplotlib, save_pictures
 
 Array = np.ndarray
 EXAMPLES = """\

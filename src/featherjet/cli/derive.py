@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from .. import arrays
 from ..errors import InputError, ModelWarning, SingularMassMatrix
-from ..robot import Robot
-from .npzfile import Array, NpzWriter, read_npz
+from ..files.npz import Array, NpzWriter, read_npz
+from ..robot.robot import Robot
 from .output import line, progress
 from .parsing import add_out, add_robot, command, load_robot
 
@@ -100,10 +100,10 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
                 f"{path}: {name}: expected shape ({want}), that is (N, {letters.get(name, 'nv')}) "
                 f"of {robot.name}; got ({got})"
             )
-        states[name] = checks.numbers(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
+        states[name] = arrays.numbers(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
     if total == 0:
         raise InputError(f"{path}: holds no states")
-    states["q"] = checks.unit_parts(robot.model, f"{path}: q", states["q"])
+    states["q"] = arrays.unit_parts(robot.model, f"{path}: q", states["q"])
     return states
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from ..robot import Robot
-from .doubts import doubts
+from ..robot.robot import Robot
+from .diagnostics import doubts
 from .outline import outline
 from .output import collected_warnings, console, line, table
 from .parsing import add_robot, command, load_robot

@@ -6,8 +6,8 @@ import argparse
 import math
 from typing import Any
 
-from ..loading import load
-from ..robot import Robot
+from ..robot.loading import load
+from ..robot.robot import Robot
 
 ROOTS = ("fixed", "free", "planar")
 

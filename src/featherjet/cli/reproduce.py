@@ -17,8 +17,8 @@ from .output import console, fail, line, progress, table
 from .parsing import command
 
 if TYPE_CHECKING:
-    from ..reproduce import Item, Lab, Outcome
-    from ..reproduce.report import Table
+    from ..lab.reproduce import Item, Lab, Outcome
+    from ..lab.reproduce.report import Table
 
 FORMATS: dict[str, Callable[[Any], str]] = {
     "text": str,
@@ -50,9 +50,9 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..bench.contenders import Disagreement
-    from ..bench.run import machine
-    from ..reproduce import ITEMS, Lab
+    from ..lab.bench.contenders import Disagreement
+    from ..lab.bench.run import machine
+    from ..lab.reproduce import ITEMS, Lab
 
     chosen = list(ITEMS) if "all" in args.items else list(dict.fromkeys(args.items))
     for name in chosen:
@@ -134,8 +134,8 @@ def cells(one: Table) -> list[list[str]]:
 
 
 def draw(item: Item, outcome: Outcome, path: Path) -> None:
-    from ..reproduce.plots import save_figure
-    from .pictures import require_matplotlib
+    from ..lab.reproduce.plots import save_figure
+    from ..view.matrices import require_matplotlib
 
     try:
         require_matplotlib()

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..loading import robots
+from ..robot.loading import robots
 from .output import console, line, table
 from .parsing import command
 

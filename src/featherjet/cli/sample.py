@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .npzfile import NpzWriter
+from ..files.npz import NpzWriter
 from .output import line
 from .parsing import add_out, add_robot, add_seed, command, count, load_robot
 

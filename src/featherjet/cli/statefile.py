@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import FeatherjetError, InputError
+from ..files.npz import read_npz
+from ..model.io.xmltree import read_bytes
 from ..model.lock import coordinates
-from ..model.xmltree import read_bytes
-from ..robot import Robot
+from ..robot.robot import Robot
 from ..transition import Clip
-from .npzfile import read_npz
 
 KNOWN = ("q", "v", "dt")
 

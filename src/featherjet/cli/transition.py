@@ -9,7 +9,7 @@ from typing import Any
 
 from ..contact import PointContact
 from ..errors import InputError
-from ..loading import robots
+from ..robot.loading import robots
 from ..transition import Target, Transition
 from ..transition import transition as plan
 from ..transition.limits import QUANTITIES

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..simulation.playback import Playback
+from ..files.npz import read_npz
 from ..simulation.trajectory import Trajectory
 from ..transition import Transition
-from .npzfile import read_npz
+from ..view.playback import Playback
 from .output import line
 from .parsing import command, count
 
@@ -43,7 +43,7 @@ def load_motion(path: Path) -> Transition | Trajectory:
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..transition.viewer import Viewer
+    from ..view.viewer import Viewer
 
     found = load_motion(Path(args.file))
     result = Playback(found) if isinstance(found, Trajectory) else found

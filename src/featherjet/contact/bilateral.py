@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import checks
-from ..algorithms import contact as algorithm
+from .. import arrays
+from ..algorithms.contacts import dynamics as algorithm
 from ..errors import InputError, ModelError, UnknownName
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
@@ -19,7 +19,7 @@ from ..model.model import WORLD, Array, Model, rigid
 from ..model.tree import Tree
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 AXES = ("world_aligned", "local")
 
@@ -67,7 +67,7 @@ class SurfaceContact:
 
     def placement(self, x: Any, what: str) -> Array:
         try:
-            return rigid(None if x is None else checks.numbers(what, x, (4, 4), "a placement"), what)
+            return rigid(None if x is None else arrays.numbers(what, x, (4, 4), "a placement"), what)
         except ModelError as e:
             raise InputError(str(e)) from None
 
@@ -125,7 +125,7 @@ class Contacts:
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
         """Forces (..., rows) by contact: (..., 3) of a point; (..., 6), force then moment, of a surface."""
-        forces = checks.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
+        forces = arrays.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
         return {name: forces[..., at] for name, at in zip(self.names, self.slices, strict=True)}
 
     def arrows(self, robot: Robot, q: ArrayLike, forces: Array) -> Array:
@@ -163,7 +163,7 @@ class Contacts:
 
 def one(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     """Numbers of just this shape: no batch."""
-    found = checks.numbers(name, x, core, letters)
+    found = arrays.numbers(name, x, core, letters)
     if found.shape != core:
         raise InputError(f"{name}: expected {letters}, shape {core}; got {found.shape}")
     return found

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import checks
-from ..checks import Out, into, outputs
+from .. import arrays
+from ..arrays import Out, into, outputs
 from ..errors import InputError, SingularContacts
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 CHUNK = 1024  # samples treated at a time, so that a large batch does not fill the memory
 SINGULAR = 1e-12  # a margin of the contacts' inverse inertia this small is rounding error
@@ -127,7 +127,7 @@ def _smallest(robot: Robot, contacts: Contacts, fext: Any, q: ArrayLike, v: Arra
 
 def _restitution(r: float) -> Array:
     """As an input of one number."""
-    value = checks.numbers("restitution", r, (), "a number")
+    value = arrays.numbers("restitution", r, (), "a number")
     if value.shape != () or not 0 <= value <= 1:
         raise InputError(f"restitution: expected a number from 0 (none) to 1 (all), got {r!r}")
     return value[None]
@@ -143,9 +143,9 @@ def _run(
     _check_robot(robot, contacts)
     inputs = {name: _checked(robot, contacts, name, x) for name, x in given.items()}
     if fext is not None:
-        inputs["fext"] = checks.numbers("fext", fext, (robot.njoints, 6), f"njoints = {robot.njoints}, force, moment")
+        inputs["fext"] = arrays.numbers("fext", fext, (robot.njoints, 6), f"njoints = {robot.njoints}, force, moment")
     cores = {name: 2 if name == "fext" else 1 for name in inputs}
-    batch = checks.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
+    batch = arrays.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
     compiled = robot.backend == "compiled"
     direct = out is not None and compiled and len(batch) == 1 and robot.convention == "pinocchio"
     places: dict[str, Any] = {"out": outputs(out)} if direct else {}
@@ -189,7 +189,7 @@ def _checked(robot: Robot, contacts: Contacts, name: str, x: ArrayLike) -> Array
     if name == "restitution":
         return np.asarray(x)
     if name == "forces":
-        return checks.numbers(name, x, (contacts.rows,), f"rows = {contacts.rows}")
+        return arrays.numbers(name, x, (contacts.rows,), f"rows = {contacts.rows}")
     return robot._q(name, x) if name == "q" else robot._v(name, x)
 
 

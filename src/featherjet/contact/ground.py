@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import checks
-from ..algorithms.contact import path
+from .. import arrays
+from ..algorithms.contacts.dynamics import path
 from ..errors import InputError
 from ..model.model import WORLD, Array
 from .bilateral import model_of, numbered, one
 from .terrain import Plane, Terrain, axes
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ class Ground:
         return (T[..., :3, :3] @ self._points[:, :, None])[..., 0] + T[..., :3, 3]
 
     def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
-        x = checks.numbers(name, value, np.shape(value), "a number, or one for each foot")
+        x = arrays.numbers(name, value, np.shape(value), "a number, or one for each foot")
         if x.shape not in ((), (len(self.feet),)):
             raise InputError(f"{name}: expected one number, or one for each of {len(self.feet)} feet; got {x.shape}")
         if (x < 0).any() or (x > most).any():

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms import contact as ct
-from ..algorithms import contact_derivatives as cd
-from ..algorithms.contact import Contacts
+from ..algorithms.contacts import derivatives as cd
+from ..algorithms.contacts import dynamics as ct
+from ..algorithms.contacts.dynamics import Contacts
 from ..algorithms.scan import Scan
-from ..reference import Array, Reference
+from ..evaluate.reference import Array, Reference
 
 
 class ContactReference(Reference):

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from .convention import Coordinates
+from ..conventions.coordinates import Coordinates
 from .manifolds import Manifold
 from .model import Array, Joint, Model
 

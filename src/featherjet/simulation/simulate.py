@@ -10,24 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import checks
+from .. import arrays
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground
-from ..convention import convert
-from ..errors import (
-    InputError,
-    SimulationError,
-    SimulationWarning,
-    SingularContacts,
-    SingularMassMatrix,
-    UnknownName,
-)
+from ..errors import InputError, SimulationError, SimulationWarning, SingularContacts, SingularMassMatrix, UnknownName
 from ..model.model import Array
+from ..robot.convention import convert
 from .steps import Smooth, TimeStepping
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 Controller = Callable[[float, Array, Array], ArrayLike]
 METHODS = ("rk4", "semi-implicit")
@@ -135,7 +128,7 @@ class _Record:
 
 def _count(dt: float, T: float) -> int:
     for name, x in (("dt", dt), ("T", T)):
-        if checks.numbers(name, x, (), "a number").shape != () or not x > 0:
+        if arrays.numbers(name, x, (), "a number").shape != () or not x > 0:
             raise InputError(f"{name}: expected a positive time in seconds, got {x!r}")
     if dt > T:
         raise InputError(f"dt: a step of {dt:g} s does not fit into T = {T:g} s")
@@ -175,7 +168,7 @@ def _torques(robot: Robot, given: Controller | ArrayLike | None) -> Callable[...
     if callable(given):
 
         def command(t: float, q: Array, v: Array) -> Array:
-            tau = checks.numbers(f"controller's tau at t = {t:g}", given(t, q, v), (robot.nv,), f"nv = {robot.nv}")
+            tau = arrays.numbers(f"controller's tau at t = {t:g}", given(t, q, v), (robot.nv,), f"nv = {robot.nv}")
             if tau.ndim != 1:
                 raise InputError(f"controller's tau at t = {t:g}: expected shape ({robot.nv},), got {tau.shape}")
             return tau

@@ -14,7 +14,7 @@ from ..model import configuration
 from ..model.model import Array
 
 if TYPE_CHECKING:
-    from ..robot import Robot
+    from ..robot.robot import Robot
 
 PUSH_OUT = 0.2  # share of a penetration that one step takes back
 GRAVITY = 9.81  # and not faster than something thrown up as high as the penetration is deep

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from ..convention import convert
 from ..errors import InputError
-from ..files import written
+from ..files.whole import written
 from ..model.model import Array, Model
-from ..robot import Robot
+from ..robot.convention import convert
+from ..robot.robot import Robot
 
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual", "arrows")
 TOLD = ("surface", "contacts", "rows", "robot", "convention", "complete")
@@ -55,12 +55,12 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Into an .npz file with everything in it, the robot included; whole or not at all."""
-        from ..transition import modelfile
+        from ..model.io import saved
 
         path = Path(path)
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
         told: dict[str, Any] = {name: getattr(self, name) for name in TOLD}
-        told["model"] = "" if self.model is None else modelfile.dumps(self.model)
+        told["model"] = "" if self.model is None else saved.dumps(self.model)
         with written(path) as beside, open(beside, "wb") as file:
             np.savez(file, **arrays, **told)
         return path
@@ -68,8 +68,8 @@ class Trajectory:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
         """From a file that `save` wrote."""
-        from ..cli.npzfile import read_npz
-        from ..transition import modelfile
+        from ..files.npz import read_npz
+        from ..model.io import saved
 
         found = read_npz(Path(path))
         if missing := [name for name in (*ARRAYS, *TOLD, "model") if name not in found]:
@@ -82,14 +82,14 @@ class Trajectory:
             contacts=tuple(map(str, found["contacts"])),
             rows=tuple(map(int, found["rows"])),
             robot=str(found["robot"]),
-            model=modelfile.loads(str(found["model"])) if str(found["model"]) else None,
+            model=saved.loads(str(found["model"])) if str(found["model"]) else None,
             convention=str(found["convention"]),
             complete=bool(found["complete"]),
         )
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """A PNG over time: coordinates, velocities, torques and, if there are contacts, the size of their forces."""
-        from .plot import save_plot
+        from ..view.simulation import save_plot
 
         return save_plot(self, Path(path))
 

@@ -28,7 +28,7 @@ from ..model import configuration
 from ..model.manifolds import SE2, SE3, SO2, SO3, Euclidean
 from ..model.model import Model
 from . import turning
-from .straight import Straight
+from .compiled import Straight
 
 Array = np.ndarray
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import checks
+from .. import arrays
 from ..errors import InputError
-from ..robot import Robot
+from ..robot.robot import Robot
 
 Array = np.ndarray
 
@@ -108,14 +108,14 @@ def weights(robot: Robot, given: Any) -> Array:
             at = robot.model.v_starts[robot.model.joint_index(name)]
             if joint.mimic:
                 raise InputError(f"weights: joint {name!r} mimics {joint.mimic.joint!r}: weigh that one")
-            each = checks.numbers(f"weights of joint {name!r}", x, (), "one number, or one for each dof")
+            each = arrays.numbers(f"weights of joint {name!r}", x, (), "one number, or one for each dof")
             if each.shape not in ((), (joint.nv,)):
                 raise InputError(
                     f"weights of joint {name!r}: expected one number or {joint.nv}, got shape {each.shape}"
                 )
             w[at : at + joint.nv] = each
     elif given is not None:
-        x = checks.numbers("weights", given, (), "one number, or nv of them")
+        x = arrays.numbers("weights", given, (), "one number, or nv of them")
         if x.shape not in ((), (robot.nv,)):
             raise InputError(f"weights: expected one number or nv = {robot.nv} of them, got shape {x.shape}")
         w[:] = x

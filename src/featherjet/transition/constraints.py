@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ..math import se3
-from ..robot import Robot
+from ..robot.robot import Robot
 from .chart import Chart
 from .energy import Energy
 from .spline import Spline

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..robot import Robot
+from ..robot.robot import Robot
 from .chart import Chart
 from .slopes import Slopes
 from .spline import Spline

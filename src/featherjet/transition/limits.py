@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError, UnknownName
 from ..model import configuration
 from ..model.manifolds import Euclidean
-from ..robot import Robot
+from ..robot.robot import Robot
 from .clip import State
 from .constraints import Limit
 from .energy import Energy

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError, UnknownName
-from ..robot import Robot
+from ..robot.robot import Robot
 from . import limits as joint_limits
 from .baselines import minimum_jerk
 from .clip import Clip, Target, positive, state, whole

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from .. import arrays
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError, UnknownName
 from ..model.model import WORLD, rigid
-from ..robot import Robot
+from ..robot.robot import Robot
 from .chart import Chart
 from .clip import State, Target
 from .constraints import Condition, Conditions, Idle, Placed
@@ -119,7 +119,7 @@ def goal(target: Target) -> tuple[Array, bool]:
         raise InputError(f"{what}: give either a position or a placement")
     if target.position is not None:
         T = np.eye(4)
-        p = checks.numbers(f"{what}: position", target.position, (3,), "x y z")
+        p = arrays.numbers(f"{what}: position", target.position, (3,), "x y z")
         if p.shape != (3,):
             raise InputError(f"{what}: position: expected three numbers, got shape {p.shape}")
         T[:3, 3] = p

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import checks
+from .. import arrays
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError
-from ..files import written
-from ..robot import Robot
-from . import baselines, limits, modelfile
+from ..files.whole import written
+from ..model.io import saved
+from ..robot.robot import Robot
+from . import baselines, limits
 from .chart import Chart
 from .clip import Clip
 from .energy import Energy
@@ -75,7 +76,7 @@ class Transition:
 
     def _state(self, t: ArrayLike) -> tuple[tuple[int, ...], Array, Array, Array]:
         """The shape of t, and q, v, a at its entries in one row."""
-        times = checks.numbers("t", t, (), "any shape")
+        times = arrays.numbers("t", t, (), "any shape")
         slack = 1e-9 * self.duration
         if times.size and not (times.min() >= -slack and times.max() <= self.duration + slack):
             raise InputError(f"t: expected times from 0 to {self.duration:g} s, got {times.min():g} to {times.max():g}")
@@ -168,7 +169,7 @@ class Transition:
             format=FORMAT, degree=self.spline.degree, intervals=self.spline.intervals, duration=self.duration,
             points=s.points, root=s.root, source=self.source, report=self.report.as_dict(),
             supports=[(x.frame, isinstance(x, PointContact)) for x in s.supports],
-            model=modelfile.dumps(self.robot.model),
+            model=saved.dumps(self.robot.model),
         )  # fmt: skip
         arrays = dict(control=self.control, reference=self.reference, weights=s.weights, history=self.history)
         for name, clip in (("before", self.before), ("after", self.after)):
@@ -184,7 +185,7 @@ class Transition:
     @staticmethod
     def load(path: str | os.PathLike[str], backend: str | None = None) -> Transition:
         """From a file that `save` wrote."""
-        from ..cli.npzfile import read_npz
+        from ..files.npz import read_npz
 
         found = read_npz(Path(path))
         try:
@@ -199,7 +200,7 @@ class Transition:
 
     def to_csv(self, path: str | os.PathLike[str], count: int = 201) -> Path:
         """A table of t, q, v, a, tau at so many times."""
-        from .export import write_csv
+        from ..files.csv import write_csv
 
         return write_csv(self, Path(path), count)
 
@@ -207,13 +208,13 @@ class Transition:
         self, path: str | os.PathLike[str], fps: float = 60.0, up: str = "y", scale: float = 1.0, joined: bool = True
     ) -> Path:
         """A motion-capture file; with the clips that were joined unless `joined` is False."""
-        from .bvh import write_bvh
+        from ..files.bvh import write_bvh
 
         return write_bvh(self, Path(path), fps, up, scale, joined)
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Torque and energy curves as a PNG."""
-        from .plot import save_plot
+        from ..view.transition import save_plot
 
         return save_plot(self, Path(path))
 
@@ -231,7 +232,7 @@ def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None
     from .clip import State
     from .problem import energy_of
 
-    robot = Robot(modelfile.loads(about["model"]), backend)
+    robot = Robot(saved.loads(about["model"]), backend)
     spline = Spline(int(about["degree"]), int(about["intervals"]), float(about["duration"]))
     control, reference, weights = (np.asarray(found[k], float) for k in ("control", "reference", "weights"))
     if control.shape != (spline.count, robot.nv) or reference.shape != (robot.nq,) or weights.shape != (robot.nv,):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..algorithms import coupled
+from ..algorithms.derivatives.slopes import torque_slopes
+from ..algorithms.dynamics import coupled
 from ..algorithms.scan import Scan
-from ..algorithms.slopes import torque_slopes
-from ..reference import Reference
-from ..robot import Robot
+from ..evaluate.reference import Reference
+from ..robot.robot import Robot
 
 Array = np.ndarray
 

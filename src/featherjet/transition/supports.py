@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..contact import PointContact, SurfaceContact
-from ..robot import Robot
+from ..robot.robot import Robot
 
 Array = np.ndarray
 Support = PointContact | SurfaceContact

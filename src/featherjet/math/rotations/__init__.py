@@ -64,11 +64,7 @@ from featherjet.math.rotations.group import (
     rotate_frame,
     slerp,
 )
-from featherjet.math.rotations.points import (
-    compose_angular_velocities,
-    velocity_in_rotating_frame,
-    velocity_on_body,
-)
+from featherjet.math.rotations.points import compose_angular_velocities, velocity_in_rotating_frame, velocity_on_body
 from featherjet.math.rotations.quaternion import (
     quaternion_conjugate,
     quaternion_identity,

@@ -1,0 +1,75 @@
+"""Analytical derivatives of forward dynamics through those of inverse dynamics; [IDSVA] Sec. IV-E, [RSS18] Sec. IV.
+
+    da/du = -M^-1 dtau/du,   u = q or v,   at a = forward_dynamics(q, v, tau)         (eq. 5)
+    da/dtau = M^-1
+
+Three ways to form the product: DMM multiplies with M^-1 (O(n^3)); AZA sends each column through the articulated bodies
+(O(n^2), eq. 34); LTL solves with the sparse factor of M (O(n^2 d), [RBDA] sec. 6.5).
+Each function returns the derivatives and the margins of M (`aba.margins`).
+
+Misprints of [RSS18]: eq. 16b has M^-1 (dC/dqd qd + C) where the minus sign of eq. 24 is missing, and eq. 25 factorises
+M = L D L^T, which on a tree fills in; the sparse factorisation it refers to is M = L^T D L.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..dynamics import aba, coupled, ltl, minv
+from ..scan import Array, Scan
+from . import chain_rule, pinocchio
+from .idsva import inverse_dynamics_derivatives
+from .results import ForwardDynamicsDerivatives
+
+AZA_FROM = 60  # dofs from which sending columns through the tree is faster than multiplying, on NumPy arrays
+
+
+def multiplied(derivatives: Callable) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]]:
+    """DMM: any derivatives of inverse dynamics, multiplied by M^-1."""
+
+    def dmm(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+        a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
+        by_q, by_v, _ = derivatives(scan, q, v, a, fext)
+        Minv = minv.by_lanes(scan, aba.factors(scan, q))
+        return ForwardDynamicsDerivatives(-times(Minv, by_q), -times(Minv, by_v), Minv), margins
+
+    return dmm
+
+
+dmm = multiplied(inverse_dynamics_derivatives)
+chain_rule_dmm = multiplied(chain_rule.inverse_dynamics_derivatives)  # FDCR of [IDSVA] Table II
+pinocchio_dmm = multiplied(pinocchio.inverse_dynamics_derivatives)
+
+
+def aza(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """FDSVA by the ABA-zero algorithm."""
+    a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
+    by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, a, fext)
+    factors = aba.factors(scan, q)
+    solved = aba.solve(scan, factors, np.concatenate([by_q, by_v], axis=1))
+    n = scan.nv
+    return ForwardDynamicsDerivatives(-solved[:, :n], -solved[:, n:], minv.by_lanes(scan, factors)), margins
+
+
+def by_ltl(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """FDSVA by sparse solves; where joints mimic, M has no sparsity to keep."""
+    if scan.tree.coupling is not None:
+        return coupled.forward_dynamics_derivatives(scan, scan.tree.coupling.G, q, v, tau, fext)
+    a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
+    by_q, by_v, M = inverse_dynamics_derivatives(scan, q, v, a, fext)
+    factor = ltl.factorise(M, scan.tree.dof_parents)
+    solved = [-ltl.solve(factor, by) for by in (by_q, by_v)]
+    return ForwardDynamicsDerivatives(solved[0], solved[1], ltl.inverse(factor)), margins
+
+
+def auto(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """What suits NumPy: by the robot's size, and LTL where joints mimic."""
+    by = by_ltl if scan.tree.coupling is not None else aza if scan.nv >= AZA_FROM else dmm
+    return by(scan, q, v, tau, fext)
+
+
+def times(A: Array, B: Array) -> Array:
+    """A B for matrices with lanes trailing."""
+    return np.einsum("ij...,jk...->ik...", A, B)

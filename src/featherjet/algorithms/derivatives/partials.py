@@ -1,0 +1,91 @@
+"""Sets of partial derivatives carried along a walk ("motion sets" and "force sets" in [RSS18] Sec. III-B).
+
+The chain-rule methods keep, beside each body's quantity, its derivatives by the degrees of freedom it depends on: those
+between the body and the root on the way out, and those of its subtree on the way in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...math.spatial import Force, Inertia, Motion, Subspace, Transform, span
+from ...math.vec3 import Scalar
+from ...model.tree import Node
+from ..motion import REST, external, upward
+from ..scan import Array, Scan
+
+T = TypeVar("T")
+R = TypeVar("R")
+Entries = Mapping[tuple[int, int], tuple]
+
+
+class Partials(dict[int, T]):
+    """Derivatives of one quantity, {degree of freedom: derivative}; what is missing is zero."""
+
+    def __add__(self, other: Mapping[int, Any]) -> Partials[T]:
+        out = Partials(self)
+        for k, x in other.items():
+            out[k] = out[k] + x if k in out else x
+        return out
+
+    def map(self, f: Callable[[T], R]) -> Partials[R]:
+        return Partials({k: f(x) for k, x in self.items()})
+
+
+def own(node: Node, columns: Sequence[T]) -> Partials[T]:
+    """One entry for each degree of freedom of a joint."""
+    return Partials(zip(range(node.v.start, node.v.stop), columns, strict=True))
+
+
+def matrices(scan: Scan, field: Sequence[Entries]) -> tuple[Array, ...]:
+    """Matrices from what each joint knows of their entries, {(row, column): one entry for each matrix}."""
+    n = scan.nv
+    count = len(next(iter(next(iter(field)).values())))
+    rows: list[list[list[Scalar]]] = [[[0.0] * n for _ in range(n)] for _ in range(count)]
+    for entries in field:
+        for (i, k), values in entries.items():
+            for M, x in zip(rows, values, strict=True):
+                M[i][k] = x
+    return tuple(scan.matrix_of(M) for M in rows)
+
+
+IDENTITY = Transform.identity()
+
+
+@dataclass(slots=True, eq=False)
+class Local:
+    """A body in its own frame: its placement X in its parent's, and motions seen from itself."""
+
+    X: Transform
+    S: Subspace
+    vJ: Motion  # S qd
+    v: Motion
+    a: Motion  # gravity included
+    v_parent: Motion
+    a_parent: Motion
+
+
+def local(scan: Scan) -> Callable[..., Local]:
+    """The outward step (node, parent, q, v, a) -> Local; [RSS18] Alg. 1, lines 5-9."""
+    gravity = scan.tree.gravity
+
+    def step(node: Node, parent: Local | None, q, v, a) -> Local:
+        X = node.kind.move(node.X, q, node.pitch)
+        S = node.kind.subspace(IDENTITY, node.pitch)
+        vJ = span(S, v)
+        if parent:
+            v_parent, a_parent = X.motion_inverse(parent.v), X.motion_inverse(parent.a)
+            return Local(X, S, vJ, v_parent + vJ, a_parent + span(S, a) + v_parent.cross(vJ), v_parent, a_parent)
+        a_parent = upward(node, q, gravity)
+        return Local(X, S, vJ, vJ, a_parent + span(S, a), REST, a_parent)
+
+    return step
+
+
+def local_force(node: Node, body: Local, I: Inertia, fext: Sequence[Scalar] | None) -> Force:
+    """I a + v x* I v, less what acts from outside; [RSS18] Alg. 1, line 11."""
+    f = I @ body.a + body.v.cross_force(I @ body.v)
+    outside = external(node, IDENTITY, fext)
+    return f - outside if outside else f

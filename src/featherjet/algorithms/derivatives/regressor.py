@@ -1,0 +1,106 @@
+"""Derivatives by external forces and by inertial parameters: inverse dynamics is linear in both.
+
+tau_i = S_i^T sum (I_k a_k + v_k x* I_k v_k - fext_k) over the bodies k beyond dof i. So a unit of something on body k
+is felt, as a force, by the dofs between k and the root alone: a block of columns for each body, O(Nd) entries in all.
+Forward dynamics answers with -M^-1 times the same columns, which go through the articulated bodies (AZA, [IDSVA]
+eq. 34).
+The ten parameters of a body are (m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), Pinocchio's, in its joint's frame,
+I about that frame's origin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...math.spatial import Force, Inertia, Motion
+from ...math.vec3 import Scalar, Sym3, Vec3
+from ...model.tree import Node
+from ..dynamics import aba, coupled, ltl
+from ..frames.kinematics import joint_frame
+from ..motion import Moving, moving
+from ..scan import Array, Scan
+from .partials import Partials, own
+
+PARAMETERS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+
+
+def inertia(m: Scalar, x: Scalar, y: Scalar, z: Scalar, *I: Scalar) -> Inertia:
+    """The inertia with these parameters."""
+    xx, xy, yy, xz, yz, zz = I
+    return Inertia(m, Vec3(x, y, z), Sym3(xx, xy, xz, yy, yz, zz))
+
+
+UNITS = [inertia(*row) for row in np.eye(10).tolist()]
+
+
+def torque_regressor(scan: Scan, q: Array, v: Array, a: Array) -> Array:
+    """Y (nv, 10 njoints): tau = Y parameters + armature a, without external forces."""
+
+    def forces(node: Node, body: Moving) -> list[Force]:
+        X = joint_frame(node, body.X)
+        v, a = X.motion_inverse(body.v), X.motion_inverse(body.a)
+        return [X.force(I @ a + v.cross_force(I @ v)) for I in UNITS]
+
+    bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.rates(a))
+    return felt(scan, bodies, scan.each(forces, bodies))
+
+
+def force_derivatives(scan: Scan, q: Array) -> Array:
+    """dtau/dfext (nv, njoints, 6) = -J^T, for forces (force, moment) in the joints' own frames."""
+
+    def forces(node: Node, body: Moving) -> list[Force]:
+        X = joint_frame(node, body.X)
+        zero, axes = Vec3(0.0, 0.0, 0.0), (X.R.x, X.R.y, X.R.z)
+        pushes = [Force(X.p.cross(axis), axis) for axis in axes]
+        return [-1.0 * f for f in (*pushes, *(Force(axis, zero) for axis in axes))]
+
+    bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.no_rates(), scan.no_rates())
+    J = felt(scan, bodies, scan.each(forces, bodies))
+    return J.reshape(len(J), len(scan.tree.nodes), 6, *scan.lanes)
+
+
+def felt(scan: Scan, bodies: Sequence[Moving], forces: Sequence[Sequence[Force]]) -> Array:
+    """What the dofs feel of forces on bodies: (nv, columns), those of body after body."""
+    paths = scan.outward(path, bodies)
+    width = len(forces[0])
+    rows: list[list[Scalar]] = [[0.0] * (width * len(paths)) for _ in range(scan.nv)]
+    for k, (way, given) in enumerate(zip(paths, forces, strict=True)):
+        for i, S in way.items():
+            rows[i][width * k : width * (k + 1)] = [S.dot(f) for f in given]
+    return scan.matrix_of(rows)
+
+
+def path(node: Node, above: Partials[Motion] | None, body: Moving) -> Partials[Motion]:
+    """The columns S from the root to this body."""
+    return Partials({**(above or {}), **own(node, body.S)})
+
+
+def forward_force_derivatives(scan: Scan, q: Array) -> tuple[Array, Array]:
+    """da/dfext (nv, njoints, 6) = M^-1 J^T, and the margins of M."""
+    J = force_derivatives(scan, q)
+    n = len(scan.tree.nodes)
+    a, margins = answer(scan, q, J.reshape(len(J), 6 * n, *scan.lanes))
+    return a.reshape(len(a), n, 6, *scan.lanes), margins
+
+
+def forward_parameter_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """da/dparameters (nv, 10 njoints) = -M^-1 Y(q, v, a) at a = forward_dynamics(q, v, tau), and the margins of M."""
+    coupling = scan.tree.coupling
+    if coupling is None:
+        a = aba.forward_dynamics(scan, q, v, tau, fext).a
+    else:
+        a = np.tensordot(coupling.G, coupled.forward_dynamics(scan, coupling.G, q, v, tau, fext).a, 1)
+    return answer(scan, q, torque_regressor(scan, q, v, a))
+
+
+def answer(scan: Scan, q: Array, felt: Array) -> tuple[Array, Array]:
+    """-M^-1 felt for columns (nv, columns, lanes), in the independent coordinates, and the margins of M."""
+    coupling = scan.tree.coupling
+    if coupling is not None:
+        M, margins = coupled.factor(scan, coupling.G, q)
+        return -ltl.solve(M, coupled.reduce_vector(coupling.G, felt)), margins
+    inertias, S = aba.still(scan, q)
+    joints = aba.articulated(scan, inertias, S)
+    return -aba.solve(scan, joints, felt), aba.margins(scan, joints, inertias, S)

@@ -1,0 +1,156 @@
+"""Forward dynamics by the articulated-body algorithm ([RBDA] ch. 7), and products with M^-1 (AZA, [IDSVA] eq. 34).
+
+Degrees of freedom are eliminated one at a time, also those of one joint: to eliminate a dof with column S from
+f = IA (a + S qdd) + p is to take away U U^T / d, with U = IA S and d = S^T U + armature. A joint of many dofs is so
+many rank-one steps, and needs no small matrix to be inverted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...math.spatial import ArticulatedInertia, Force, Inertia, Motion, Subspace
+from ...math.vec3 import Scalar, Vec3
+from ...model.tree import Node
+from ..motion import REST, Moving, moving, place
+from ..scan import Array, Scan
+from .rnea import force
+
+NO_FORCE = Force(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))
+
+
+@dataclass(slots=True, eq=False)
+class Pivot:
+    """One eliminated degree of freedom; K = -U / d is what it makes of the acceleration it stands on."""
+
+    S: Motion
+    K: Force
+    d: Scalar
+    dinv: Scalar
+
+
+@dataclass(slots=True, eq=False)
+class Articulated:
+    """A joint whose degrees of freedom are eliminated, and the inertia its parent then feels."""
+
+    pivots: list[Pivot]
+    IA: ArticulatedInertia
+
+
+@dataclass(slots=True, eq=False)
+class Response:
+    """A body's acceleration, its parent's, and those of its joint."""
+
+    a: Motion
+    a_parent: Motion
+    rates: list[Scalar]
+
+
+class Forward(NamedTuple):
+    """Accelerations, and the margins of M; see `margins`."""
+
+    a: Array
+    margins: Array
+
+
+def forward_dynamics(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None) -> Forward:
+    """a = M^-1 (tau - C v - g + J^T fext)."""
+    fq, fv, rest = scan.coordinates(q), scan.rates(v), scan.no_rates()
+    bodies = scan.outward(moving(scan.tree.gravity), fq, fv, rest)
+    inertias, S = scan.each(inertia, bodies), scan.each(subspace, bodies)
+    joints = articulated(scan, inertias, S)
+    margin = margins(scan, joints, inertias, S)
+    # With all accelerations zero a body's a is its bias, so its force f = I a + v x* I v is the whole bias force,
+    # and what remains to be found is the response to it: no velocity, no gravity.
+    bias = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
+    return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), margin)
+
+
+def inertia(node: Node, body: Moving) -> Inertia:
+    return node.body.placed(body.X)
+
+
+def articulated(scan: Scan, inertias: Sequence[Inertia], S: Sequence[Subspace]) -> Sequence[Articulated]:
+    return scan.inward(articulate, scan.each(lambda node, I: ArticulatedInertia.of(I), inertias), S)
+
+
+def subspace(node: Node, body: Moving) -> Subspace:
+    return body.S
+
+
+def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[ArticulatedInertia, Articulated]:
+    """Eliminate the joint's degrees of freedom, last first; the rest is what the parent feels."""
+    pivots = []
+    for s, arm in zip(reversed(S), reversed(node.armature), strict=True):
+        U = IA @ s
+        d = s.dot(U) + arm
+        dinv = 1.0 / d
+        part = dinv * U
+        IA = IA.minus_outer(U, part)
+        pivots.append(Pivot(s, -1.0 * part, d, dinv))
+    return IA, Articulated(pivots[::-1], IA)
+
+
+def respond(scan: Scan, joints: Sequence[Articulated], bias: Sequence[Force], tau: Sequence) -> Sequence[Response]:
+    """How a robot at rest, without gravity, answers to forces `-bias` on its bodies and tau on its joints."""
+    return scan.outward(accelerate, joints, scan.inward(reduce, bias, joints, tau))
+
+
+def reduce(node: Node, p: Force, joint: Articulated, tau) -> tuple[Force, list[Scalar]]:
+    """What is left to do for each dof: u = (tau - S^T p) / d; the parent feels p + U u = p - K (tau - S^T p)."""
+    left = []
+    for pivot, t in zip(reversed(joint.pivots), reversed(tau), strict=True):
+        undone = t - pivot.S.dot(p)
+        p = p - undone * pivot.K
+        left.append(pivot.dinv * undone)
+    return p, left[::-1]
+
+
+def accelerate(node: Node, parent: Response | None, joint: Articulated, left) -> Response:
+    """qdd = u + K^T a, and the body's acceleration grows by S qdd."""
+    a = a_parent = parent.a if parent else REST
+    rates = []
+    for pivot, u in zip(joint.pivots, left, strict=True):
+        qdd = u + pivot.K.dot(a) if parent or rates else u
+        a = a + qdd * pivot.S
+        rates.append(qdd)
+    return Response(a, a_parent, rates)
+
+
+def rates(scan: Scan, responses: Sequence[Response]) -> Array:
+    return scan.vector(scan.each(lambda node, r: r.rates, responses))
+
+
+def factors(scan: Scan, q: Array) -> Sequence[Articulated]:
+    """The articulated inertias at q alone, for repeated products with M^-1."""
+    return articulated(scan, *still(scan, q))
+
+
+def still(scan: Scan, q: Array) -> tuple[Sequence[Inertia], Sequence[Subspace]]:
+    """Inertias and subspaces of all bodies at q."""
+    X = scan.outward(place, scan.coordinates(q))
+    S = scan.each(lambda node, X: node.kind.subspace(X, node.pitch), X)
+    return scan.each(lambda node, X: node.body.placed(X), X), S
+
+
+def solve(scan: Scan, joints: Sequence[Articulated], b: Array) -> Array:
+    """M^-1 b for b (nv, ..., lanes): the columns run along as further lanes; AZA, [IDSVA] eq. 34."""
+    wide = Scan(scan.tree, b.shape[1:], b.dtype)
+    return rates(wide, respond(wide, joints, wide.constant(NO_FORCE), wide.rates(b)))
+
+
+def margins(scan: Scan, joints: Sequence[Articulated], inertias: Sequence[Inertia], S: Sequence[Subspace]) -> Array:
+    """How far M is from singular: of each dof's inertia M_ii, the share d that is left when outer joints move freely.
+
+    Between 0 and 1; a share of rounding size, or 0/0, means that the dof can move without moving any inertia.
+    """
+
+    def locked(node: Node, IC: Inertia, S: Subspace) -> tuple[Inertia, list[Scalar]]:
+        return IC, [s.dot(IC @ s) + arm for s, arm in zip(S, node.armature, strict=True)]
+
+    def share(node: Node, joint: Articulated, M: list[Scalar]) -> list[Scalar]:
+        return [pivot.d / m for pivot, m in zip(joint.pivots, M, strict=True)]
+
+    return scan.vector(scan.each(share, joints, scan.inward(locked, inertias, S)))

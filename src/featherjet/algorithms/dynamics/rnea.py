@@ -1,0 +1,30 @@
+"""Inverse dynamics by the recursive Newton-Euler algorithm; [RBDA] ch. 5, [RSS18] Alg. 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...math.spatial import Force
+from ...model.tree import Node
+from ..motion import Moving, moving, net_force
+from ..scan import Array, Scan
+
+
+def inverse_dynamics(scan: Scan, q: Array, v: Array | None, a: Array | None, fext: Sequence | None = None) -> Array:
+    """tau = M(q) a + C(q, v) v + g(q) - J^T fext; vectors over degrees of freedom, None for zero."""
+    fq = scan.coordinates(q)
+    fv = scan.no_rates() if v is None else scan.rates(v)
+    fa = scan.no_rates() if a is None else scan.rates(a)
+    bodies = scan.outward(moving(scan.tree.gravity), fq, fv, fa)
+    forces = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
+    return scan.vector(scan.inward(project, forces, bodies, fa))
+
+
+def force(node: Node, body: Moving, fext) -> Force:
+    return net_force(node, body, node.body.placed(body.X), fext)
+
+
+def project(node: Node, f: Force, body: Moving, a) -> tuple[Force, list]:
+    """tau_i = S_i^T f_i^C; the whole force goes on to the parent."""
+    tau = [s.dot(f) + arm * ai for s, arm, ai in zip(body.S, node.armature, a, strict=True)]
+    return f, tau

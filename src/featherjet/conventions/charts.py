@@ -1,0 +1,207 @@
+"""How other conventions write a joint: coordinates on manifolds of their own, velocities partly in fixed axes.
+
+Fixed axes are those of the frame the joint stands in: the world's, for a floating base. A chart names the parts of our
+v that its convention writes in fixed axes (`turned`), and the order in which it lists all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..math import rotations as so3
+from ..model.manifolds import SO3, Euclidean, Manifold, plane_rotation, side_by_side
+
+Array = np.ndarray
+
+
+class BodyQuaternion(SO3):
+    """Rotations by a unit quaternion w x y z, tangent in the body's axes."""
+
+    quaternion = "w x y z"
+
+    def neutral(self) -> Array:
+        return so3.quaternion_identity()
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        return self.normalised(so3.quaternion_product(q, so3.exp(v)))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return so3.log(so3.quaternion_product(so3.quaternion_conjugate(q0), q1))
+
+    def rate_map(self, q: Array) -> Array:
+        return np.swapaxes(so3.quaternion_rate_map(q, "B"), -1, -2) / 2
+
+
+class FixedQuaternion(BodyQuaternion):
+    """Rotations by a unit quaternion w x y z, tangent in fixed axes: exp(v) q."""
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        return self.normalised(so3.box_plus(q, v))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return so3.box_minus(q1, q0)
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return so3.exp_matrix(v)
+
+    def right_jacobian(self, v: Array) -> Array:
+        return so3.gamma(v)
+
+    def right_jacobian_inverse(self, v: Array) -> Array:
+        return so3.gamma_inverse(v)
+
+    def rate_map(self, q: Array) -> Array:
+        return np.swapaxes(so3.quaternion_rate_map(q, "I"), -1, -2) / 2
+
+
+class Product(Manifold):
+    """Two manifolds side by side, each integrated by itself: a floating base moves straight while it turns."""
+
+    def __init__(self, first: Manifold, second: Manifold) -> None:
+        self.nq, self.nv = first.nq + second.nq, first.nv + second.nv
+        self.quaternion = "w x y z"
+        shifted = tuple(slice(u.start + first.nq, u.stop + first.nq) for u in second.units)
+        self.units = first.units + shifted
+        self._factors = first, second
+
+    def neutral(self) -> Array:
+        return np.concatenate([m.neutral() for m in self._factors])
+
+    def integrate(self, q: Array, v: Array) -> Array:
+        moved = [m.integrate(x, d) for m, x, d in zip(self._factors, self._split_q(q), self._split_v(v), strict=True)]
+        return np.concatenate(moved, -1)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        ends = zip(self._factors, self._split_q(q0), self._split_q(q1), strict=True)
+        return np.concatenate([m.difference(a, b) for m, a, b in ends], -1)
+
+    def adjoint_inverse(self, v: Array) -> Array:
+        return self._blocks(lambda m, x: m.adjoint_inverse(x), self._split_v(v))
+
+    def right_jacobian(self, v: Array) -> Array:
+        return self._blocks(lambda m, x: m.right_jacobian(x), self._split_v(v))
+
+    def right_jacobian_inverse(self, v: Array) -> Array:
+        return self._blocks(lambda m, x: m.right_jacobian_inverse(x), self._split_v(v))
+
+    def rate_map(self, q: Array) -> Array:
+        return self._blocks(lambda m, x: m.rate_map(x), self._split_q(q))
+
+    def _split_q(self, q: Array) -> tuple[Array, Array]:
+        return q[..., : self._factors[0].nq], q[..., self._factors[0].nq :]
+
+    def _split_v(self, v: Array) -> tuple[Array, Array]:
+        return v[..., : self._factors[0].nv], v[..., self._factors[0].nv :]
+
+    def _blocks(self, block: Callable[[Manifold, Array], Array], given: tuple[Array, Array]) -> Array:
+        return side_by_side(*(block(m, x) for m, x in zip(self._factors, given, strict=True)))
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """How a convention writes one kind of joint.
+
+    `plain` and `own` carry its coordinates to ours and back. With R, the body's axes in the fixed ones, its velocities
+    are u = (T v)[order], T being R on the `turned` parts of our v and the identity elsewhere.
+    """
+
+    manifold: Manifold
+    plain: Callable[[Array], Array]
+    own: Callable[[Array], Array]
+    rotation: Callable[[Array], Array] | None = None  # R (..., k, k) of our q
+    turned: tuple[slice, ...] = ()
+    axes: slice | None = None  # where our v holds the angular velocity
+    order: tuple[int, ...] = ()
+
+    def B(self, q: Array) -> Array:
+        """v = B u at our q, (..., nv, nv), orthogonal; [KINDR] 'Transformation of Equations of Motion'."""
+        assert self.rotation is not None
+        R = self.rotation(q)
+        T = np.zeros((*q.shape[:-1], self.manifold.nv, self.manifold.nv), q.dtype) + np.eye(self.manifold.nv)
+        for part in self.turned:
+            T[..., part, part] = R
+        return np.swapaxes(T[..., self.order, :], -1, -2)
+
+    def limits(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Limits of our coordinates as those of its own; an angle kept as cosine and sine has none."""
+        if self.own is not angle:
+            return self.own(lower), self.own(upper)
+        none = np.full(1, np.inf)
+        return np.concatenate([lower[:-2], -none]), np.concatenate([upper[:-2], none])
+
+    @property
+    def gamma(self) -> Array:
+        """How B turns: (dB/dq . d) x = Gamma(B x, B d), Gamma (nv, nv, nv) a constant.
+
+        Along d the body turns by w = (B d)[axes], and dR^T = -[w]x R^T: a part y of B x in fixed axes changes by y x w.
+        """
+        n = self.manifold.nv
+        gamma = np.zeros((n, n, n))
+        size = self.axes.stop - self.axes.start if self.axes else 0
+        for part in self.turned:
+            k = part.stop - part.start
+            gamma[part, part, self.axes] = LEVI_CIVITA[:k, :k, 3 - size :]  # in the plane, w is about z
+        return gamma
+
+
+LEVI_CIVITA = np.cross(np.eye(3)[:, None], np.eye(3)[None]).transpose(2, 0, 1)  # [i, j, k]: (e_j x e_k)_i
+LINEAR, ANGULAR, PLANE, ALL = slice(0, 3), slice(3, 6), slice(0, 2), slice(0, 3)
+
+
+def quaternion_last(q: Array) -> Array:
+    """w x y z to x y z w."""
+    return q[..., [1, 2, 3, 0]]
+
+
+def quaternion_first(q: Array) -> Array:
+    return q[..., [3, 0, 1, 2]]
+
+
+def matrix(q: Array) -> Array:
+    """R of a quaternion x y z w."""
+    return so3.matrix_from_quaternion(quaternion_first(q))
+
+
+def cosine_sine(x: Array) -> Array:
+    return np.concatenate([x[..., :-1], np.cos(x[..., -1:]), np.sin(x[..., -1:])], -1)
+
+
+def angle(q: Array) -> Array:
+    """The cosine and sine at the end of q as an angle, in (-pi, pi]."""
+    return np.concatenate([q[..., :-2], np.arctan2(q[..., -1:], q[..., -2:-1])], -1)
+
+
+CONTINUOUS = Chart(Euclidean(1), cosine_sine, angle)
+PLANAR = Chart(Euclidean(3), cosine_sine, angle, lambda q: plane_rotation(q[..., 2:]), (PLANE,), slice(2, 3), (0, 1, 2))
+BODY_SPHERICAL = Chart(BodyQuaternion(), quaternion_last, quaternion_first)
+FIXED_SPHERICAL = Chart(FixedQuaternion(), quaternion_last, quaternion_first, matrix, (ALL,), ALL, (0, 1, 2))
+POSITION_FIRST = Chart(
+    Product(Euclidean(3), BodyQuaternion()),
+    lambda q: q[..., [0, 1, 2, 4, 5, 6, 3]],
+    lambda q: q[..., [0, 1, 2, 6, 3, 4, 5]],
+    lambda q: matrix(q[..., 3:]),
+    (LINEAR,),
+    ANGULAR,
+    (0, 1, 2, 3, 4, 5),
+)
+ROTATION_FIRST = Chart(
+    Product(FixedQuaternion(), Euclidean(3)),
+    lambda q: q[..., [4, 5, 6, 1, 2, 3, 0]],
+    lambda q: q[..., [6, 3, 4, 5, 0, 1, 2]],
+    lambda q: matrix(q[..., 3:]),
+    (LINEAR, ANGULAR),
+    ANGULAR,
+    (3, 4, 5, 0, 1, 2),
+)
+
+# Joints that are not listed are written as they are here.
+KINDR = {"continuous": CONTINUOUS, "planar": PLANAR, "spherical": BODY_SPHERICAL, "free": POSITION_FIRST}
+CONVENTIONS: Mapping[str, Mapping[str, Chart]] = {
+    "pinocchio": {},
+    "kindr": KINDR,
+    "mujoco": KINDR,
+    "drake": {"continuous": CONTINUOUS, "planar": PLANAR, "spherical": FIXED_SPHERICAL, "free": ROTATION_FIRST},
+}

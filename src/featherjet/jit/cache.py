@@ -1,0 +1,119 @@
+"""Compiled code on disk: found again by what it was made from, and never trusted unread.
+
+A file is named by a hash of everything that determines the code: featherjet's own sources, the kernel, LLVM and the
+CPU. It begins with a hash of its contents, so that a truncated, corrupt or foreign file is noticed and made anew. Files
+are written aside and moved into place, so that many processes may start at once. Without a place to write, code stays
+in memory, after one warning. FEATHERJET_CACHE_DIR moves the cache; set to an empty string, it turns it off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import warnings
+from functools import cache
+from pathlib import Path
+
+MAGIC = b"featherjet code 1\n"
+SUFFIX = ".fjo"
+DETERMINING = (
+    "math",
+    "model",
+    "algorithms",
+    "jit",
+    "treejit",
+    "evaluate",
+)  # folders whose sources decide what code is made
+
+
+class CacheWarning(UserWarning):
+    """Compiled code could not be kept on disk."""
+
+
+def folder() -> Path | None:
+    """Where code is kept, or None if it is not."""
+    chosen = os.environ.get("FEATHERJET_CACHE_DIR")
+    if chosen is not None:
+        return Path(chosen) if chosen else None
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "featherjet"
+
+
+@cache
+def sources() -> str:
+    """A hash of the sources that determine compiled code."""
+    root = Path(__file__).parent.parent
+    digest = hashlib.sha256()
+    for path in sorted(path for folder in DETERMINING for path in (root / folder).rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def name_of(*what: object) -> str:
+    """The file name of code made from `what`, by these sources."""
+    return hashlib.sha256("\n".join([sources(), *map(repr, what)]).encode()).hexdigest()[:40] + SUFFIX
+
+
+def read(name: str) -> bytes | None:
+    """The code of that name, if it is there and whole."""
+    place = folder()
+    if place is None:
+        return None
+    try:
+        data = (place / name).read_bytes()
+    except OSError:
+        return None
+    start = len(MAGIC) + 32
+    code = data[start:]
+    if data[: len(MAGIC)] != MAGIC or hashlib.sha256(code).digest() != data[len(MAGIC) : start]:
+        return None
+    return code
+
+
+def write(name: str, code: bytes) -> None:
+    """Keep code; a failure is a warning, once."""
+    place = folder()
+    if place is None:
+        return
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=place, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as f:
+                f.write(MAGIC + hashlib.sha256(code).digest() + code)
+            os.replace(aside, place / name)
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        if place not in _warned:
+            _warned.add(place)
+            reason = error.strerror or type(error).__name__
+            message = f"compiled code cannot be kept in {place} ({reason}); it is compiled again in each process"
+            warnings.warn(message, CacheWarning, stacklevel=3)
+
+
+_warned: set[Path] = set()
+
+
+def files() -> list[Path]:
+    """Everything in the cache, leftovers of interrupted writes included."""
+    place = folder()
+    if place is None or not place.is_dir():
+        return []
+    return sorted(p for p in place.iterdir() if p.suffix in (SUFFIX, ".part"))
+
+
+def clear() -> int:
+    """Remove all kept code; returns how many files went."""
+    found = files()
+    for path in found:
+        path.unlink(missing_ok=True)
+    return len(found)

@@ -1,0 +1,265 @@
+"""LLVM for the border of a kernel: the loop over samples, inputs into lanes, and their checks.
+
+What NumPy calls is `entry`, the inner loop of a gufunc: (char **args, intp *dims, intp *steps, void *data).
+The first operand is an integer: the address of a word in which kernels set flags, each caller bringing its own.
+Lanes beyond the last sample repeat it; they write the same numbers to the same place, so no lane needs a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import llvmlite.ir as ir
+
+from ...treejit.program import Operand
+from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
+
+NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
+UNIT_TOLERANCE = 2e-6  # of the squared norm
+SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
+AHEAD = 2  # rounds of samples, from writing which memory is told of the addresses that will be written
+
+
+def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
+    """`entry`: fewer samples than would fill half of `lanes` go to `few`, if there is one."""
+    f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+    f.attributes.add("nounwind")
+    b = ir.IRBuilder(f.append_basic_block("entry"))
+    samples = b.load(f.args[1], typ=I64, align=8)
+    with b.if_then(b.icmp_signed("<", samples, I64(1)), likely=False):
+        b.ret_void()
+    if few is not None:
+        with b.if_then(b.icmp_signed("<", samples, I64(max(2, lanes // 2)))):
+            b.call(few, f.args)
+            b.ret_void()
+    b.call(many, f.args)
+    b.ret_void()
+
+
+FIXED = {"three": 3, "six": 6, "sixteen": 16}
+SLOT_OF = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}
+
+
+def dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: str) -> Value:
+    """A core dimension by its name, which the robot's tables know."""
+    return I64(FIXED[name]) if name in FIXED else w.slot(b, data, SLOT_OF[name])
+
+
+class Border:
+    """The loop over samples for one number of lanes; subclasses compute."""
+
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: Sequence[str], single: bool = False) -> None:
+        self.w, self.operands, self.names = w, operands, inputs
+        # The user's numbers may be of single precision; what is computed with is always double.
+        self.single = single
+        self.N, self.bytes = (ir.FloatType(), 4) if single else (DOUBLE, 8)
+
+    def scratch(self, samples: Value) -> Value:
+        """Allocate memory, freed at the end; sets `inputs`, where each input goes, and `sizes`, their lengths."""
+        raise NotImplementedError
+
+    def compute(self, samples: Value, s: Value) -> None:
+        """Everything for the samples from s on, whose inputs are in lanes."""
+        raise NotImplementedError
+
+    def emit(self, name: str = "samples") -> ir.Function:
+        w, L = self.w, self.w.L
+        f = w.function(name, [PTR] * 4)
+        args, dims, steps, self.data = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        samples = b.load(dims, typ=I64, align=8)
+        address = b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8)
+        self.report = b.inttoptr(address, PTR)
+        self.strides = self.core_strides(steps)
+        self.steps = [w.integer(b, steps, I64(o)) for o in range(len(self.operands))]
+        self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
+        self.inputs: list[Value] = []
+        self.sizes: list[Value] = []
+        memory = self.scratch(samples)
+        with w.loop(b, I64(0), samples, L) as s:
+            self.point(args, s, samples)
+            self.read_inputs()
+            self.compute(samples, s)
+        b.call(external(w.module, "free", VOID, PTR), [memory])
+        if "windows" not in w.module.triple:  # bad input is reported by flags: NumPy need not warn of it as well
+            clear = external(w.module, "feclearexcept", I32, I32)
+            x86 = w.module.triple.startswith(("x86", "i686", "amd64"))
+            b.call(clear, [I32(0x3F if x86 else 0x1F)])
+        b.ret_void()
+        return f
+
+    # Memory
+
+    def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
+        """Memory for so many doubles each, in whole cache lines; and where each piece begins."""
+        b, w = self.b, self.w
+        rounded = [b.and_(b.add(count, I64(LINE - 1)), I64(-LINE)) for count in counts]
+        total: Value = I64(LINE)
+        for count in rounded:
+            total = b.add(total, count)
+        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(8))])
+        at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(63)), I64(-64)), PTR)
+        pieces = []
+        for count in rounded:
+            pieces.append(at)
+            at = w.number(b, at, count)
+        return memory, pieces
+
+    def core_strides(self, steps: Value) -> list[list[Value]]:
+        """Byte strides of each operand's core dimensions: NumPy lists them after the outer ones."""
+        found, at = [], len(self.operands)
+        for operand in self.operands:
+            found.append([self.w.integer(self.b, steps, I64(at + k)) for k in range(len(operand.core))])
+            at += len(operand.core)
+        return found
+
+    def outputs(self) -> list[int]:
+        """The numbers of the operands that are results."""
+        return [o for o, x in enumerate(self.operands) if x.name.startswith("out")]
+
+    def dimension(self, name: int | str) -> Value:
+        """A core dimension."""
+        return I64(name) if isinstance(name, int) else dimension(self.w, self.b, self.data, name)
+
+    def flat(self, o: int) -> Value:
+        """Whether an operand's core lies in one piece."""
+        b = self.b
+        fine: Value = ir.IntType(1)(1)
+        size: Value = I64(self.bytes)
+        for name, stride in zip(reversed(self.operands[o].core), reversed(self.strides[o]), strict=True):
+            fine = b.and_(fine, b.icmp_signed("==", stride, size))
+            size = b.mul(size, self.dimension(name))
+        return fine
+
+    def point(self, args: Value, s: Value, samples: Value) -> None:
+        """Where each lane's sample begins, in each operand."""
+        b, w = self.b, self.w
+        last = b.sub(samples, I64(1))
+        for o in range(len(self.operands)):
+            base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+            for l in range(w.L):
+                sample = b.add(s, I64(l))
+                sample = b.select(b.icmp_signed("<", sample, last), sample, last)
+                pointer = b.gep(base, [b.mul(sample, self.steps[o])], source_etype=I8)
+                b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR), align=8)
+
+    def lane_pointer(self, o: int, lane: Value) -> Value:
+        b = self.b
+        at = b.gep(self.lane_pointers, [b.add(I64(o * self.w.L), lane)], source_etype=PTR)
+        return b.load(at, typ=PTR, align=8)
+
+    def each_lane(self, o: int, shift: Value) -> list[Value]:
+        """Pointers into an operand, so many bytes after the beginning of each lane's sample."""
+        return [self.b.gep(self.lane_pointer(o, I64(l)), [shift], source_etype=I8) for l in range(self.w.L)]
+
+    # One number of the user's
+
+    def take(self, pointer: Value) -> Value:
+        x = self.b.load(pointer, typ=self.N, align=self.bytes)
+        return self.b.fpext(x, DOUBLE) if self.single else x
+
+    def give(self, x: Value, pointer: Value) -> None:
+        self.b.store(self.b.fptrunc(x, self.N) if self.single else x, pointer, align=self.bytes)
+
+    # Inputs
+
+    def read_inputs(self) -> None:
+        """All inputs into lanes; x * 0 is summed, which is zero unless a number is not finite."""
+        b, w = self.b, self.w
+        doubt = w.cell(b)
+        w.store(b, w.const(0.0), doubt)
+
+        def take(x: Value, target: Value) -> None:
+            w.store(b, x, target)
+            w.store(b, b.fadd(w.load(b, doubt), b.fmul(x, w.const(0.0))), doubt)
+
+        for name, target, size in zip(self.names, self.inputs, self.sizes, strict=True):
+            o = next(o for o, x in enumerate(self.operands) if x.name == name)
+            if w.L == 1:
+                self.gather(o, target, size, take)
+                continue
+            with b.if_else(self.flat(o), likely=True) as (yes, no):
+                with yes:
+                    self.transpose_in(o, target, size, take)
+                with no:
+                    self.gather(o, target, size, take)
+        self.flag(b.fcmp_unordered("!=", w.load(b, doubt), w.const(0.0)), NONFINITE)
+        if "q" in self.names:
+            self.check_units(self.inputs[list(self.names).index("q")])
+
+    def transpose_in(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
+        """An input that lies in one piece: L numbers of each of L samples at a time; the last time, fewer."""
+        b, w = self.b, self.w
+        lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
+        full = b.and_(size, I64(-w.L))
+        N = ir.VectorType(self.N, w.L)
+
+        def place(lane: Value, k: Value) -> Value:
+            return b.gep(lane, [k], source_etype=self.N)
+
+        def wide(x: Value) -> Value:
+            return b.fpext(x, w.V) if self.single else x
+
+        with w.loop(b, I64(0), full, w.L) as k:
+            x = [wide(b.load(place(lane, k), typ=N, align=self.bytes)) for lane in lanes]
+            for j, y in enumerate(transposed(b, x)):
+                take(y, w.vector(b, target, b.add(k, I64(j))))
+        rest = b.sub(size, full)
+        with b.if_then(b.icmp_signed(">", rest, I64(0))):
+            mask = w.first_lanes(b, rest)
+            masked = external(w.module, f"llvm.masked.load.v{w.L}f{8 * self.bytes}.p0", N, PTR, I32, mask.type, N)
+            zeros = ir.Constant(N, [0.0] * w.L)
+            x = [wide(b.call(masked, [place(lane, full), I32(self.bytes), mask, zeros])) for lane in lanes]
+            for j, y in enumerate(transposed(b, x)[: w.L - 1]):
+                with b.if_then(b.icmp_signed("<", I64(j), rest)):
+                    take(y, w.vector(b, target, b.add(full, I64(j))))
+
+    def gather(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
+        """An input of any layout, number by number."""
+        b, w = self.b, self.w
+        strides = self.strides[o]
+
+        def one(index: Value, shift: Value) -> None:
+            x: Value = ir.Constant(w.V, ir.Undefined)
+            for l, pointer in enumerate(self.each_lane(o, shift)):
+                number = self.take(pointer)
+                x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
+            take(x, w.vector(b, target, index))
+
+        if len(strides) == 1:
+            with w.loop(b, I64(0), size) as k:
+                one(k, b.mul(k, strides[0]))
+        else:
+            with w.loop(b, I64(0), b.udiv(size, I64(6))) as i, w.loop(b, I64(0), I64(6)) as k:
+                one(b.add(b.mul(i, I64(6)), k), b.add(b.mul(i, strides[0]), b.mul(k, strides[1])))
+
+    def check_units(self, q: Value) -> None:
+        """Quaternions and cosine-sine pairs: flag what is far from norm one, scale the rest to it."""
+        b, w = self.b, self.w
+        units = w.slot(b, self.data, "units")
+        square = w.cell(b)
+        with w.loop(b, I64(0), w.slot(b, self.data, "n_units")) as u:
+            start = w.integer(b, units, b.mul(u, I64(2)))
+            end = b.add(start, w.integer(b, units, b.add(b.mul(u, I64(2)), I64(1))))
+            w.store(b, w.const(0.0), square)
+            with w.loop(b, start, end) as k:
+                x = w.load(b, w.vector(b, q, k))
+                w.store(b, b.fadd(w.load(b, square), b.fmul(x, x)), square)
+            s = w.load(b, square)
+            high = b.fcmp_unordered(">", s, w.const(1 + UNIT_TOLERANCE))
+            self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - UNIT_TOLERANCE))), NOT_UNIT)
+            scale = b.fdiv(w.const(1.0), w.sqrt(b, s))
+            with w.loop(b, start, end) as k:
+                pointer = w.vector(b, q, k)
+                w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
+
+    # Flags
+
+    def flag(self, bad: Value, flag: int) -> None:
+        b, w = self.b, self.w
+        with b.if_then(w.any_lane(b, bad), likely=False):
+            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(flag)), self.report, align=8)
+
+    def watch(self, margin: Value) -> None:
+        """Flag samples whose mass matrix may be singular."""
+        self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SUSPICIOUS)), SINGULAR)

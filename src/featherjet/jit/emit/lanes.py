@@ -1,0 +1,281 @@
+"""Emitting code on vectors of lanes: loops, branches and straight-line code, whatever the lanes stand for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import llvmlite.ir as ir
+
+from ...treejit.program import COUNTS, SLOTS, Ref
+from ..graph import Expr, Graph
+from ..schedule import SUMS, Schedule
+from .sincos import Value, sincos_function
+
+PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
+CONTRACT = ("contract",)
+LINE = 8  # doubles in a cache line
+
+SLOT = {name: k for k, name in enumerate(SLOTS)}
+
+
+class Lanes:
+    """Code on vectors of `lanes` doubles that lie `align` bytes apart in memory."""
+
+    def __init__(self, module: ir.Module, graph: Graph, lanes: int, align: int) -> None:
+        self.module, self.graph, self.L, self.align = module, graph, lanes, align
+        self.V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
+
+    def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID) -> ir.Function:
+        """An internal function of that name, whose pointers do not alias."""
+        f = ir.Function(self.module, ir.FunctionType(result, list(args)), f"{name}_{self.L}")
+        f.linkage = "internal"
+        f.attributes.add("nounwind")
+        f.attributes.add("noinline")
+        f.attributes.alignstack = 8 * LINE  # registers are spilled to whole cache lines
+        for a in f.args:
+            if isinstance(a.type, ir.PointerType):
+                a.add_attribute("noalias")
+        return f
+
+    # Memory
+
+    def slot(self, b: ir.IRBuilder, data: Value, name: str) -> Value:
+        """A count or a pointer out of `data`."""
+        typ = I64 if name in COUNTS else PTR
+        return b.load(b.gep(data, [I64(SLOT[name])], source_etype=I64), typ=typ, align=8)
+
+    def integer(self, b: ir.IRBuilder, table: Value, index: Value) -> Value:
+        return b.load(b.gep(table, [index], source_etype=I64), typ=I64, align=8)
+
+    def vector(self, b: ir.IRBuilder, base: Value, index: Value) -> Value:
+        """Pointer to vector number `index`."""
+        return b.gep(base, [index], source_etype=self.V)
+
+    def number(self, b: ir.IRBuilder, base: Value, index: Value) -> Value:
+        """Pointer to double number `index`."""
+        return b.gep(base, [index], source_etype=DOUBLE)
+
+    def load(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        return b.load(pointer, typ=self.V, align=self.align)
+
+    def store(self, b: ir.IRBuilder, x: Value, pointer: Value) -> None:
+        b.store(x, pointer, align=self.align)
+
+    def announce(self, b: ir.IRBuilder, pointer: Value, ahead: Value) -> None:
+        """Fetch the line so many bytes ahead, which is going to be written, into the second cache.
+
+        Results of large batches are in no cache, and stores that wait for memory hold up computing.
+        """
+        fetch = external(self.module, "llvm.prefetch.p0", VOID, PTR, I32, I32, I32)
+        b.call(fetch, [b.gep(pointer, [ahead], source_etype=I8), I32(0), I32(1), I32(1)])
+
+    def cell(self, b: ir.IRBuilder) -> Value:
+        """Room for one vector on the stack."""
+        with b.goto_entry_block():
+            cell = b.alloca(self.V)
+        cell.align = 8 * self.L  # type: ignore[attr-defined]
+        return cell
+
+    # Values
+
+    def const(self, c: float) -> ir.Constant:
+        return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(DOUBLE, c)
+
+    def spread(self, b: ir.IRBuilder, x: Value) -> Value:
+        """One number in all lanes."""
+        if self.L == 1:
+            return x
+        undef = ir.Constant(self.V, ir.Undefined)
+        first = b.insert_element(undef, x, I32(0))
+        return b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
+
+    def any_lane(self, b: ir.IRBuilder, mask: Value) -> Value:
+        if self.L == 1:
+            return mask
+        bits = ir.IntType(self.L)
+        return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
+
+    def first_lanes(self, b: ir.IRBuilder, count: Value) -> Value:
+        """A mask of so many lanes."""
+        numbers = ir.Constant(ir.VectorType(I64, self.L), list(range(self.L)))
+        undef = ir.Constant(numbers.type, ir.Undefined)
+        first = b.insert_element(undef, count, I32(0))
+        every = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
+        return b.icmp_signed("<", numbers, every)
+
+    def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
+        cells = [self.cell(b) for _ in range(2)]
+        b.call(sincos_function(self.module, self.L), [x, *cells])
+        sine, cosine = (b.load(cell, typ=self.V, align=8) for cell in cells)
+        return sine, cosine
+
+    def sqrt(self, b: ir.IRBuilder, x: Value) -> Value:
+        name = f"llvm.sqrt.v{self.L}f64" if self.L > 1 else "llvm.sqrt.f64"
+        return b.call(external(self.module, name, self.V, self.V), [x])
+
+    # Control
+
+    @contextmanager
+    def loop(self, b: ir.IRBuilder, start: Value, stop: Value, step: Value | int = 1) -> Iterator[Value]:
+        """for (i = start; i < stop; i += step); with step -1, downwards to stop, which is included."""
+        go = ">=" if step == -1 else "<"
+        before, head, end = b.block, b.append_basic_block("head"), b.append_basic_block("end")
+        b.cbranch(b.icmp_signed(go, start, stop), head, end)
+        b.position_at_end(head)
+        i = b.phi(I64)
+        i.add_incoming(start, before)
+        yield i
+        following = b.add(i, I64(step) if isinstance(step, int) else step)
+        i.add_incoming(following, b.block)
+        b.cbranch(b.icmp_signed(go, following, stop), head, end)
+        b.position_at_end(end)
+
+    def carrying(
+        self,
+        b: ir.IRBuilder,
+        start: Value,
+        stop: Value,
+        values: Sequence[Value],
+        body: Callable[[Value, list[Value]], Sequence[Value]],
+    ) -> list[Value]:
+        """for (i = start; i < stop; i++) values = body(i, values), at least once; returns the last values."""
+        before, head = b.block, b.append_basic_block("head")
+        b.branch(head)
+        b.position_at_end(head)
+        i = b.phi(I64)
+        i.add_incoming(start, before)
+        carried: list[Value] = [b.phi(self.V) for _ in values]
+        for phi, x in zip(carried, values, strict=True):
+            phi.add_incoming(x, before)
+        found = list(body(i, carried))
+        following = b.add(i, I64(1))
+        i.add_incoming(following, b.block)
+        for phi, x in zip(carried, found, strict=True):
+            phi.add_incoming(x, b.block)
+        end = b.append_basic_block("end")
+        b.cbranch(b.icmp_signed("<", following, stop), head, end)
+        b.position_at_end(end)
+        return found
+
+    def switch(self, b: ir.IRBuilder, value: Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
+        """Run the case of that number."""
+        if len(cases) == 1:
+            cases[0][1]()
+            return
+        other, end = b.append_basic_block("other"), b.append_basic_block("join")
+        choice = b.switch(value, other)
+        for number, body in cases:
+            block = b.append_basic_block("case")
+            choice.add_case(I64(number), block)
+            b.position_at_end(block)
+            body()
+            b.branch(end)
+        b.position_at_end(other)
+        b.unreachable()
+        b.position_at_end(end)
+
+    # Straight-line code
+
+    def straight(
+        self,
+        b: ir.IRBuilder,
+        results: Sequence[tuple[Expr, Callable[[Value], None]]],
+        load: Callable[[Ref], Value],
+    ) -> None:
+        """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there."""
+        sinks: dict[int, list[Callable[[Value], None]]] = {}
+        for value, sink in results:
+            sinks.setdefault(value.index, []).append(sink)
+        values: dict[int, Value] = {}
+        for i in self.graph.reachable(sinks):
+            values[i] = self.operation(b, i, values, load)
+            for sink in sinks.get(i, ()):
+                sink(values[i])
+
+    def values(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Ref], Value]) -> list[list[Value]]:
+        """The values of expressions, for each way to load: step by step for all, so that what they share is at hand.
+
+        Sums are chains of fused multiply-adds.
+        """
+        plan = Schedule(self.graph, [x.index for x in of], piece=sys.maxsize)
+        found: list[dict[int, Value]] = [{} for _ in loads]
+
+        def value(k: int, i: int) -> Value:
+            if i not in found[k]:
+                found[k][i] = self.operation(b, i, found[k], loads[k])
+            return found[k][i]
+
+        def term(k: int, i: int) -> Value:
+            if i in plan.inlined:
+                x, y = (value(k, a) for a in self.graph.ops[i].args)
+                multiply: Any = b.fmul
+                return multiply(x, y, flags=CONTRACT)
+            return value(k, i)
+
+        versions = range(len(loads))
+        for i in plan.pieces[0].ops:
+            if self.graph.ops[i].name not in SUMS:
+                for k in versions:
+                    for a in self.graph.ops[i].args:
+                        value(k, a)
+                    value(k, i)
+                continue
+            (_, first), rest, flip = plan.chain(i)
+            totals = [term(k, first) for k in versions]
+            for minus, t in rest:
+                add: Any = b.fsub if minus else b.fadd
+                totals = [add(total, term(k, t), flags=CONTRACT) for k, total in enumerate(totals)]
+            for k, total in enumerate(totals):
+                found[k][i] = b.fneg(total, flags=CONTRACT) if flip else total
+        return [[value(k, x.index) for x in of] for k in versions]
+
+    def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Ref], Value]) -> Value:
+        """One operation, whose operands are known."""
+        op = self.graph.ops[i]
+        if op.name == "const":
+            return self.const(op.data[0])  # type: ignore[index]
+        if op.name == "load":
+            return load(op.data)  # type: ignore[arg-type]
+        if op.name in ("sin", "cos"):
+            other = self.graph.partner(i)
+            if other in values:
+                return values[-1 - other]
+            both = self.sincos(b, values[op.args[0]])
+            values[-1 - i] = both[op.name == "sin"]  # for the partner, when its turn comes
+            return both[op.name == "cos"]
+        if op.name == "neg":
+            return b.fneg(values[op.args[0]], flags=CONTRACT)
+        if op.name == "sqrt":
+            return self.sqrt(b, values[op.args[0]])
+        return getattr(b, "f" + op.name)(*(values[a] for a in op.args), flags=CONTRACT)
+
+    def loads(self, of: Iterable[Expr]) -> list[Ref]:
+        """Everything that expressions load."""
+        ops = self.graph.ops
+        return [ops[i].data for i in self.graph.reachable(x.index for x in of) if ops[i].name == "load"]  # type: ignore[misc]
+
+
+def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:
+    """A function from outside the module, declared once."""
+    found = module.globals.get(name)
+    return found or ir.Function(module, ir.FunctionType(result, list(args)), name)  # type: ignore[return-value]
+
+
+def transposed(b: ir.IRBuilder, x: list[Value]) -> list[Value]:
+    """L vectors of L lanes, rows and columns exchanged, by butterflies."""
+    L, bit = len(x), 1
+    mask = ir.VectorType(I32, L)
+    while bit < L:
+        for i in range(L):
+            if not i & bit:
+                a, c = x[i], x[i | bit]
+                low = [t if not t & bit else L + (t ^ bit) for t in range(L)]
+                high = [t | bit if not t & bit else L + t for t in range(L)]
+                x[i] = b.shuffle_vector(a, c, ir.Constant(mask, low))
+                x[i | bit] = b.shuffle_vector(a, c, ir.Constant(mask, high))
+        bit *= 2
+    return x

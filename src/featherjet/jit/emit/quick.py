@@ -1,0 +1,138 @@
+"""LLVM for the quickest call: one state in plain arrays, straight from the arrays' own headers.
+
+A gufunc costs two microseconds before anything is computed. `plain` is a built-in function of Python, made of machine
+code: it is called with the array objects themselves, looks at their headers, whose layout NumPy guarantees to compiled
+code, and declines whatever is not simply one state of contiguous doubles, which goes the general way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+
+from ...treejit.program import Operand
+from .border import dimension
+from .lanes import I8, I32, I64, PTR, Lanes, Value, external
+
+# Offsets in PyArrayObject, in bytes.
+TYPE, DATA, NDIM, SHAPE, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
+CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
+DECLINED = -1
+FASTCALL = 0x80  # how Python hands over arguments: (self, array of objects, their number)
+RESULT = "PyLong_FromLongLong"
+
+
+def emit_plain(w: Lanes, operands: Sequence[Operand]) -> None:
+    """`plain`: (an array for each operand but the report) -> flags, or DECLINED."""
+    module = w.module
+    given = operands[1:]
+    f = ir.Function(module, ir.FunctionType(PTR, [PTR, PTR, I64]), "plain")
+    f.attributes.add("nounwind")
+    tables, arguments, count = f.args
+    b = ir.IRBuilder(f.append_basic_block("entry"))
+    integer = external(module, RESULT, PTR, I64)
+
+    def field(object: Value, offset: int, typ: ir.Type) -> Value:
+        return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
+
+    def require(fine: Value) -> None:
+        with b.if_then(b.not_(fine), likely=False):
+            b.ret(b.call(integer, [I64(DECLINED)]))
+
+    require(b.icmp_signed("==", count, I64(len(given))))
+    data = field(tables, DATA, PTR)
+    objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
+
+    def size(name: int | str) -> Value:
+        return I64(name) if isinstance(name, int) else dimension(w, b, data, name)
+
+    for object, operand in zip(objects, given, strict=True):
+        require(b.icmp_unsigned("==", field(object, TYPE, I64), w.slot(b, data, "ndarray")))
+        want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.name.startswith("out") else 0)
+        fine = b.icmp_unsigned("==", b.and_(field(object, FLAGS, I32), I32(want)), I32(want))
+        fine = b.and_(fine, b.icmp_unsigned("==", field(object, DESCR, I64), w.slot(b, data, "float64")))
+        fine = b.and_(fine, b.icmp_unsigned("==", field(object, NDIM, I32), I32(len(operand.core))))
+        require(fine)
+        shape = field(object, SHAPE, PTR)
+        for k, name in enumerate(operand.core):
+            require(b.icmp_unsigned("==", w.integer(b, shape, I64(k)), size(name)))
+
+    report, address, one = (b.alloca(I64) for _ in range(3))
+    args = b.alloca(PTR, I32(len(operands)))
+    steps = b.alloca(I64, I32(len(operands) + sum(len(x.core) for x in operands)))
+    b.store(I64(0), report)
+    b.store(I64(1), one)
+    b.store(b.ptrtoint(report, I64), address)
+    b.store(address, args)
+    for o, object in enumerate(objects):
+        b.store(field(object, DATA, PTR), b.gep(args, [I64(o + 1)], source_etype=PTR))
+    at = 0
+
+    def step(stride: Value) -> None:
+        nonlocal at
+        b.store(stride, b.gep(steps, [I64(at)], source_etype=I64))
+        at += 1
+
+    for _ in operands:
+        step(I64(0))
+    for operand in operands:
+        for k in range(len(operand.core)):
+            bytes: Value = I64(8)
+            for name in operand.core[k + 1 :]:
+                bytes = b.mul(bytes, size(name))
+            step(bytes)
+    b.call(module.globals["entry"], [args, one, steps, data])
+    b.ret(b.call(integer, [b.load(report, typ=I64, align=8)]))
+
+
+class _Definition(ctypes.Structure):
+    """Python's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+def plain_call(address: int, tables: np.ndarray, keep: object) -> Any:
+    """The function `plain` of some code, to be called with arrays; NumPy's array of a robot's tables is its `self`.
+
+    Python's function object holds only a bare pointer to its definition and to the code. What owns them is given to it
+    as its `__module__`, so that they live as long as it does.
+    """
+    definition = _Definition(b"plain", address, FASTCALL, b"compiled by featherjet")
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object]
+    return new(ctypes.byref(definition), tables, (definition, keep))
+
+
+@cache
+def headers_are_known() -> bool:
+    """Whether array headers lie as `plain` takes them to: looked up in one array."""
+    if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or np.intp(0).nbytes != 8:
+        return False
+    x = np.zeros((3, 5))
+
+    def word(offset: int) -> int:
+        return ctypes.c_int64.from_address(id(x) + offset).value
+
+    def half(offset: int) -> int:
+        return ctypes.c_int32.from_address(id(x) + offset).value
+
+    shape = (ctypes.c_int64 * 2).from_address(word(SHAPE)) if half(NDIM) == 2 else ()
+    flags = CONTIGUOUS | ALIGNED | WRITEABLE
+    return (
+        word(TYPE) == id(np.ndarray)
+        and word(DATA) == x.ctypes.data
+        and word(DESCR) == id(x.dtype)
+        and tuple(shape) == (3, 5)
+        and half(FLAGS) & flags == flags
+    )

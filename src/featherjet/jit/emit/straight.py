@@ -1,0 +1,194 @@
+"""LLVM for straight-line code of one robot, in which each lane is a sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import prod
+
+import llvmlite.ir as ir
+
+from ...treejit.program import Operand
+from ..schedule import Schedule
+from ..straight import Straight
+from .border import AHEAD, Border, emit_entry
+from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
+from .pieces import TRIG, Memory, text
+from .quick import emit_plain
+from .sincos import sincos_function
+
+
+def emit_unrolled(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:
+    """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls.
+
+    `single`: the user's numbers are of single precision.
+    """
+    module = ir.Module("kernel")
+    module.triple = triple
+    schedule = Schedule(program.graph, program.roots)
+    w = Lanes(module, program.graph, lanes, 8 * lanes)
+    operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
+    operands += [Operand(f"out{k}", shape) for k, (shape, _) in enumerate(program.outputs)]
+    code = Unrolled(w, program, schedule, operands, single)
+    emit_entry(module, code.emit())
+    emit_plain(w, operands)
+    emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
+    return module, code.pieces()
+
+
+def emit_text(module: ir.Module, name: str, text: str) -> None:
+    """A text that can be read from the loaded code."""
+    letters = bytearray(text.encode() + b"\0")
+    value = ir.Constant(ir.ArrayType(I8, len(letters)), letters)
+    constant = ir.GlobalVariable(module, value.type, name)
+    constant.initializer, constant.global_constant = value, True  # type: ignore[assignment]
+
+
+class Unrolled(Border):
+    """Straight-line code for one number of lanes; results are staged in lanes, then go out transposed."""
+
+    def __init__(
+        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], single: bool
+    ) -> None:
+        super().__init__(w, operands, list(program.inputs), single)
+        self.program, self.schedule = program, schedule
+        ops = program.graph.ops
+        self.angles = sorted({ops[i].args[0] for piece in schedule.pieces for i in piece.ops if ops[i].name in TRIG})
+        self.angles = [i for i in self.angles if ops[i].name == "load"]
+        # Memory, in vectors: inputs, sines and cosines, slots, results, watched.
+        at = 0
+        self.start: dict[str, int] = {}
+        for name, shape in program.inputs.items():
+            self.start[name], at = at, at + prod(shape)
+        self.trig, at = at, at + 2 * len(self.angles)
+        self.slots, at = at, at + schedule.slots
+        self.results = []
+        self.entries = [entries for _, entries in program.outputs]
+        for entries in self.entries:
+            self.results.append(at)
+            at += -(-len(entries) // w.L) * w.L
+        self.watched, at = at, at + len(program.watched)
+        self.size = at
+        self.sinks: dict[int, list[int]] = {}
+        for start, entries in zip((*self.results, self.watched), (*self.entries, program.watched), strict=True):
+            for k, x in enumerate(entries):
+                self.sinks.setdefault(x.index, []).append(start + k)
+
+    def emit(self, name: str = "samples") -> ir.Function:
+        w = self.w
+        kind = ir.FunctionType(VOID, [PTR])
+        self.functions = [ir.Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
+        return super().emit(name)
+
+    def pieces(self) -> str:
+        """The text of all pieces."""
+        memory = Memory(self.w.L, self.home, self.sinks, self.slots, self.trig, self.angles)
+        return text(self.schedule, memory)
+
+    def home(self, i: int) -> int:
+        """Where an input is."""
+        name, k = self.program.graph.ops[i].data  # type: ignore[misc]
+        return self.start[name] + k
+
+    # The loop over samples
+
+    def scratch(self, samples: Value) -> Value:
+        b, w = self.b, self.w
+        outs = self.outputs()
+        lengths = [len(entries) for entries in self.entries]
+        self.apart = [b.not_(self.whole(o)) for o in outs]  # whether a result goes through spare memory
+        rounded = [-(-n // w.L) * w.L for n in lengths]
+        memory, (base, *spares) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
+        self.base, self.spares = base, list(zip(spares, rounded, strict=True))
+        self.inputs = [w.vector(b, base, I64(self.start[name])) for name in self.names]
+        self.sizes = [I64(prod(shape)) for shape in self.program.inputs.values()]
+        for i, places in self.sinks.items():
+            op = self.program.graph.ops[i]
+            for k in places:
+                if op.name == "const":
+                    w.store(b, w.const(op.data[0]), w.vector(b, base, I64(k)))  # type: ignore[index]
+        return memory
+
+    def compute(self, samples: Value, s: Value) -> None:
+        b, w = self.b, self.w
+        ops = self.program.graph.ops
+        sincos = sincos_function(w.module, w.L)
+        for k, i in enumerate(self.angles):
+            x = w.load(b, w.vector(b, self.base, I64(self.home(i))))
+            b.call(sincos, [x, *(w.vector(b, self.base, I64(self.trig + 2 * k + j)) for j in range(2))])
+        for f in self.functions:
+            b.call(f, [self.base])
+        for i, places in self.sinks.items():  # inputs that go out as they are
+            if ops[i].name == "load":
+                for k in places:
+                    w.store(b, w.load(b, w.vector(b, self.base, I64(self.home(i)))), w.vector(b, self.base, I64(k)))
+        if self.program.watched:
+            with w.loop(b, I64(self.watched), I64(self.watched + len(self.program.watched))) as k:
+                self.watch(w.load(b, w.vector(b, self.base, k)))
+        for number, o in enumerate(self.outputs()):
+            self.write(number, o, samples, s)
+
+    def write(self, number: int, o: int, samples: Value, s: Value) -> None:
+        """One result of all lanes: transposed, directly or through spare memory."""
+        b, w, L = self.b, self.w, self.w.L
+        entries = self.entries[number]
+        n = len(entries)
+        spare, size = self.spares[number]
+        apart = self.apart[number]
+        targets = [b.select(apart, w.number(b, spare, I64(l * size)), self.lane_pointer(o, I64(l))) for l in range(L)]
+        source = w.vector(b, self.base, I64(self.results[number]))
+        if L == 1:
+            memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
+            b.call(memcpy, [targets[0], source, I64(8 * n), ir.IntType(1)(0)])
+        else:
+            ahead = b.select(apart, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
+            self.transpose_out(entries, source, targets, ahead)
+        with b.if_then(apart, likely=False):
+            left = b.sub(samples, s)
+            with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
+                piece = w.number(b, spare, b.mul(lane, I64(size)))
+                target = self.lane_pointer(o, lane)
+                self.scatter(o, piece, target)
+
+    def whole(self, o: int) -> Value:
+        """Whether a result can go out in one piece."""
+        return ir.IntType(1)(0) if self.single else self.flat(o)
+
+    def scatter(self, o: int, piece: Value, target: Value) -> None:
+        """A result of any layout, number by number."""
+        b, w = self.b, self.w
+
+        def level(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
+            if not shape:
+                x = b.load(w.number(b, piece, index), typ=DOUBLE, align=8)
+                self.give(x, b.gep(target, [shift], source_etype=I8))
+                return
+            with w.loop(b, I64(0), I64(shape[0])) as k:
+                inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))
+                level(shape[1:], strides[1:], inner, b.add(shift, b.mul(k, strides[0])))
+
+        level(self.operands[o].core, self.strides[o], I64(0), I64(0))  # type: ignore[arg-type]
+
+    def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value], ahead: Value) -> None:
+        """L entries of L samples at a time; where all are zero there is nothing to transpose."""
+        b, w, L = self.b, self.w, self.w.L
+        n = len(entries)
+        groups = n // L
+        empty = [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)]
+        g = 0
+        while g < groups:
+            end = next((k for k in range(g, groups) if empty[k] != empty[g]), groups)
+            with w.loop(b, I64(g * L), I64(end * L), L) as k:
+                if empty[g]:
+                    rows: list[Value] = [w.const(0.0)] * L
+                else:
+                    rows = transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)])
+                for x, target in zip(rows, targets, strict=True):
+                    to = w.number(b, target, k)
+                    w.announce(b, to, ahead)
+                    b.store(x, to, align=8)
+            g = end
+        for k in range(groups * L, n):
+            x = w.load(b, w.vector(b, source, I64(k)))
+            for l, target in enumerate(targets):
+                b.store(b.extract_element(x, I32(l)), w.number(b, target, I64(k)), align=8)

@@ -1,0 +1,64 @@
+"""What the core can do at best: fused multiply-adds per second, measured with nothing else in the way."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+import llvmlite.ir as ir
+
+from ...jit.emit.lanes import DOUBLE, I32, I64, external
+from ...jit.engine import Library, compile_module, host_lanes
+from .timing import one_core
+
+CHAINS = 12  # independent ones: enough to hide the latency, few enough to stay in registers
+
+
+def fma_peak(seconds: float = 0.2) -> float:
+    """Fused multiply-adds of doubles per second on one core, the best of many short stretches."""
+    library = Library(compile_module(_module()))
+    run = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(library.address("peak"))
+    turns, best = 100_000, 0.0
+    with one_core():
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            started = time.perf_counter()
+            run(turns, 0.999, 1e-3)
+            best = max(best, turns * CHAINS * host_lanes() / (time.perf_counter() - started))
+    return best
+
+
+def _module() -> ir.Module:
+    """double peak(turns, a, b): x = a x + b in every chain and lane, so many times."""
+    lanes = host_lanes()
+    V = ir.VectorType(DOUBLE, lanes)
+    module = ir.Module("peak")
+    f = ir.Function(module, ir.FunctionType(DOUBLE, [I64, DOUBLE, DOUBLE]), "peak")
+    fma = external(module, f"llvm.fmuladd.v{lanes}f64", V, V, V, V)
+    entry, loop, end = (f.append_basic_block(name) for name in ("entry", "loop", "end"))
+    b = ir.IRBuilder(entry)
+    spread = []
+    for x in f.args[1:]:
+        undefined = ir.Constant(V, ir.Undefined)
+        first = b.insert_element(undefined, x, I32(0))
+        spread.append(b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)))
+    b.branch(loop)
+    b.position_at_end(loop)
+    turn = b.phi(I64)
+    turn.add_incoming(I64(0), entry)
+    chains = [b.phi(V) for _ in range(CHAINS)]
+    following = []
+    for k, x in enumerate(chains):
+        x.add_incoming(ir.Constant(V, [1.0 + k] * lanes), entry)
+    for x in chains:
+        following.append(b.call(fma, [x, *spread]))
+        x.add_incoming(following[-1], loop)
+    done = b.add(turn, I64(1))
+    turn.add_incoming(done, loop)
+    b.cbranch(b.icmp_signed("<", done, f.args[0]), loop, end)
+    b.position_at_end(end)
+    total = following[0]
+    for x in following[1:]:
+        total = b.fadd(total, x)
+    b.ret(b.extract_element(total, I32(0)))
+    return module

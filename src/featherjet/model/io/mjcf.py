@@ -1,0 +1,279 @@
+"""MJCF files, compiled by MuJoCo itself and read from the arrays it fills.
+
+- Joints keep MuJoCo's order and the sizes of their coordinates, so nq, nv and every index are MuJoCo's. Hinge
+  and slide coordinates are its numbers too: the reference (`ref`, qpos0) is folded into the joint's
+  placement.
+- Two things differ, our conventions being Pinocchio's: quaternions are x y z w here, w x y z there; and the
+  linear velocity of a free joint is in the body's frame here, in the world's there. The functions
+  `*_from_mujoco` and `*_to_mujoco` translate; they take batches.
+- A body with several joints becomes a chain whose last joint carries the body; a body without joints is
+  welded to its parent. The frame of a joint sits in its anchor, turned as its body; that of the body is there
+  as well. Where names collide, a body's frame is called `<name>_body`, a site's `<name>_site`.
+- Only the tree of bodies, its gravity and its armature enter the dynamics. What else would act on the motion
+  (tendons, equality constraints, springs, ...) is left out and warned of; actuators and contacts are the
+  user's own affair.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import MissingExtra, ModelError, ModelWarning, UnknownName
+from ..builder import ModelBuilder, transform
+from ..model import Array, Model
+from .mujoco_state import (
+    acceleration_from_mujoco,
+    acceleration_to_mujoco,
+    configuration_from_mujoco,
+    configuration_to_mujoco,
+    force_from_mujoco,
+    force_to_mujoco,
+    rotation,
+    velocity_from_mujoco,
+    velocity_to_mujoco,
+)
+from .urdf import ROOT_JOINT, ROOTS
+from .xmltree import read_bytes, root_tag
+
+__all__ = [
+    "acceleration_from_mujoco",
+    "acceleration_to_mujoco",
+    "configuration_from_mujoco",
+    "configuration_to_mujoco",
+    "force_from_mujoco",
+    "force_to_mujoco",
+    "from_mjmodel",
+    "load_mjcf",
+    "parse_mjcf",
+    "velocity_from_mujoco",
+    "velocity_to_mujoco",
+]
+
+FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
+SAME_FRAME, SAME_ROTATION = 1, 3  # mjtSameFrame
+KIND = {FREE: "free", BALL: "spherical", SLIDE: "prismatic", HINGE: "revolute"}
+
+
+def load_mjcf(
+    path: str | os.PathLike[str],
+    root: str = "fixed",
+    *,
+    strict: bool = False,
+    gravity: Sequence[float] | None = None,
+) -> Model:
+    """The robot in an MJCF file. `strict` refuses what otherwise is warned of.
+
+    root="fixed" takes the file as it is. Otherwise everything in it, what is welded to the world included,
+    hangs on one more joint, "root_joint"; a file whose only root is a free joint needs none for root="free".
+    """
+    source, data = os.fspath(path), read_bytes(path)
+    mj = _compiled(source, data, lambda mujoco: mujoco.MjModel.from_xml_path(source))
+    return _model(mj, source, root, strict, gravity)
+
+
+def parse_mjcf(
+    document: str,
+    root: str = "fixed",
+    *,
+    assets: dict[str, bytes] | None = None,
+    strict: bool = False,
+    gravity: Sequence[float] | None = None,
+    source: str = "<string>",
+) -> Model:
+    """The robot in an MJCF document; `assets` are the files it names."""
+    mj = _compiled(source, document, lambda mujoco: mujoco.MjModel.from_xml_string(document, assets))
+    return _model(mj, source, root, strict, gravity)
+
+
+def from_mjmodel(
+    mj: Any, root: str = "fixed", *, strict: bool = False, gravity: Sequence[float] | None = None
+) -> Model:
+    """The robot in a compiled `mujoco.MjModel`."""
+    return _model(mj, "MjModel", root, strict, gravity)
+
+
+def _compiled(source: str, document: str | bytes, compile_with: Any) -> Any:
+    try:
+        import mujoco
+    except ImportError:
+        raise MissingExtra("reading MJCF", "mujoco", "mujoco") from None
+    tag = root_tag(document)
+    if tag is not None and tag != "mujoco":
+        raise ModelError(f"{source}: not an MJCF model: its root element is <{tag}>, not <mujoco>")
+    try:
+        return compile_with(mujoco)
+    except Exception as error:  # ValueError, or mujoco.FatalError
+        raise ModelError(f"{source}: MuJoCo cannot compile it: {str(error).strip()}") from None
+
+
+def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[float] | None) -> Model:
+    if root not in ROOTS:
+        raise UnknownName("root", root, ROOTS)
+    _mention_ignored(mj, source, strict)
+    if gravity is None:
+        gravity = (0.0, 0.0, 0.0) if _weightless(mj) else tuple(mj.opt.gravity)
+    name = bytes(mj.names).split(b"\0", 1)[0].decode(errors="replace")
+    builder = ModelBuilder(name or "mujoco", gravity, strict)
+    try:
+        order = _build(builder, mj, _root_kind(mj, root), source)
+        model = builder.build()
+        if model.joint_names != tuple(order):
+            raise ModelError("its bodies are not in depth-first order")
+        return model
+    except ModelError as error:
+        raise error if str(error).startswith(source) else ModelError(f"{source}: {error}") from None
+
+
+def _weightless(mj: Any) -> bool:
+    """Whether the file switches gravity off; which bit says so depends on MuJoCo's version."""
+    import mujoco
+
+    bits: Any = vars(mujoco)["mjtDisableBit"]  # an extension's, which type checkers do not see
+    return bool(mj.opt.disableflags & int(bits.mjDSBL_GRAVITY))
+
+
+def _root_kind(mj: Any, root: str) -> str | None:
+    """The kind of the joint to add above everything, if any."""
+    if ROOTS[root] is None or FREE not in mj.jnt_type:
+        return ROOTS[root]
+    trees = {int(mj.body_rootid[body]) for body in mj.jnt_bodyid}
+    if root == "free" and len(trees) == 1:
+        return None
+    raise ModelError(f"root={root!r}: the file has a free joint of its own; load it with root='fixed', as it is")
+
+
+def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -> list[str]:
+    """Add all bodies, joints and sites; the joints' names in MuJoCo's order."""
+    names = _Names(mj, {ROOT_JOINT} if root_kind else set())
+    world = builder.add_joint(ROOT_JOINT, root_kind) if root_kind else None
+    carrier: list[str | None] = [world]
+    placement: list[Array] = [np.eye(4)]  # of each body in the frame of the joint that carries it
+    order = [ROOT_JOINT] if root_kind else []
+    for body in range(1, mj.nbody):
+        parent = mj.body_parentid[body]
+        joint, T = carrier[parent], placement[parent] @ _placed(mj.body_pos[body], mj.body_quat[body])
+        first = mj.body_jntadr[body]
+        for j in range(first, first + mj.body_jntnum[body]):
+            anchor = transform(p=mj.jnt_pos[j])
+            T = np.eye(4) if mj.jnt_type[j] == FREE else T @ anchor @ _minus_reference(mj, j)
+            joint = builder.add_joint(names.joints[j], parent=joint, placement=T, **_settings(mj, j))
+            order.append(joint)
+            T = np.eye(4) if mj.jnt_type[j] == FREE else transform(p=-mj.jnt_pos[j])
+        carrier.append(joint)
+        placement.append(T)
+        com, inertia = _centre_and_inertia(mj, body)
+        label = f"{source}: body {names.bodies[body]!r}"
+        builder.add_body(joint, mj.body_mass[body], com, inertia, T, label=label)
+        builder.add_frame(names.bodies[body], joint, T, "body")
+    for site in range(mj.nsite):
+        body = mj.site_bodyid[site]
+        T = placement[body] @ _placed(mj.site_pos[site], mj.site_quat[site])
+        builder.add_frame(names.sites[site], carrier[body], T)
+    return order
+
+
+class _Names:
+    """A unique name for every joint, body and site, the file's own wherever possible."""
+
+    def __init__(self, mj: Any, taken: set[str]) -> None:
+        own_bodies = [mj.body(i).name for i in range(mj.nbody)]
+        own_joints = [mj.joint(i).name for i in range(mj.njnt)]
+        own_sites = [mj.site(i).name for i in range(mj.nsite)]
+        self._taken = taken | {*own_bodies, *own_joints, *own_sites}
+        given = set(taken)
+
+        def choose(own: str, fallback: str, suffix: str) -> str:
+            if own and own not in given:
+                name = own
+            else:
+                name = self._fresh(own + suffix if own else fallback)
+            given.add(name)
+            return name
+
+        self.joints = [
+            choose(own, self._unnamed_joint(mj, own_bodies, j), "_joint") for j, own in enumerate(own_joints)
+        ]
+        self.bodies = [choose(own, f"body{b}", "_body") for b, own in enumerate(own_bodies)]
+        self.sites = [choose(own, f"site{s}", "_site") for s, own in enumerate(own_sites)]
+
+    @staticmethod
+    def _unnamed_joint(mj: Any, bodies: list[str], joint: int) -> str:
+        body = mj.jnt_bodyid[joint]
+        if not bodies[body]:
+            return f"joint{joint}"
+        several = mj.body_jntnum[body] > 1
+        return f"{bodies[body]}_joint{joint - mj.body_jntadr[body] if several else ''}"
+
+    def _fresh(self, name: str) -> str:
+        unique, n = name, 2
+        while unique in self._taken:
+            unique, n = f"{name}_{n}", n + 1
+        self._taken.add(unique)
+        return unique
+
+
+def _centre_and_inertia(mj: Any, body: int) -> tuple[Array, Array]:
+    """In the body's frame; MuJoCo takes inertial frames that nearly are the body's for it, and so must we."""
+    same = mj.body_sameframe[body]
+    com = np.zeros(3) if same == SAME_FRAME else mj.body_ipos[body]
+    R = np.eye(3) if same in (SAME_FRAME, SAME_ROTATION) else rotation(mj.body_iquat[body])
+    return com, (R * mj.body_inertia[body]) @ R.T
+
+
+def _settings(mj: Any, j: int) -> dict:
+    """Kind, axis, limits, armature, damping and friction of a joint, as keywords of `add_joint`."""
+    kind = KIND[int(mj.jnt_type[j])]
+    dofs = slice(mj.jnt_dofadr[j], mj.jnt_dofadr[j] + {"free": 6, "spherical": 3}.get(kind, 1))
+    settings = dict(
+        kind=kind,
+        armature=mj.dof_armature[dofs],
+        damping=mj.dof_damping[dofs],
+        friction=mj.dof_frictionloss[dofs],
+    )
+    if mj.jnt_type[j] in (SLIDE, HINGE):
+        settings["axis"] = mj.jnt_axis[j]
+        if mj.jnt_limited[j]:
+            settings["lower"], settings["upper"] = mj.jnt_range[j]
+    return settings
+
+
+def _minus_reference(mj: Any, j: int) -> Array:
+    """A hinge or slide is displaced by qpos - qpos0: the constant half, so that q can be qpos."""
+    reference, axis = -mj.qpos0[mj.jnt_qposadr[j]], mj.jnt_axis[j]
+    if mj.jnt_type[j] == SLIDE:
+        return transform(p=reference * axis)
+    if mj.jnt_type[j] == HINGE:
+        return transform(rotation(np.array([np.cos(reference / 2), *(np.sin(reference / 2) * axis)])))
+    return np.eye(4)
+
+
+def _mention_ignored(mj: Any, source: str, strict: bool) -> None:
+    """Say once what acts on MuJoCo's motion but not on ours."""
+    free = mj.dof_jntid[np.flatnonzero(mj.dof_armature)]
+    present = {
+        "equality constraints": mj.neq,
+        "tendons": mj.ntendon,
+        "joint springs": np.any(mj.jnt_stiffness) or np.any(getattr(mj, "jnt_stiffnesspoly", 0)),
+        "mocap bodies (fixed where they are)": mj.nmocap,
+        "flexible bodies": getattr(mj, "nflex", 0),
+        "plugins": mj.nplugin,
+        "gravity compensation": np.any(mj.body_gravcomp),
+        "fluid forces": mj.opt.density or mj.opt.viscosity,
+        "armature of free joints in the world's axes (it acts in the body's)": FREE in mj.jnt_type[free],
+    }
+    ignored = [what for what, there in present.items() if there]
+    if not ignored:
+        return
+    message = f"{source}: not represented: {', '.join(ignored)}"
+    if strict:
+        raise ModelError(message)
+    warnings.warn(message, ModelWarning, stacklevel=4)
+
+
+def _placed(position: Array, quaternion: Array) -> Array:
+    return transform(rotation(quaternion), position)

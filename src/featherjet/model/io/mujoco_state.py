@@ -1,0 +1,114 @@
+"""States in MuJoCo's coordinates and in ours, for models read from MJCF.
+
+Both lay out q and v joint by joint with the same sizes. They differ in the order of quaternions (w x y z there,
+x y z w here) and in the linear part of a free joint's velocity, acceleration and force (in the world's axes there, in
+the body's here); `convention.py` has the formulas. All functions take batches, whose leading axes broadcast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...conventions.coordinates import Coordinates
+from ...errors import InputError
+from ..model import Array, Model
+
+JOINTS = ("free", "spherical", "revolute", "prismatic")
+
+
+def configuration_from_mujoco(model: Model, qpos: object) -> Array:
+    """Our q (..., nq) from MuJoCo's qpos (..., nq); quaternions are normalised, as MuJoCo does on use."""
+    return _from(model, q=qpos)["q"]
+
+
+def configuration_to_mujoco(model: Model, q: object) -> Array:
+    """MuJoCo's qpos (..., nq) from our q (..., nq)."""
+    return _to(model, q=q)["q"]
+
+
+def velocity_from_mujoco(model: Model, qpos: object, qvel: object) -> Array:
+    """Our v (..., nv) at MuJoCo's qpos and qvel."""
+    return _from(model, q=qpos, v=qvel)["v"]
+
+
+def velocity_to_mujoco(model: Model, q: object, v: object) -> Array:
+    """MuJoCo's qvel (..., nv) at our q and v."""
+    return _to(model, q=q, v=v)["v"]
+
+
+def acceleration_from_mujoco(model: Model, qpos: object, qvel: object, qacc: object) -> Array:
+    """Our a = dv/dt (..., nv) at MuJoCo's qpos, qvel and qacc."""
+    return _from(model, q=qpos, v=qvel, a=qacc)["a"]
+
+
+def acceleration_to_mujoco(model: Model, q: object, v: object, a: object) -> Array:
+    """MuJoCo's qacc (..., nv) at our q, v and a."""
+    return _to(model, q=q, v=v, a=a)["a"]
+
+
+def force_from_mujoco(model: Model, qpos: object, qfrc: object) -> Array:
+    """Our tau (..., nv) from a generalised force of MuJoCo's at qpos; its power is the same."""
+    return _from(model, q=qpos, tau=qfrc)["tau"]
+
+
+def force_to_mujoco(model: Model, q: object, tau: object) -> Array:
+    """MuJoCo's generalised force (..., nv) from our tau at q."""
+    return _to(model, q=q, tau=tau)["tau"]
+
+
+def _from(model: Model, **given: object) -> dict[str, Array]:
+    names = {"q": "qpos", "v": "qvel", "a": "qacc", "tau": "qfrc"}
+    space = _coordinates(model)
+    arrays = {name: _checked(x, space.nq if name == "q" else space.nv, names[name]) for name, x in given.items()}
+    for part in space.parts:
+        _normalise(arrays["q"][..., part.own], part.chart.manifold.units)
+    return space.plain(arrays)[0]
+
+
+def _to(model: Model, **given: object) -> dict[str, Array]:
+    space = _coordinates(model)
+    arrays = {name: _checked(x, model.nq if name == "q" else model.nv, name) for name, x in given.items()}
+    for part in space.parts:
+        _normalise(arrays["q"][..., part.plain], part.joint.kind.manifold.units)
+    return space.own(arrays)
+
+
+def _coordinates(model: Model) -> Coordinates:
+    for joint in model.joints:
+        if joint.mimic or joint.kind.name not in JOINTS:
+            raise InputError(f"joint {joint.name!r} ({joint.kind}): MuJoCo has no such joint")
+    return Coordinates(model, "mujoco")
+
+
+def _checked(x: object, n: int, what: str) -> Array:
+    try:
+        array = np.array(x, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: expected an array of numbers of shape (..., {n})") from None
+    if array.ndim == 0 or array.shape[-1] != n:
+        raise InputError(f"{what}: expected shape (..., {n}), got {array.shape}")
+    return array
+
+
+def _normalise(q: Array, units: tuple[slice, ...]) -> None:
+    for part in units:
+        q[..., part] = unit(q[..., part])
+
+
+def rotation(wxyz: Array) -> Array:
+    """Rotation matrices (..., 3, 3) of quaternions w x y z (..., 4), which need not be of unit length."""
+    w, x, y, z = np.moveaxis(unit(wxyz), -1, 0)
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def unit(quaternion: Array) -> Array:
+    """Quaternions of unit length; those that are so to rounding stay as they are."""
+    norm = np.linalg.norm(quaternion, axis=-1, keepdims=True)
+    if not (np.isfinite(norm).all() and (norm > 1e-15).all()):
+        raise InputError("a quaternion is zero or not finite")
+    return np.where(np.abs(norm - 1) < 1e-15, quaternion, quaternion / norm)

@@ -1,0 +1,52 @@
+"""A Model as text and back, number by number: a result's file tells which robot it moves."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError, ModelError
+from ..joints import kind
+from ..model import Body, Frame, Joint, Mimic, Model
+
+
+def dumps(model: Model) -> str:
+    """JSON; floats are written so that they are read back the same."""
+    joints = [
+        {f.name: _plain(getattr(j, f.name)) for f in fields(Joint) if f.name not in ("kind", "body", "mimic")}
+        | {"kind": j.kind.name, "body": {k: _plain(x) for k, x in asdict(j.body).items()}}
+        | {"mimic": None if j.mimic is None else asdict(j.mimic)}
+        for j in model.joints
+    ]
+    frames = [{f.name: _plain(getattr(x, f.name)) for f in fields(Frame)} for x in model.frames]
+    return json.dumps({"name": model.name, "gravity": _plain(model.gravity), "joints": joints, "frames": frames})
+
+
+def loads(text: str) -> Model:
+    """The model that `dumps` wrote."""
+    try:
+        found = json.loads(text)
+        joints = tuple(_joint(j) for j in found["joints"])
+        frames = tuple(Frame(**_arrays(f)) for f in found["frames"])
+        return Model(found["name"], joints, frames, np.array(found["gravity"]))
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        raise InputError(f"no model of ours: {error}") from None
+
+
+def _joint(found: dict[str, Any]) -> Joint:
+    mimic = found.pop("mimic")
+    body, named = Body(**_arrays(found.pop("body"))), kind(found.pop("kind"))
+    return Joint(kind=named, body=body, mimic=None if mimic is None else Mimic(**mimic), **_arrays(found))
+
+
+def _plain(x: Any) -> Any:
+    return x.tolist() if isinstance(x, np.ndarray) else x
+
+
+def _arrays(found: dict[str, Any]) -> dict[str, Any]:
+    return {k: np.array(x) if isinstance(x, list) else x for k, x in found.items()}

@@ -1,0 +1,297 @@
+"""URDF files, with the conventions of Pinocchio's own reader, number by number.
+
+- Joints in depth-first order, the joints below one link sorted by name. The frame of a joint is the file's.
+- Fixed joints are welded: inertias move to the joint above, the links and fixed joints remain as frames. What
+  is welded to the world does not move, so its inertia is dropped.
+- A continuous joint has two coordinates (cosine, sine), and limits of 1.01 on them that never bind; likewise
+  for the quaternion of a floating joint. A planar joint moves in the xy plane of its frame, whatever its axis
+  says.
+- `mimic=False`: joints that mimic others are independent. `mimic=True`: they follow, a leader that itself
+  follows being replaced by its own leader; and a continuous joint that leads or follows becomes revolute
+  without limits, since q = multiplier * q_leader + offset needs an angle.
+- A link that has the name of a joint elsewhere gives its frame up to the joint; its own is called
+  `<name>_link`.
+
+Beyond Pinocchio, whatever is not clearly a number, a name or a tree is refused, with file and line.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...errors import ModelError, ModelWarning, UnknownName
+from ..builder import ModelBuilder, transform
+from ..model import GRAVITY, Array, Mimic, Model
+from .xmltree import Element, parse, read_bytes
+
+KIND = {
+    "revolute": "revolute",
+    "continuous": "continuous",
+    "prismatic": "prismatic",
+    "planar": "planar",
+    "floating": "free",
+    "fixed": None,
+}
+ONE_AXIS = ("revolute", "continuous", "prismatic")
+ROOTS = {"fixed": None, "free": "free", "planar": "planar"}
+ROOT_JOINT = "root_joint"
+UNIT = 1.01  # Pinocchio's bound on coordinates that never leave [-1, 1]
+
+
+def load_urdf(
+    path: str | os.PathLike[str],
+    root: str = "fixed",
+    *,
+    mimic: bool = False,
+    strict: bool = False,
+    gravity: Sequence[float] | None = None,
+) -> Model:
+    """The robot in a URDF file, its base fixed, free or planar; `strict` refuses what else is warned of."""
+    return parse_urdf(read_bytes(path), root, mimic=mimic, strict=strict, gravity=gravity, source=os.fspath(path))
+
+
+def parse_urdf(
+    document: str | bytes,
+    root: str = "fixed",
+    *,
+    mimic: bool = False,
+    strict: bool = False,
+    gravity: Sequence[float] | None = None,
+    source: str = "<string>",
+) -> Model:
+    """The robot in a URDF document; `source` is what messages call it."""
+    if root not in ROOTS:
+        raise UnknownName("root", root, ROOTS)
+    robot = _robot(parse(document, source))
+    links = _named(robot.all("link"))
+    joints = {name: _joint(name, element) for name, element in _named(robot.all("joint")).items()}
+    base, below = _tree(robot, links, joints)
+    followers = _followers(joints) if mimic else {}
+    builder = ModelBuilder(robot.text("name"), GRAVITY if gravity is None else gravity, strict)
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            _build(builder, ROOTS[root], base, links, below, followers)
+            return builder.build()
+    except (ModelError, np.linalg.LinAlgError) as error:
+        if isinstance(error, ModelError) and str(error).startswith(source):
+            raise
+        raise ModelError(f"{source}: {error}") from None
+
+
+@dataclass(frozen=True)
+class _Joint:
+    name: str
+    type: str
+    parent: str
+    child: str
+    element: Element
+
+
+def _robot(document: Element) -> Element:
+    """The <robot> element, once it is clear that it is one, and that no macros are left in it."""
+    if document.tag != "robot":
+        hint = {"mujoco": "; this is MJCF, see load_mjcf", "sdf": "; this is SDF, which is not read"}
+        raise document.error(f"not a URDF: the root element must be <robot>{hint.get(document.tag, '')}")
+    for element in [document, *document.children]:
+        for child in element.children:
+            if child.tag.startswith("xacro:"):
+                raise child.error("a xacro macro; expand the file first: xacro robot.urdf.xacro > robot.urdf")
+    document.text("name")
+    return document
+
+
+def _named(elements: list[Element]) -> dict[str, Element]:
+    """Elements by their names, which must differ."""
+    named: dict[str, Element] = {}
+    for element in elements:
+        name = element.text("name")
+        if name in named:
+            raise element.error(f"the name is taken, by line {named[name].line}")
+        named[name] = element
+    return named
+
+
+def _joint(name: str, element: Element) -> _Joint:
+    type_ = element.text("type")
+    if type_ not in KIND:
+        raise element.error(f"unknown type {type_!r}; there are: {', '.join(KIND)}")
+    parent, child = element.one("parent"), element.one("child")
+    if parent is None or child is None:
+        raise element.error(f"<{'child' if parent else 'parent'} link=...> is missing")
+    return _Joint(name, type_, parent.text("link"), child.text("link"), element)
+
+
+def _tree(robot: Element, links: dict[str, Element], joints: dict[str, _Joint]) -> tuple[str, dict[str, list[_Joint]]]:
+    """The root link, and below each link its joints, sorted by name; anything but one tree is refused."""
+    if not links:
+        raise robot.error("there is no <link>")
+    above: dict[str, _Joint] = {}
+    below: dict[str, list[_Joint]] = {name: [] for name in links}
+    for joint in sorted(joints.values(), key=lambda joint: joint.name):
+        for end, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in links:
+                raise joint.element.error(f"its {end} link {link!r} is not defined")
+        if joint.child in above:
+            other = above[joint.child]
+            raise joint.element.error(
+                f"link {joint.child!r} already is the child of joint {other.name!r} "
+                f"(line {other.element.line}); closed loops are not supported"
+            )
+        above[joint.child] = joint
+        below[joint.parent].append(joint)
+    bases = [name for name in links if name not in above]
+    if len(bases) > 1:
+        raise links[bases[1]].error(f"no joint connects it to {bases[0]!r}; root links: {', '.join(bases[:8])}")
+    reached = list(bases)
+    for link in reached:
+        reached.extend(joint.child for joint in below[link])
+    if len(reached) < len(links):
+        lost = set(links).difference(reached)
+        first = next(name for name in links if name in lost)
+        raise links[first].error("it is part of a cycle: its own descendant is its parent")
+    return bases[0], below
+
+
+def _build(
+    builder: ModelBuilder,
+    root_kind: str | None,
+    base: str,
+    links: dict[str, Element],
+    below: dict[str, list[_Joint]],
+    followers: dict[str, Mimic],
+) -> None:
+    """Walk the tree from its base, depth first, without recursion: robots may be long."""
+    joint_names = {joint.name for joints in below.values() for joint in joints}
+    one_coordinate = set(followers) | {mimic.joint for mimic in followers.values()}
+    carrier = None
+    if root_kind:
+        if ROOT_JOINT in joint_names:
+            raise ModelError(f"a joint is called {ROOT_JOINT!r}, the name of the joint that root={root_kind!r} adds")
+        joint_names.add(ROOT_JOINT)
+        carrier = builder.add_joint(ROOT_JOINT, root_kind)
+    taken = joint_names | set(links)
+    stack: list[tuple[str, _Joint | None, str | None, Array]] = [(base, None, carrier, np.eye(4))]
+    while stack:
+        link, joint, carrier, T = stack.pop()  # T: the parent link's frame in that of the joint that carries it
+        if joint is not None:
+            T = T @ _origin(joint.element)
+            if joint.type == "fixed":
+                builder.add_frame(joint.name, carrier, T, "fixed_joint")
+            else:
+                settings = _settings(joint, joint.name in one_coordinate, builder.strict)
+                follows = followers.get(joint.name)
+                carrier = builder.add_joint(joint.name, parent=carrier, placement=T, mimic=follows, **settings)
+                T = np.eye(4)
+        frame = link
+        if link in joint_names and (joint is None or joint.name != link):
+            while frame in taken:
+                frame += "_link"
+            taken.add(frame)
+        _add_body(builder, links[link], carrier, T)
+        builder.add_frame(frame, carrier, T, "body")
+        stack.extend((j.child, j, carrier, T) for j in reversed(below[link]))
+
+
+def _add_body(builder: ModelBuilder, link: Element, carrier: str | None, T: Array) -> None:
+    inertial = link.one("inertial")
+    if inertial is None:
+        return
+    where = _origin(inertial)
+    mass, inertia = inertial.one("mass"), inertial.one("inertia")
+    if mass is None or inertia is None:
+        raise link.error("its <inertial> needs both <mass> and <inertia>")
+    xx, xy, xz, yy, yz, zz = (inertia.number(name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
+    builder.add_body(
+        carrier,
+        mass.number("value"),
+        inertia=[[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]],
+        placement=T @ where,
+        label=f"{link.source}:{link.line}: link {link.attributes['name']!r}",
+    )
+
+
+def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
+    """Kind, axis, limits, damping and friction of a moving joint, as keywords of `add_joint`."""
+    element = joint.element
+    axis_element, limit, dynamics = element.one("axis"), element.one("limit"), element.one("dynamics")
+    axis = [1.0, 0.0, 0.0] if axis_element is None else axis_element.vector("xyz")
+    kind = KIND[joint.type]
+    if joint.type == "floating":
+        return dict(kind=kind, lower=[-math.inf] * 3 + [-UNIT] * 4, upper=[math.inf] * 3 + [UNIT] * 4)
+    if joint.type == "planar":
+        if any(axis[:2]):
+            message = f"a planar joint moves in the xy plane of its frame; its axis {axis} is ignored"
+            _doubt(element, message, strict)
+        return dict(kind=kind, lower=[-math.inf] * 2 + [-UNIT] * 2, upper=[math.inf] * 2 + [UNIT] * 2)
+    if not any(axis):
+        raise element.error("the axis is zero, so it has no direction")
+    settings: dict = dict(kind=kind, axis=np.array(axis) / max(map(abs, axis)))
+    if limit is not None:
+        settings |= dict(effort_limit=limit.number("effort"), velocity_limit=limit.number("velocity"))
+        if min(settings["effort_limit"], settings["velocity_limit"]) < 0:
+            raise limit.error("an effort or velocity limit is negative")
+    if joint.type == "continuous":
+        settings |= dict(kind="revolute") if one_coordinate else dict(lower=-UNIT, upper=UNIT)
+    elif limit is None:
+        raise element.error(f"a {joint.type} joint needs a <limit>; without bounds its type is 'continuous'")
+    else:
+        settings |= dict(lower=limit.number("lower", 0.0), upper=limit.number("upper", 0.0))
+        if settings["lower"] > settings["upper"]:
+            _doubt(element, f"lower limit {settings['lower']:g} above upper {settings['upper']:g}", strict)
+    if dynamics is not None:
+        settings |= {name: dynamics.number(name, 0.0) for name in ("damping", "friction")}
+    return settings
+
+
+def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
+    """For each moving joint that mimics another, what it follows in the end, multipliers composed."""
+    followers = {}
+    for name, joint in joints.items():
+        if joint.type == "fixed":
+            continue
+        multiplier, offset, path = 1.0, 0.0, [name]
+        while (mimic := joints[path[-1]].element.one("mimic")) is not None:
+            leader = mimic.text("joint")
+            offset += multiplier * mimic.number("offset", 0.0)
+            multiplier *= mimic.number("multiplier", 1.0)
+            at = joints[path[-1]].element
+            if leader not in joints:
+                raise at.error(f"mimics joint {leader!r}, which does not exist")
+            if leader in path:
+                raise at.error(f"mimics itself: {' -> '.join([*path, leader])}")
+            for end in (path[-1], leader):
+                if joints[end].type not in ONE_AXIS:
+                    raise at.error(f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint")
+            path.append(leader)
+        if len(path) > 1:
+            followers[name] = Mimic(path[-1], multiplier, offset)
+    return followers
+
+
+def _origin(element: Element) -> Array:
+    """The transform (4, 4) that an <origin> gives; the identity without one."""
+    origin = element.one("origin")
+    if origin is None:
+        return np.eye(4)
+    roll, pitch, yaw = origin.vector("rpy", [0.0] * 3)
+    (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in (roll, pitch, yaw))
+    R = [  # about the fixed axes x, y, z in turn
+        [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+        [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+        [-sp, cp * sr, cp * cr],
+    ]
+    return transform(R, origin.vector("xyz", [0.0] * 3))
+
+
+def _doubt(element: Element, message: str, strict: bool) -> None:
+    """Warn of what can be computed with and yet is dubious; refuse it if strict."""
+    error = element.error(message)
+    if strict:
+        raise error
+    warnings.warn(str(error), ModelWarning, stacklevel=2)

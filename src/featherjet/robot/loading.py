@@ -1,0 +1,38 @@
+"""`load`: from a file or a name to a Robot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Literal
+
+from .robot import Robot
+
+
+def load(
+    robot: str | PathLike[str],
+    root: Literal["fixed", "free", "planar"] = "fixed",
+    *,
+    mimic: bool = False,
+    strict: bool = False,
+    gravity: Sequence[float] | None = None,
+    backend: str | None = None,
+) -> Robot:
+    """A robot from a URDF or MJCF file, or by name: a built-in one, or one of an installed example-robot-data.
+
+    root:    how the first link hangs on the world: "fixed", "free" (floating base) or "planar".
+    mimic:   couple URDF's mimicking joints to their leaders; by default they are independent, as in Pinocchio.
+    strict:  refuse links that no physical body could have, instead of warning.
+    gravity: (3,) [m/s^2]; by default the file's, or 9.81 downwards.
+    backend: "compiled" (the default), or "numpy" for the plain reference.
+    """
+    from ..model.io.catalog import load_model
+
+    return Robot(load_model(robot, root, mimic=mimic, strict=strict, gravity=gravity), backend)
+
+
+def robots():
+    """The robots that `load` knows by name, and where they come from."""
+    from ..model.io.catalog import robots
+
+    return robots()

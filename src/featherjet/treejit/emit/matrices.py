@@ -1,0 +1,106 @@
+"""LLVM for getting matrices out: from lanes of samples to lanes of columns, and from there to the user's arrays."""
+
+from __future__ import annotations
+
+import llvmlite.ir as ir
+
+from ...jit.emit.border import AHEAD, Border
+from ...jit.emit.lanes import DOUBLE, I8, I32, I64, PTR, Value, transposed
+from ..program import Output, Pairs, Responses, Walk
+from .columns import Columns
+from .walks import Walks
+
+LARGE = 1 << 16  # bytes of a matrix of which rows are announced, not samples
+ROWS = 8  # how many
+
+
+class MatrixOutput(Border):
+    """The part of `Rolled` that writes matrices; what it uses of it is declared here."""
+
+    w: Walks
+    c: Columns
+    nv: Value
+    area: Value
+    P: Value
+    own: Value
+    spare: Value
+    matrices: dict[int, ir.Function]
+
+    def results(self) -> list[tuple[int, Output]]:
+        raise NotImplementedError
+
+    def dense(self, o: int) -> Value:
+        raise NotImplementedError
+
+    def emit_arrange(self) -> ir.Function:
+        """(data, D, P, area): what was kept for each dof, from lanes of samples to lanes of dofs, for each sample."""
+        w, C = self.w, self.c.L
+        f = w.function("arrange", [PTR, PTR, PTR, I64])
+        data, D, P, area = f.args
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        last = b.sub(w.slot(b, data, "nv"), I64(1))
+        count = len(self.c.kept)
+        with w.loop(b, I64(0), w.slot(b, data, "groups")) as g:
+            records = []
+            for j in range(C):
+                dof = b.add(b.mul(g, I64(C)), I64(j))
+                dof = b.select(b.icmp_signed("<", dof, last), dof, last)
+                records.append(w.vector(b, D, b.mul(dof, I64(w.ND))))
+            with w.loop(b, I64(0), I64(count)) as k:
+                x = [w.load(b, w.vector(b, record, k)) for record in records]
+                target = w.number(b, P, b.mul(b.add(b.mul(g, I64(count)), k), I64(C)))
+                if w.L == 1:
+                    for j in range(C):
+                        b.store(x[j], w.number(b, target, I64(j)), align=8)
+                else:
+                    for l, y in enumerate(transposed(b, x)):
+                        b.store(y, w.number(b, target, b.mul(area, I64(l))), align=8)
+        b.ret_void()
+        return f
+
+    def write_matrices(self, lane: Value) -> None:
+        """All matrices of one sample: directly, or through spare memory where columns are apart."""
+        b, w = self.b, self.w
+        P = w.number(b, self.P, b.mul(self.area, lane))
+        by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
+        with b.goto_entry_block():
+            places = b.alloca(I64, I32(2 * len(by_matrix) + 1))
+        for k, f in self.matrices.items():
+            loop = self.w.program.loops[k]
+            assert not isinstance(loop, Walk)
+            operands = [by_matrix[number] for number in loop.matrices]
+            for m, o in enumerate(operands):
+                dense = self.dense(o)
+                to = b.ptrtoint(b.select(dense, self.lane_pointer(o, lane), self.room(m)), I64)
+                by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
+                for j, x in enumerate((to, by_row)):
+                    b.store(x, b.gep(places, [I64(2 * m + j)], source_etype=I64), align=8)
+            b.store(self.ahead(operands[0], loop), b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
+            b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses) else [])])
+            for m, o in enumerate(operands):
+                with b.if_then(b.not_(self.dense(o)), likely=False):
+                    self.spread_out(o, self.room(m), self.lane_pointer(o, lane))
+
+    def ahead(self, o: int, loop: Pairs | Responses) -> Value:
+        """How far ahead to announce what will be written: some samples, or of large matrices the next rows or columns.
+
+        What is announced must still be in the second cache when it is written.
+        """
+        b = self.b
+        by_row = self.strides[o][0]
+        near = b.mul(by_row, I64(ROWS)) if isinstance(loop, Pairs) else I64(8 * (2 * self.c.L - 1))
+        large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
+        return b.select(large, near, b.mul(self.steps[o], I64(AHEAD)))
+
+    def room(self, m: int) -> Value:
+        """Spare memory for matrix m."""
+        b = self.b
+        return self.w.number(b, self.spare, b.mul(b.mul(self.nv, self.nv), I64(m)))
+
+    def spread_out(self, o: int, matrix: Value, target: Value) -> None:
+        """A matrix to where its columns are apart."""
+        b, w = self.b, self.w
+        with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
+            x = b.load(w.number(b, matrix, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
+            shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
+            self.give(x, b.gep(target, [shift], source_etype=I8))

@@ -1,0 +1,128 @@
+"""LLVM for a rolled program: its loops for each group of samples, and its results into the user's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import llvmlite.ir as ir
+
+from ...jit.emit.border import emit_entry
+from ...jit.emit.lanes import I32, I64, Value
+from ...jit.emit.quick import emit_plain
+from ..program import Operand, Output, Pairs, Program, Responses, Walk
+from .columns import Columns
+from .matrices import MatrixOutput
+from .responses import Response
+from .walks import Walks
+
+
+def emit_rolled(
+    program: Program, operands: Sequence[Operand], lanes: int, triple: str, single: bool = False
+) -> ir.Module:
+    """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one.
+
+    `single`: the user's numbers are of single precision.
+    """
+    module = ir.Module("kernel")
+    module.triple = triple
+    columns = Columns(module, program, lanes)
+    matrices = {
+        k: columns.pairs(k, loop) if isinstance(loop, Pairs) else Response(columns, loop).emit(k)
+        for k, loop in enumerate(program.loops)
+        if not isinstance(loop, Walk)
+    }
+    few, many = (Rolled(Walks(module, program, L), columns, matrices, operands, single).emit() for L in (1, lanes))
+    emit_entry(module, many, few, lanes)
+    emit_plain(columns, operands)
+    return module
+
+
+class Rolled(MatrixOutput):
+    """The loops of a program, for one number of lanes."""
+
+    w: Walks
+
+    def __init__(
+        self,
+        walks: Walks,
+        columns: Columns,
+        matrices: dict[int, ir.Function],
+        operands: Sequence[Operand],
+        single: bool,
+    ) -> None:
+        super().__init__(walks, operands, walks.program.inputs, single)
+        self.c, self.matrices, self.program = columns, matrices, walks.program
+
+    def emit(self, name: str = "samples") -> ir.Function:
+        walks = enumerate(self.program.loops)
+        self.calls = [self.w.emit(k, loop) for k, loop in walks if isinstance(loop, Walk)]
+        if self.matrices:
+            self.arrange = self.emit_arrange()
+        return super().emit(name)
+
+    def compute(self, samples: Value, s: Value) -> None:
+        b, w, L = self.b, self.w, self.w.L
+        for walk in self.calls:
+            b.call(walk, [self.data, self.J, self.D, *self.inputs])
+        if self.program.watched:
+            with w.loop(b, I64(0), self.nv) as k:
+                at = b.add(b.mul(k, I64(w.ND)), I64(w.offset[self.program.watched]))
+                self.watch(w.load(b, w.vector(b, self.D, at)))
+        self.write_vectors()
+        if self.matrices:
+            b.call(self.arrange, [self.data, self.D, self.P, self.area])
+            left = b.sub(samples, s)
+            with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
+                self.write_matrices(lane)
+
+    def scratch(self, samples: Value) -> Value:
+        """One allocation, cut into J, D, the inputs, P, the columns' own, and matrices that do not go out directly."""
+        b, w = self.b, self.w
+        self.joints, self.nq, self.nv = (w.slot(b, self.data, s) for s in ("joints", "nq", "nv"))
+        groups = w.slot(b, self.data, "groups")
+        self.area = b.mul(groups, I64(self.c.L * len(self.c.kept)))
+        own = I64(0)
+        for loop in self.program.loops:
+            if isinstance(loop, Responses):
+                state, left = Response(self.c, loop).sizes()
+                size = b.add(b.mul(self.joints, I64(state)), b.mul(self.nv, I64(left)))
+                own = b.mul(size, I64(self.c.L))
+        sizes = {"q": self.nq, "fext": b.mul(self.joints, I64(6))}
+        self.sizes = [sizes.get(x, self.nv) for x in self.names]
+        inputs = [b.mul(size, I64(w.L)) for size in self.sizes]
+        matrices = [o for o, out in self.results() if out.kind == "matrix"]
+        square = b.mul(b.mul(self.nv, self.nv), I64(len(matrices)))
+        spare = I64(0)
+        for o in matrices:
+            spare = b.select(self.dense(o), spare, square)
+        J, D = b.mul(self.joints, I64(w.NJ * w.L)), b.mul(self.nv, I64(w.ND * w.L))
+        counts = [J, D, *inputs, b.mul(self.area, I64(w.L)), own, spare]
+        memory, pieces = self.allocate(counts)
+        self.J, self.D, *self.inputs, self.P, self.own, self.spare = pieces
+        return memory
+
+    def results(self) -> list[tuple[int, Output]]:
+        """(operand's number, Output) of each result."""
+        return list(zip(self.outputs(), self.program.outputs, strict=True))
+
+    def dense(self, o: int) -> Value:
+        """Whether a row's entries lie side by side, as doubles."""
+        if self.single:
+            return ir.IntType(1)(0)
+        return self.b.icmp_signed("==", self.strides[o][1], I64(8))
+
+    def write_vectors(self) -> None:
+        b, w = self.b, self.w
+        for o, out in self.results():
+            if out.kind == "matrix":
+                continue
+            base, size, count = (self.D, w.ND, self.nv) if out.kind == "dofs" else (self.J, w.NJ, self.joints)
+            with w.loop(b, I64(0), count) as i:
+                row = b.mul(i, I64(size))
+                for k, key in enumerate(out.keys):
+                    x = w.load(b, w.vector(b, base, b.add(row, I64(w.offset[key]))))
+                    shift = b.mul(i, self.strides[o][0])
+                    if len(self.strides[o]) > 1:
+                        shift = b.add(shift, b.mul(I64(k), self.strides[o][1]))
+                    for l, pointer in enumerate(self.each_lane(o, shift)):
+                        self.give(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)

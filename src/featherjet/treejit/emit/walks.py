@@ -1,0 +1,96 @@
+"""LLVM for `Walk`: loops over bodies in which each lane is a sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import llvmlite.ir as ir
+
+from ...jit.emit.lanes import DOUBLE, I64, PTR, Lanes, Value
+from ..program import TABLE, Key, Program, Ref, Store, Variant, Walk
+
+NT = sum(TABLE.values())
+
+
+class Walks(Lanes):
+    """Memory: J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
+
+    def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
+        super().__init__(module, program.graph, lanes, 8 * lanes)
+        self.program = program
+        kept = program.kept()  # first, so that they can be arranged in one go
+        rest = sorted(program.wanted() - set(kept), key=lambda k: (k.space, k.field, k.path))
+        self.offset: dict[Key, int] = {}
+        sizes = {"J": 0, "D": 0}
+        for key in [*kept, *rest]:
+            self.offset[key] = sizes[key.space]
+            sizes[key.space] += 1
+        self.NJ, self.ND = max(sizes["J"], 1), max(sizes["D"], 1)
+
+    def emit(self, number: int, loop: Walk) -> ir.Function:
+        """(data, J, D, inputs...)."""
+        f = self.function(f"walk{number}", [PTR] * (3 + len(self.program.inputs)))
+        data = f.args[0]
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        joints = self.slot(b, data, "joints")
+        parents, variants = self.slot(b, data, "parent"), self.slot(b, data, "variant")
+        outward = loop.direction == "outward"
+        start, stop = (I64(0), joints) if outward else (b.sub(joints, I64(1)), I64(0))
+        with self.loop(b, start, stop, 1 if outward else -1) as i:
+
+            def case(v: Variant, stores: list[Store]) -> tuple[int, Callable[[], None]]:
+                def body() -> None:
+                    env = self.environment(b, f.args, i, None if v.is_root else self.integer(b, parents, i))
+                    live = [s for s in stores if s.ref.key in self.offset]
+                    sinks = [(s.value, self.sink(b, env, s)) for s in live]
+                    self.straight(b, sinks, lambda ref: self.fetch(b, env, ref))
+
+                return self.program.variants.index(v), body
+
+            self.switch(b, self.integer(b, variants, i), [case(v, s) for v, s in loop.stores.items()])
+        b.ret_void()
+        return f
+
+    def environment(self, b: ir.IRBuilder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
+        """Pointers to all that belongs to joint i."""
+        data, J, D, *inputs = memory
+        first = self.integer(b, self.slot(b, data, "v_start"), i)
+        env: dict = {
+            ("J", "self"): self.vector(b, J, b.mul(i, I64(self.NJ))),
+            ("D", "self"): self.vector(b, D, b.mul(first, I64(self.ND))),
+            "table": self.number(b, self.slot(b, data, "table"), b.mul(i, I64(NT))),
+            "dofs": self.number(b, self.slot(b, data, "dofs"), first),
+            "param": self.slot(b, data, "param"),
+        }
+        if parent is not None:
+            env["J", "parent"] = self.vector(b, J, b.mul(parent, I64(self.NJ)))
+        for name, pointer in zip(self.program.inputs, inputs, strict=True):
+            if name == "q":
+                start = self.integer(b, self.slot(b, data, "q_start"), i)
+            else:
+                start = b.mul(i, I64(6)) if name == "fext" else first
+            env[name] = self.vector(b, pointer, start)
+        return env
+
+    def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[Value, bool]:
+        """Where a reference points, and whether a plain number is there."""
+        if ref.space in ("table", "dofs", "param"):
+            return self.number(b, env[ref.space], I64(ref.k)), True
+        if ref.space in ("J", "D"):
+            assert ref.key is not None
+            at = ref.k * self.ND + self.offset[ref.key]
+            return self.vector(b, env[ref.space, ref.role], I64(at)), False
+        return self.vector(b, env[ref.space], I64(ref.k)), False
+
+    def fetch(self, b: ir.IRBuilder, env: dict, ref: Ref) -> Value:
+        pointer, plain = self.pointer(b, env, ref)
+        return self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)
+
+    def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[Value], None]:
+        def put(x: Value) -> None:
+            pointer, _ = self.pointer(b, env, store.ref)
+            if store.add:
+                x = b.fadd(self.load(b, pointer), x)
+            self.store(b, x, pointer)
+
+        return put

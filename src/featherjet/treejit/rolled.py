@@ -1,0 +1,354 @@
+"""Tracing an algorithm into loops: the same walks as `algorithms.scan.Scan`, recorded once for each joint variant.
+
+A field (one value for each joint) is traced as expressions in the loop that makes it. Where a later loop wants it, it
+loads what was stored; nothing is stored that is not wanted. Walks of one direction that follow each other share a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from ..jit.graph import Expr, Graph
+from ..math.spatial import BodyInertia, Transform
+from ..math.vec3 import Mat3, Sym3, Vec3
+from ..model.joints import KINDS
+from .kernels import Kernel
+from .program import TABLE, Key, Output, Pairs, Program, Ref, Responses, Store, Variant, Walk
+from .pytree import leaves, mapped, split
+
+
+class Field:
+    """One value for each joint: traced for each variant in the loop that makes it, or the same everywhere."""
+
+    def __init__(self, number: int, loop: Any, values: dict[Variant, Any]) -> None:
+        self.number, self.loop, self.values = number, loop, values
+
+
+class Given:
+    """A field that is an input, or a constant."""
+
+    def __init__(self, at: Callable[[Variant], Any]) -> None:
+        self.at = at
+
+
+class Vector:
+    """A vector over dofs that a field holds."""
+
+    def __init__(self, field: Field) -> None:
+        self.field = field
+
+
+class Numbers:
+    """Tuples of scalars, one for each joint or each dof, that a field holds."""
+
+    def __init__(self, field: Field, kind: str) -> None:
+        self.field, self.kind = field, kind
+
+
+class RolledScan:
+    """Records walks as a Program; hand it to an algorithm in place of a Scan."""
+
+    def __init__(self, variants: Sequence[Variant]) -> None:
+        self.graph = Graph()
+        self.program = Program(self.graph, tuple(variants))
+        self.tree = SimpleNamespace(gravity=Vec3(*(self._load(Ref("param", "", k)) for k in range(3))))
+        self._fields = 0
+        self._matrices = 0
+
+    # Fields
+
+    def coordinates(self, q: str) -> Given:
+        return self._input(q, lambda variant: variant.nq)
+
+    def rates(self, v: str | Vector) -> Given | Field:
+        if isinstance(v, Vector):
+            return v.field
+        return self._input(v, lambda variant: variant.nv)
+
+    def forces(self, fext: str) -> Given:
+        return self._input(fext, lambda variant: 6)
+
+    def no_rates(self) -> Given:
+        return Given(lambda variant: (0.0,) * variant.nv)
+
+    def constant(self, value: Any) -> Given:
+        return Given(lambda variant: value)
+
+    def vector(self, field: Field) -> Vector:
+        return Vector(field)
+
+    def numbers(self, field: Field) -> Numbers:
+        return Numbers(field, "joints")
+
+    def dof_numbers(self, field: Field) -> Numbers:
+        return Numbers(field, "dofs")
+
+    def _input(self, name: str, count: Callable[[Variant], int]) -> Given:
+        if name not in self.program.inputs:
+            self.program.inputs.append(name)
+        return Given(lambda variant: tuple(self._load(Ref(name, "self", k)) for k in range(count(variant))))
+
+    # Walks
+
+    def each(self, step: Callable[..., Any], *inputs: Any) -> Field:
+        loop = self._last_walk() or self._begin("outward")
+        return self._field(loop, lambda v: step(self._node(v), *(self._at(f, v, loop) for f in inputs)))
+
+    def outward(self, step: Callable[..., Any], *inputs: Any) -> Field:
+        loop = self._last_walk()
+        if loop is None or loop.direction != "outward":
+            loop = self._begin("outward")
+        field = Field(self._number(), loop, {})
+        for v in sorted(self.program.variants, key=lambda v: not v.is_root):  # a root shows what a parent looks like
+            parent = None if v.is_root else self._parent(field)
+            field.values[v] = self._lifted(step(self._node(v), parent, *(self._at(f, v, loop) for f in inputs)))
+        self._record(field)
+        return field
+
+    def inward(self, step: Callable[..., Any], seed: Any, *inputs: Any) -> Field:
+        total = self._number()
+        host = seed.loop if isinstance(seed, Field) else self._last_walk() or self._begin("outward")
+        loop = self._last_walk()
+        if loop is None or loop.direction != "inward" or loop is host:
+            loop = self._begin("inward")
+        field = Field(self._number(), loop, {})
+        for v in self.program.variants:
+            start = self._lifted(self._at(seed, v, host))
+            for path, x in leaves(start):
+                host.stores[v].append(Store(Ref("J", "self", 0, Key("J", total, path)), x))
+            acc = mapped(start, lambda path, _: self._load(Ref("J", "self", 0, Key("J", total, path))))
+            handed, result = step(self._node(v), acc, *(self._at(f, v, loop) for f in inputs))
+            field.values[v] = self._lifted(result)
+            if not v.is_root:
+                for path, x in leaves(self._lifted(handed)):
+                    if x.value != 0:
+                        loop.stores[v].append(Store(Ref("J", "parent", 0, Key("J", total, path)), x, add=True))
+        self._record(field)
+        return field
+
+    def pairs(
+        self,
+        within: Callable[..., tuple],
+        across: Callable[..., tuple],
+        dofs: Field,
+        diagonal: Callable[..., tuple] | None = None,
+    ) -> tuple[int, ...]:
+        row, col = self._dof(dofs, "row"), self._dof(dofs, "col")
+        lower = self._lifted(within(col, row))
+        extra = diagonal(col) if diagonal else (0.0,) * len(lower)
+        matrices = self._new_matrices(len(lower))
+        self.program.loops.append(
+            Pairs(
+                matrices,
+                list(lower),
+                list(self._lifted(across(row, col))),
+                [self.graph.lift(x) for x in extra],
+            )
+        )
+        return tuple(matrices)
+
+    def responses(
+        self,
+        start: Callable[..., tuple],
+        up: Callable[..., tuple],
+        out: Callable[..., tuple],
+        joints: Field,
+        columns: Field,
+    ) -> tuple[int, ...]:
+        starts = self.each(
+            lambda node, own: [
+                (handed, tuple(left)) for handed, left in (start(node, j, own) for j in range(node.kind.nv))
+            ],
+            joints,
+        )
+        begin = self._dof(starts, "col")
+        col, below, here = (self._dof(columns, role) for role in ("col", "below", "here"))
+        left = begin[1][0]
+        most = max(v.nv for v in self.program.variants)
+        loop = Responses([], dict(leaves(begin[0])), {path: [] for path, _ in leaves(left)})
+        for k in range(most):
+            for path, _ in leaves(left):
+                at = ("1", str(k), *path)
+                known = {float(x.value) if x.value is not None else None for x in self._everywhere(starts, at)}
+                one = next(iter(known)) if len(known) == 1 else None
+                load = self._load(Ref("D", "col", 0, Key("D", starts.number, at)))
+                loop.own[path].append(load if one is None else self.graph.const(one))
+
+        def stores(space: str, value: Any) -> list[Store]:
+            found = []
+            for path, x in leaves(value):
+                rest, k = split(path)
+                found.append(Store(Ref(space, "self", k or 0, Key("J", 0, rest)), self.graph.lift(x)))
+            return found
+
+        def loads(space: str, shape: Any, role: str = "self", k: int = 0) -> Any:
+            return self._loads(shape, lambda path: Ref(space, role, k, Key("J", 0, path)))
+
+        shapes: dict[str, Any] = {}
+        for v in sorted(self.program.variants, key=lambda v: not v.is_root):
+            own, node = self._at(joints, v, loop), self._node(v)
+            handed, lefts = up(node, loads("H", begin[0]), own)
+            loop.up[v] = stores("H", handed) + stores("L", lefts)
+            found = [loads("L", left, k=k) for k in range(v.nv)]
+            parent = None if v.is_root else loads("A", shapes["state"], "parent")
+            steps = {
+                "along": out(node, parent, own, found, None, None),
+                "mixed": out(node, parent, own, found, below, here),
+            }
+            if not v.is_root:  # which is below nobody, and on everybody's way
+                steps["still"] = out(node, parent, own, None, None, None)
+                steps["inside"] = out(node, parent, own, None, col, None)
+            for name, (state, entries) in steps.items():
+                shapes.setdefault("state", state)
+                shapes.setdefault("entry", entries[0])
+                getattr(loop, name)[v] = stores("A", state) + stores("E", entries)
+        loop.matrices.extend(self._new_matrices(len(shapes["entry"])))
+        self.program.loops.append(loop)
+        return tuple(loop.matrices)
+
+    # Inside
+
+    def _load(self, ref: Ref) -> Expr:
+        return self.graph.load(ref)
+
+    def _loads(self, shape: Any, ref: Callable[[tuple], Ref]) -> Any:
+        return mapped(shape, lambda path, _: self._load(ref(path)))
+
+    def _number(self) -> int:
+        self._fields += 1
+        return self._fields
+
+    def _new_matrices(self, count: int) -> list[int]:
+        self._matrices += count
+        return list(range(self._matrices - count, self._matrices))
+
+    def _last_walk(self) -> Walk | None:
+        last = self.program.loops[-1] if self.program.loops else None
+        return last if isinstance(last, Walk) else None
+
+    def _begin(self, direction: Any) -> Walk:
+        loop = Walk(direction, {v: [] for v in self.program.variants})
+        self.program.loops.append(loop)
+        return loop
+
+    def _lifted(self, value: Any) -> Any:
+        return mapped(value, lambda _, x: self.graph.lift(x))
+
+    def _field(self, loop: Walk, value: Callable[[Variant], Any]) -> Field:
+        field = Field(self._number(), loop, {v: self._lifted(value(v)) for v in self.program.variants})
+        self._record(field)
+        return field
+
+    def _record(self, field: Field) -> None:
+        """Offer every scalar of a field for storing; what nobody loads is dropped later."""
+        for v, value in field.values.items():
+            field.loop.stores[v] += [Store(_self(field.number, path), x) for path, x in leaves(value)]
+
+    def _at(self, field: Field | Given, v: Variant, loop: Any) -> Any:
+        """A field's value for the joint at hand: as traced in the same loop, else loaded, copies from their source."""
+        if isinstance(field, Given):
+            return field.at(v)
+        if field.loop is loop:
+            return field.values[v]
+        walks = isinstance(loop, Walk)  # other loops read what was kept for each dof, and nothing else
+
+        def leaf(path: tuple, x: Expr) -> Expr:
+            known = x.value is not None or (walks and self.graph.ops[x.index].name == "load")
+            return x if known else self._load(_self(field.number, path))
+
+        return mapped(field.values[v], leaf)
+
+    def _parent(self, field: Field) -> Any:
+        """A parent's value: its variant is unknown, so everything is loaded, and lists are out of reach."""
+        shape = next(iter(field.values.values()))
+        number = field.number
+
+        def leaf(path: tuple, _: Any) -> Any:
+            rest, k = split(path)
+            return None if k is not None else self._load(Ref("J", "parent", 0, Key("J", number, rest)))
+
+        return mapped(shape, leaf)
+
+    def _dof(self, field: Field, role: str) -> Any:
+        """The record of any one dof: loaded, but for numbers known to be the same for all."""
+        shape = next(iter(field.values.values()))[0]
+
+        def leaf(path: tuple, _: Any) -> Expr:
+            first, *others = self._everywhere(field, path)
+            if first.value is not None and all(x.value == first.value for x in others):
+                return first
+            return self._load(Ref("D", role, 0, Key("D", field.number, path)))
+
+        return mapped(shape, leaf)
+
+    def _everywhere(self, field: Field, path: tuple) -> list[Expr]:
+        """What stands at a path of every dof's record, in all variants that have it."""
+        return [x for value in field.values.values() for full, x in leaves(value) if split(full)[0] == path]
+
+    def _node(self, v: Variant) -> Any:
+        """A joint whose constants are loads from the table."""
+        offsets, at = {}, 0
+        for name, size in TABLE.items():
+            offsets[name] = at
+            at += size
+
+        def table(name: str) -> list[Expr]:
+            return [self._load(Ref("table", "self", offsets[name] + k)) for k in range(TABLE[name])]
+
+        def matrix(name: str) -> Mat3:
+            x = table(name)
+            return Mat3(Vec3(*x[0:3]), Vec3(*x[3:6]), Vec3(*x[6:9]))
+
+        return SimpleNamespace(
+            kind=KINDS[v.kind],
+            is_root=v.is_root,
+            X=Transform(matrix("R"), Vec3(*table("p"))),
+            body=BodyInertia(table("m")[0], Vec3(*table("c")), Sym3(*table("Ic"))),
+            pitch=table("pitch")[0],
+            align=matrix("align"),
+            armature=tuple(self._load(Ref("dofs", "self", k)) for k in range(v.nv)),
+        )
+
+
+def _self(number: int, path: tuple) -> Ref:
+    rest, k = split(path)
+    if k is None:
+        return Ref("J", "self", 0, Key("J", number, rest))
+    return Ref("D", "self", k, Key("D", number, rest))
+
+
+def trace_kernel(kernel: Kernel, variants: Sequence[Variant], fext: bool) -> Program:
+    """A kernel for all robots with these joint variants."""
+    scan = RolledScan(variants)
+    inputs: list[Any] = list(kernel.inputs)
+    if fext:
+        inputs.append(scan.forces("fext"))
+    results = list(kernel.trace(scan, *inputs))
+    program = scan.program
+    if kernel.margins:
+        program.watched = _key(results.pop())
+    program.outputs = [_output(r) for r in results]
+    # operands come in the kernel's order, whatever order the algorithm asked for them
+    program.inputs = [x for x in (*kernel.inputs, "fext") if x in program.inputs]
+    return program
+
+
+def _output(result: int | Vector | Numbers) -> Output:
+    if isinstance(result, int):
+        return Output("matrix", result)
+    if isinstance(result, Vector):
+        return Output("dofs", keys=(_key(result),))
+    value = next(iter(result.field.values.values()))
+    space: Any = "J" if result.kind == "joints" else "D"
+    count = len(value if result.kind == "joints" else value[0])
+    keys = tuple(Key(space, result.field.number, (str(k),)) for k in range(count))
+    return Output(result.kind, keys=keys)  # type: ignore[arg-type]
+
+
+def _key(vector: Vector) -> Key:
+    field: Field = vector.field
+    value = next(iter(field.values.values()))
+    assert isinstance(value, list)
+    return Key("D", field.number, split((0,))[0])

@@ -1,0 +1,165 @@
+"""Pictures of derivative matrices: the size of each entry, and the pattern that the tree's branches leave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import MissingExtra
+from ..files.whole import written
+from ..model.model import WORLD, Array, Model
+
+PANELS = {
+    "inverse_dynamics_derivatives.png": {
+        "dtau_dq": r"$\partial\tau/\partial q$",
+        "dtau_dv": r"$\partial\tau/\partial v$",
+        "dtau_da": r"$\partial\tau/\partial a = M$",
+    },
+    "forward_dynamics_derivatives.png": {
+        "da_dq": r"$\partial a/\partial q$",
+        "da_dv": r"$\partial a/\partial v$",
+        "da_dtau": r"$\partial a/\partial\tau = M^{-1}$",
+    },
+}
+DECADES = 5  # that colours tell apart, below the largest entry
+NAMED_DOFS = 24  # up to so many, every degree of freedom is named on the axes
+ROUNDING = 1e-13  # of the largest entry: what is smaller is zero in exact arithmetic
+LONGEST = 18  # letters of a name on an axis
+INK, FAINT, ROUNDING_GREY = "#22252b", "#c9ccd3", "#e4e5e9"
+
+
+def require_matplotlib() -> Any:
+    """matplotlib, drawing to files; or the error that says how to get it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtra("drawing pictures", "matplotlib", "plots") from None
+    matplotlib.use("Agg")
+    return matplotlib
+
+
+def save_pictures(model: Model, derivatives: Mapping[str, Array], folder: Path) -> list[Path]:
+    """One PNG for the derivatives of inverse dynamics and one for those of forward dynamics; their paths."""
+    saved = []
+    for file, panels in PANELS.items():
+        figure = draw(model, {title: derivatives[name] for name, title in panels.items()})
+        path = folder / file
+        with written(path) as beside:
+            figure.savefig(beside, format="png", dpi=130, facecolor="white")
+        saved.append(path)
+    return saved
+
+
+def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
+    """Panels of (n, nv, nv): root mean square over the states, logarithmic; exact zeros left white."""
+    require_matplotlib()
+    from matplotlib import colormaps
+    from matplotlib.colors import ListedColormap, LogNorm
+    from matplotlib.figure import Figure
+
+    shades = ListedColormap(colormaps["YlGnBu"](np.linspace(0.12, 1.0, 256)))
+    colours = shades.with_extremes(under=ROUNDING_GREY, bad="white")
+    figure = Figure(figsize=(4.2 * len(matrices) + 0.7, 5.1), layout="constrained")
+    figure.get_layout_engine().set(wspace=0.03, h_pad=0.12)  # type: ignore[union-attr]
+    axes = figure.subplots(1, len(matrices), squeeze=False)[0]
+    for ax, (title, x) in zip(axes, matrices.items(), strict=True):
+        size = np.sqrt((np.abs(x) ** 2).mean(0))
+        top = size.max() or 1.0
+        real = size[size > ROUNDING * top]
+        low = max(real.min(), top * 10.0**-DECADES) if real.size else 0.1
+        shown = np.where(size > ROUNDING * top, np.maximum(size, low), size)
+        norm = LogNorm(min(low, top / 10), top)
+        image = ax.imshow(np.ma.masked_equal(shown, 0), cmap=colours, norm=norm, interpolation="none")
+        ax.set_title(title, fontsize=16, color=INK, pad=8)
+        label(ax, model, left=ax is axes[0])
+        bar = figure.colorbar(image, ax=ax, orientation="horizontal", shrink=0.7, aspect=30, pad=0.02)
+        bar.outline.set_visible(False)
+        bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=2)
+        bar.ax.minorticks_off()
+    caption = f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
+    figure.supxlabel(caption.format(len(next(iter(matrices.values())))), fontsize=10, color=INK)
+    return figure
+
+
+class Limb(NamedTuple):
+    """A stretch of the tree without a branch: its degrees of freedom, start to stop, and what to call it."""
+
+    name: str
+    start: int
+    stop: int
+
+
+def label(ax: Any, model: Model, left: bool) -> None:
+    """Limbs above and between thin lines; degrees of freedom at the left of the first panel."""
+    parts, n = limbs(model), model.nv
+    for limb in parts[1:]:
+        ax.axhline(limb.start - 0.5, color=FAINT, linewidth=0.7)
+        ax.axvline(limb.start - 0.5, color=FAINT, linewidth=0.7)
+    for side in ax.spines.values():
+        side.set_color(FAINT)
+    roomy = [limb for limb in parts if limb.stop - limb.start > n / 28]
+    middles, names = (
+        [(limb.start + limb.stop - 1) / 2 for limb in roomy],
+        [clipped(limb.name) for limb in roomy],
+    )
+    crowded = any(len(name) > 44 * (limb.stop - limb.start) / n for name, limb in zip(names, roomy, strict=True))
+    ax.xaxis.tick_top()
+    ax.set_xticks(middles, names, fontsize=9 if len(names) < 12 else 7)
+    if crowded:
+        ax.tick_params(axis="x", labelrotation=90)
+    ax.set_yticks([])
+    if left and n <= NAMED_DOFS:
+        ax.set_yticks(range(n), [clipped(name) for name in dof_names(model)], fontsize=8)
+    elif left:
+        ax.set_yticks(middles, names, fontsize=8)
+    ax.tick_params(length=0, colors=INK, pad=3)
+
+
+def clipped(name: str) -> str:
+    return name if len(name) <= LONGEST else f"{name[: LONGEST - 8]}…{name[-7:]}"
+
+
+def limbs(model: Model) -> list[Limb]:
+    """The tree cut at its branchings; a limb is called by what its joints' names have in common."""
+    joints = model.joints
+    children = [0] * (len(joints) + 1)
+    for joint in joints:
+        children[joint.parent] += 1  # the world's, -1, are counted in the last place
+    runs: list[list[int]] = []
+    for i, joint in enumerate(joints):
+        if joint.mimic:
+            continue
+        if not runs or joint.parent == WORLD or children[joint.parent] > 1 or joint.parent != i - 1:
+            runs.append([])
+        runs[-1].append(i)
+    names = [common([joints[i].name for i in run]) for run in runs]
+    return [
+        Limb(
+            name if names.count(name) == 1 else joints[run[0]].name,
+            model.v_starts[run[0]],
+            model.v_starts[run[-1]] + joints[run[-1]].nv,
+        )
+        for name, run in zip(names, runs, strict=True)
+    ]
+
+
+def common(names: list[str]) -> str:
+    """The shared beginning of some names, or else the first of them."""
+    least, most = min(names), max(names)
+    same = next((i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
+    shared = least[:same].rstrip("_-. ")
+    return shared if len(shared) > 1 else names[0]
+
+
+def dof_names(model: Model) -> list[str]:
+    """A joint's name, and for several degrees of freedom what each of them is."""
+    parts = {"free": "x y z rx ry rz", "spherical": "rx ry rz", "translation": "x y z", "planar": "x y rz"}
+    return [
+        f"{j.name} {part}".strip()
+        for j in model.joints
+        if not j.mimic
+        for part in parts.get(j.kind.name, "").split() or [""]
+    ]

@@ -1,0 +1,409 @@
+"""Compiled code on disk: found again, never trusted unread, and never in the way."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.jit import cache
+from featherjet.jit import library as libraries
+from featherjet.jit.cache import CacheWarning
+from featherjet.model.builder import transform
+from featherjet.model.model import Mimic
+from featherjet.model.tree import Tree
+from featherjet.treejit.tables import Tables
+
+MODEL = fj.models.chain(3)
+Q = np.array([0.1, -0.4, 0.7])
+EXPECTED = fj.Robot(MODEL, "numpy").gravity(Q)
+COMPILED: dict[str, bytes] = {}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """An empty cache, in a process that has nothing loaded and has not warned."""
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path / "code"))
+    forget(monkeypatch)
+    cache._warned.clear()
+    return tmp_path / "code"
+
+
+@pytest.fixture
+def compilations(monkeypatch) -> list[str]:
+    """One entry for each time something is compiled; in truth, once for all tests."""
+    seen: list[str] = []
+    compile_module = libraries.compile_module
+
+    def counted(module, straight):
+        text = str(module) + straight
+        seen.append(module.name)
+        if text not in COMPILED:
+            COMPILED[text] = compile_module(module, straight)
+        return COMPILED[text]
+
+    monkeypatch.setattr(libraries, "compile_module", counted)
+    return seen
+
+
+def forget(monkeypatch) -> None:
+    """As in a new process: no code in memory."""
+    monkeypatch.setattr(libraries, "_loaded", {})
+
+
+def two_kernels() -> None:
+    works()
+    fj.Robot(MODEL, "compiled").mass_matrix(Q)
+
+
+def works() -> None:
+    np.testing.assert_allclose(fj.Robot(MODEL, "compiled").gravity(Q), EXPECTED, rtol=1e-13)
+
+
+def test_code_is_kept_and_found_again(folder, compilations, monkeypatch):
+    assert cache.files() == []
+    works()
+    (kept,) = folder.iterdir()
+    assert kept.suffix == ".fjo"
+    assert cache.files() == [kept]
+    works()
+    assert len(compilations) == 1, "code in memory is used again"
+    forget(monkeypatch)
+    works()
+    assert len(compilations) == 1, "code on disk is used again"
+    assert kept.read_bytes().startswith(cache.MAGIC)
+
+
+def test_robots_of_the_same_joint_kinds_share_code(folder, compilations):
+    for n in (2, 5, 30):
+        q = np.linspace(-1, 1, n)
+        compiled, reference = (fj.Robot(fj.models.chain(n), b).gravity(q) for b in ("compiled", "numpy"))
+        np.testing.assert_allclose(compiled, reference, rtol=0, atol=1e-13 * np.abs(reference).max())
+    assert len(compilations) == 1
+    assert len(cache.files()) == 1
+
+
+# Code of one robot alone
+
+
+def arm(
+    kind: str = "prismatic",
+    mass: float = 2.0,
+    com: float = 0.1,
+    inertia: float = 0.3,
+    armature: float = 0.0,
+    axis: tuple = (1, 2, 3),
+    pitch: float = 0.0,
+    at: float = 0.5,
+    below: bool = True,
+    gravity: float = -9.81,
+    multiplier: float | None = None,
+    offset: float = 0.0,
+    names: str = "abc",
+    limit: float = 1.0,
+) -> fj.Model:
+    """Three joints, of which the second can be changed in every way there is."""
+    a, b, c = names
+    m = fj.ModelBuilder("arm", (0.0, 1.0, gravity))
+    m.add_joint(a, "revolute", axis=(0, 1, 0))
+    m.add_body(a, 1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.15]))
+    mimic = None if multiplier is None else Mimic(a, multiplier, offset)
+    place = transform(p=(at, 0.0, 0.1))
+    m.add_joint(b, kind, a, place, axis=axis, pitch=pitch, armature=armature, mimic=mimic, lower=-limit, upper=limit)
+    m.add_body(b, mass, (com, 0.0, 0.0), np.diag([0.3, 0.4, inertia]))
+    m.add_joint(c, "revolute", b if below else a)
+    m.add_body(c, 0.5, (0.0, 0.1, 0.2), np.diag([0.1, 0.1, 0.1]))
+    return m.build()
+
+
+CHANGES = [
+    {}, {"kind": "revolute"}, {"kind": "helical"}, {"kind": "helical", "pitch": 0.1}, {"mass": 2.0 + 1e-15},
+    {"com": 0.2}, {"inertia": 0.31}, {"armature": 0.1}, {"axis": (1, 2, 4)}, {"at": 0.6}, {"below": False},
+    {"gravity": -1.6}, {"multiplier": 1.0}, {"multiplier": -1.0}, {"multiplier": 1.0, "offset": 0.1},
+]  # fmt: skip
+
+
+def digest(model: fj.Model) -> str:
+    return Tables(Tree(model), 4).digest
+
+
+def test_robots_that_differ_in_one_number_do_not_share_unrolled_code():
+    assert 2.0 + 1e-15 != 2.0
+    assert len({digest(arm(**change)) for change in CHANGES}) == len(CHANGES)
+
+
+def test_what_code_does_not_depend_on_is_not_asked():
+    """The same robot, made again, renamed, or with other limits."""
+    for change in ({}, {"names": "xyz"}, {"limit": 2.0}):
+        assert digest(arm(**change)) == digest(arm())
+    assert digest(pickle.loads(pickle.dumps(arm()))) == digest(arm())
+
+
+def test_unrolled_code_is_found_again_by_the_same_robot_only(folder, compilations, monkeypatch):
+    q = np.array([0.1, -0.4, 0.7])
+
+    def right(**change) -> None:
+        model = arm(**change)
+        expected = fj.Robot(model, "numpy").gravity(q[: model.nq])
+        found = fj.Robot(model, "compiled", unroll=True).gravity(q[: model.nq])
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+    changes = ({}, {"mass": 3.0}, {"multiplier": 2.0}, {"multiplier": 2.0, "offset": 0.3})
+    for k, change in enumerate(changes):
+        for _ in range(2):
+            right(**change)
+        assert len(compilations) == k + 1
+    forget(monkeypatch)
+    for change in changes:
+        right(**change)
+    assert len(compilations) == len(changes) == len(cache.files()), "all are on disk"
+
+
+def test_one_state_and_batches_have_their_own_code(folder, compilations):
+    robot = fj.Robot(arm(), "compiled", unroll=True)
+    q = np.zeros((5, 3))
+    robot.gravity(q[0])
+    assert len(compilations) == 1
+    robot.gravity(q)
+    robot.gravity(q[:1])
+    assert len(compilations) == 2
+    robot.gravity(q[0])
+    assert len(compilations) == 2
+    rolled = fj.Robot(arm(), "compiled", unroll=False)
+    rolled.gravity(q[0])
+    rolled.gravity(q)
+    assert len(compilations) == 3, "rolled, one code does both"
+
+
+def test_kernels_forces_and_kinds_have_their_own_code():
+    chain = fj.Robot(MODEL, "numpy")._reference.tree
+    from featherjet.treejit.tables import variants
+
+    names = {
+        cache.name_of(*what)
+        for what in [
+            ("gravity", variants(chain), False, 4, "cpu"),
+            ("bias", variants(chain), False, 4, "cpu"),
+            ("gravity", variants(chain), True, 4, "cpu"),
+            ("gravity", variants(chain)[:1], False, 4, "cpu"),
+            ("gravity", variants(chain), False, 8, "cpu"),
+            ("gravity", variants(chain), False, 4, "another cpu"),
+        ]
+    }
+    assert len(names) == 6
+    assert all(len(n) == 44 and n.endswith(".fjo") for n in names)
+
+
+def test_changed_sources_make_other_names(monkeypatch):
+    before = cache.name_of("gravity")
+    monkeypatch.setattr(cache, "sources", lambda: "other sources")
+    assert cache.name_of("gravity") != before
+
+
+@pytest.mark.parametrize(
+    "source", ["jit/schedule.py", "treejit/emit/walks.py", "algorithms/dynamics/rnea.py", "model/tree.py", "math/vec3.py"]
+)
+def test_every_source_counts(monkeypatch, source):
+    """Code made by other sources is not found, wherever they are."""
+    root = Path(fj.__file__).parent
+    before, read = cache.sources(), Path.read_bytes
+    assert cache.sources.__wrapped__() == before
+    monkeypatch.setattr(Path, "read_bytes", lambda path: read(path) + b"#" * (path == root / source))
+    assert cache.sources.__wrapped__() != before
+
+
+DAMAGE = {
+    "empty": lambda data: b"",
+    "truncated": lambda data: data[:-1],
+    "half": lambda data: data[: len(data) // 2],
+    "only the beginning": lambda data: data[: len(cache.MAGIC) + 32],
+    "one bit": lambda data: data[:-100] + bytes([data[-100] ^ 1]) + data[-99:],
+    "bit in the hash": lambda data: data[:20] + bytes([data[20] ^ 128]) + data[21:],
+    "longer": lambda data: data + b"\0",
+    "garbage": lambda data: os.urandom(len(data)),
+    "foreign": lambda data: b"\x7fELF" + data,
+    "older format": lambda data: b"featherjet code 0\n" + data[len(cache.MAGIC) :],
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_file_is_made_anew(folder, compilations, monkeypatch, how):
+    works()
+    (kept,) = cache.files()
+    whole = kept.read_bytes()
+    kept.write_bytes(DAMAGE[how](whole))
+    forget(monkeypatch)
+    works()
+    assert len(compilations) == 2
+    assert cache.files() == [kept]
+    assert kept.read_bytes()[: len(cache.MAGIC)] == cache.MAGIC
+    forget(monkeypatch)
+    works()
+    assert len(compilations) == 2, "and is whole again"
+
+
+def test_a_folder_in_place_of_a_file(folder, compilations, monkeypatch):
+    works()
+    (kept,) = cache.files()
+    kept.unlink()
+    kept.mkdir()
+    forget(monkeypatch)
+    with pytest.warns(CacheWarning, match="cannot be kept"):
+        works()
+
+
+# No place to write
+
+
+def test_without_a_place_code_stays_in_memory_after_one_warning(tmp_path, monkeypatch, compilations):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path / "file" / "code"))
+    forget(monkeypatch)
+    cache._warned.clear()
+    with pytest.warns(CacheWarning, match=r"cannot be kept in .*; it is compiled again in each process") as said:
+        two_kernels()
+    assert len(said) == 1
+    assert len(compilations) == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        works()
+
+
+def test_a_read_only_folder_warns_once(folder, compilations, monkeypatch):
+    count = iter(range(9))
+
+    def refused(dir, suffix):
+        raise PermissionError(13, "Permission denied", f"{dir}/tmp{next(count)}{suffix}")
+
+    monkeypatch.setattr(cache.tempfile, "mkstemp", refused)
+    with pytest.warns(CacheWarning) as said:
+        two_kernels()
+    assert len(said) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(folder):
+    folder.mkdir()
+    folder.chmod(0o500)
+    with pytest.warns(CacheWarning):
+        works()
+
+
+@pytest.mark.parametrize("step", ["replace", "fdopen"])
+def test_a_full_disk_leaves_nothing_behind(folder, compilations, monkeypatch, step):
+    def full(*args):
+        if step == "fdopen":
+            os.close(args[0])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(cache.os, step, full)
+    with pytest.warns(CacheWarning, match="No space left"):
+        works()
+    assert list(folder.iterdir()) == []
+
+
+def test_an_unreadable_file_is_as_good_as_none(folder, compilations, monkeypatch):
+    works()
+    forget(monkeypatch)
+    monkeypatch.setattr(Path, "read_bytes", lambda self: (_ for _ in ()).throw(PermissionError(13, "no")))
+    works()
+    assert len(compilations) == 2
+
+
+# Where it is
+
+
+def test_an_empty_name_turns_it_off(monkeypatch, compilations):
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
+    forget(monkeypatch)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        works()
+    assert cache.folder() is None
+    assert cache.files() == []
+    assert cache.clear() == 0
+    assert len(compilations) == 1
+
+
+def test_the_usual_place(monkeypatch, tmp_path):
+    monkeypatch.delenv("FEATHERJET_CACHE_DIR", raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.folder() == tmp_path / "featherjet"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert cache.folder() == Path.home() / ".cache" / "featherjet"
+    monkeypatch.setattr(sys, "platform", "darwin")
+    assert cache.folder() == Path.home() / "Library" / "Caches" / "featherjet"
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    assert cache.folder() == tmp_path / "featherjet"
+
+
+def test_clear_takes_only_what_is_ours(folder, compilations, monkeypatch):
+    works()
+    (folder / "tmpabc.part").write_bytes(b"interrupted")
+    (folder / "notes.txt").write_text("mine")
+    assert len(cache.files()) == 2
+    assert cache.clear() == 2
+    assert [p.name for p in folder.iterdir()] == ["notes.txt"]
+    assert cache.clear() == 0
+    works()  # from memory
+    forget(monkeypatch)
+    works()
+    assert len(compilations) == 2
+
+
+# Many processes
+
+PROGRAM = f"""
+import sys
+import numpy as np
+import featherjet as fj
+from featherjet.compiler import library as libraries
+count = 0
+compile_module = libraries.compile_module
+def counted(module, straight):
+    global count
+    count += 1
+    return compile_module(module, straight)
+libraries.compile_module = counted
+robot = fj.Robot(fj.models.chain(3), "compiled")
+print(repr(robot.gravity(np.array({Q.tolist()})).tolist()), count)
+"""
+
+
+def start(folder: Path) -> subprocess.Popen:
+    environment = {**os.environ, "FEATHERJET_CACHE_DIR": str(folder)}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+
+
+def finish(process: subprocess.Popen) -> tuple[list[float], int]:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    numbers, _, count = out.strip().rpartition(" ")
+    return [float(x) for x in numbers.strip("[]").split(",")], int(count)
+
+
+def test_processes_that_start_at_once_are_all_right(tmp_path):
+    folder = tmp_path / "code"
+    for process in [start(folder) for _ in range(3)]:
+        numbers, _ = finish(process)
+        np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
+    (kept,) = folder.iterdir()
+    assert kept.suffix == ".fjo", "nothing half-written is left"
+    numbers, count = finish(start(folder))
+    np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
+    assert count == 0, "a later process compiles nothing"

@@ -1,0 +1,260 @@
+"""The experiments of the papers: what is raced is right, what is counted is what runs, and all of it is on record."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.algorithms.derivatives import methods
+from featherjet.cli import main
+from featherjet.cli.reproduce import STYLES, cells
+from featherjet.jit.graph import Graph
+from featherjet.lab.bench.timing import Settings
+from featherjet.lab.reproduce import ITEMS, Lab, accuracy, counting, lab, products, straight, sweep, twins
+from featherjet.lab.reproduce.lab import Entry, Growth
+from featherjet.lab.reproduce.numerical import differences, directions
+from featherjet.lab.reproduce.report import Column, Table, counted, held, sized, span
+from featherjet.lab.reproduce.straight import Traced
+from featherjet.lab.reproduce.summary import statements
+from helpers import agree, every_kind, random_state
+
+SAMPLED = {1: ((3, 4), 5), 2: ((3, 4, 5), 6), 3: ((2, 3, 4, 5), 6)}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch, tmp_path):
+    """Even smaller than --quick: what is tested is that it is right and complete."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(lab, "QUICK", Settings(rounds=3, turn=1e-4, longest=1e-3, patience=1e-2))
+    monkeypatch.setattr(lab, "SAMPLED", SAMPLED)
+    monkeypatch.setattr(lab, "MOST", 64)
+    for module in ("chains", "trees", "products", "accuracy"):
+        monkeypatch.setattr(f"featherjet.reproduce.{module}.QUICK_SIZES", (2, 3))
+    monkeypatch.setattr("featherjet.reproduce.products.QUICK_TREE_SIZES", (3,))
+    monkeypatch.setattr("featherjet.reproduce.trees.QUICK_LONG", (3,))
+    monkeypatch.setattr("featherjet.reproduce.robots.QUICK_ROBOTS", {"arm": "arm", "nobody": "no-such-robot"})
+    monkeypatch.setattr("featherjet.reproduce.counting.CHAINS", (3, 4, 6))
+
+
+# The command
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_item_is_on_record(name, capsys):
+    assert main(["reproduce", name, "--quick", "--out", "here"]) == 0
+    assert sorted(os.listdir("here")) == [f"{name}.json", f"{name}.png"]
+    with open(f"here/{name}.json") as file:
+        report = json.load(file)
+    out = capsys.readouterr().out
+    assert (report["item"], report["quick"]) == (name, True)
+    assert report["tables"]
+    assert report["panels"]
+    assert report["claims"]
+    for table in report["tables"]:
+        assert table["rows"], table["title"]
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+        assert table["title"] in out
+    for claim in report["claims"]:
+        assert claim["verdict"] in STYLES
+        assert claim["said"] in out
+        assert claim["found"] in out
+        assert claim["why"] in out
+        assert not (claim["why"] and claim["verdict"] == "holds")
+    with open(f"here/{name}.png", "rb") as file:
+        assert file.read(4) == b"\x89PNG"
+
+
+def test_without_items_they_are_listed(capsys):
+    assert main(["reproduce"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out and item.where in out for name, item in ITEMS.items())
+    assert os.listdir() == []
+
+
+def test_unknown_items_are_refused(capsys):
+    assert main(["reproduce", "singh-fig33"]) == 2
+    assert "did you mean: singh-fig3" in capsys.readouterr().err
+    assert os.listdir() == []
+
+
+def test_wrong_results_are_not_timed(capsys, monkeypatch):
+    right = methods.find(methods.ID, "idsva-body")
+    wrong = straight.Way(
+        "idsva-body", ("q", "v", "a"), lambda scan, *x: [1.0000001 * m for m in right.function(scan, *x)][:2]
+    )
+    way = straight.inverse
+    monkeypatch.setattr("featherjet.lab.reproduce.chains.inverse", lambda k: wrong if k == "idsva-body" else way(k))
+    assert main(["reproduce", "singh-fig3", "--quick", "--out", "here"]) == 1
+    assert "'idsva-body' differs from 'idsva'" in capsys.readouterr().err
+    assert os.listdir("here") == []
+
+
+def test_without_matplotlib_there_are_numbers(capsys, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    assert main(["reproduce", "singh-accuracy", "--quick"]) == 0
+    assert "no figure" in capsys.readouterr().out
+    assert os.listdir("reproduce") == ["singh-accuracy.json"]
+
+
+def test_robots_that_are_not_installed_are_named(capsys):
+    assert main(["reproduce", "singh-fig5", "--quick"]) == 0
+    assert "missing: no-such-robot" in capsys.readouterr().out
+
+
+# What is raced
+
+
+def run(way: straight.Way, robot: fj.Robot, *given: np.ndarray) -> tuple[np.ndarray, ...]:
+    return Traced(way, robot._reference.tree).kernel()(list(given), None, 1)[0]
+
+
+@pytest.mark.parametrize("title", [counting.BODY, counting.TENSORS])
+def test_recursions_give_inverse_dynamics(title):
+    robot = every_kind(1)
+    s = random_state(robot)
+    agree(run(counting.VALUES[title], robot, s.q, s.v, s.a)[0], robot.inverse_dynamics(s.q, s.v, s.a), 1e-12)
+
+
+@pytest.mark.parametrize("way", straight.PRODUCTS, ids=lambda way: way.name)
+def test_products_give_derivatives_of_forward_dynamics(way):
+    robot = every_kind(n=6)
+    s = random_state(robot)
+    by = robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
+    tau = robot.inverse_dynamics(s.q, s.v, s.a)
+    found = run(way, robot, s.q, by.dtau_dq.reshape(len(s.q), -1), by.dtau_dv.reshape(len(s.q), -1))
+    for x, y in zip(found, robot.forward_dynamics_derivatives(s.q, s.v, tau), strict=True):
+        agree(x, y, 1e-10)
+
+
+@pytest.mark.parametrize("way", [straight.MASS, straight.DEDICATED, straight.FACTORISED], ids=lambda way: way.name)
+def test_mass_matrices(way):
+    robot = every_kind(n=6)
+    q = robot.random_configuration(0, 3)
+    M = robot.mass_matrix(q)
+    agree(run(way, robot, q)[0], M if way is straight.MASS else np.linalg.inv(M), 1e-11)
+
+
+@pytest.mark.parametrize("square", [-1.0, 0.0], ids=["complex", "dual"])
+@pytest.mark.parametrize("inverse", [True, False], ids=["inverse", "forward"])
+def test_numbers_with_a_twin_differentiate(square, inverse):
+    robot = every_kind(2, n=6)
+    s = random_state(robot)
+    tau = robot.inverse_dynamics(s.q, s.v, s.a)
+    given = {"q": s.q, "v": s.v, "a": s.a, "tau": tau}
+    way = (twins.inverse_dynamics if inverse else twins.forward_dynamics)("twins", square)
+    kernel = Traced(way, robot._reference.tree).kernel()
+    contender, results = directions("twins", kernel, robot, given, "a" if inverse else "tau")
+    contender.run(len(s.q))
+    true = (
+        robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
+        if inverse
+        else robot.forward_dynamics_derivatives(s.q, s.v, tau)
+    )
+    for x, y in zip(results(), true[:2], strict=True):
+        agree(x, y, 1e-10)
+
+
+def test_differences_differentiate():
+    robot = fj.Robot(fj.models.quadruped())
+    s = random_state(robot)
+    kernel = Traced(straight.RNEA, robot._reference.tree).kernel()
+    contender, results = differences("d", kernel, robot, {"q": s.q, "v": s.v, "a": s.a}, "a")
+    contender.run(len(s.q))
+    for x, y in zip(results(), robot.inverse_dynamics_derivatives(s.q, s.v, s.a)[:2], strict=True):
+        agree(x, y, 1e-5)
+        assert np.abs(x - y).max() > 0
+
+
+# What is counted
+
+
+def test_operations_are_those_of_the_code():
+    way = straight.Way("x", ("q", "v"), lambda scan, q, v: [np.array([q[0] * v[0] + v[1], v[0] * v[1]])])
+    traced = Traced(way, fj.Robot(fj.models.chain(2))._reference.tree)
+    assert traced.operations == 2  # one fused, and one alone
+    assert straight.kinds(traced)["mul"] == 2
+    assert isinstance(traced.straight.graph, Graph)
+
+
+@pytest.mark.parametrize("way", [straight.inverse("idsva"), straight.forward("fdsva-dmm")], ids=lambda way: way.name)
+def test_counts_grow_as_polynomials(way, monkeypatch):
+    monkeypatch.undo()
+    growth = Growth.of(way)
+    assert growth.error == 0
+    assert growth.at(13) == straight.operations(way, fj.Robot(fj.models.chain(13))._reference.tree)
+
+
+def test_long_ways_are_counted_and_not_timed(monkeypatch):
+    monkeypatch.setattr(Lab, "limit", 600)
+    ways = [straight.inverse("idsva"), straight.inverse("chain-rule")]
+    found = sweep.Sweep.run(Lab(quick=True), "chain{}", (2, 3), ways)
+    assert found.entries[2]["idsva"].seconds is not None
+    assert found.entries[3]["idsva"].seconds is None
+    assert found.entries[3]["idsva"].operations == lab.Growth.of(ways[0]).at(3)
+    assert sweep.COUNTED not in cells(found.times(""))[0]
+    assert found.timed == [2]
+
+
+# What is made of it
+
+
+def test_the_best_of_some_is_found_size_by_size():
+    slow, fast = np.array([2.0, 2.0]), np.array([1.0, 1.0])
+    entries = {
+        2: {"a": Entry(5, slow), "b": Entry(9, fast)},  # by time
+        4: {"a": Entry(5), "b": Entry(9, fast)},  # by operations, as a was not timed
+    }
+    found = sweep.Sweep("x", (), entries)
+    found.best("best", ("a", "b"))
+    assert found.entries[2]["best"] is entries[2]["b"]
+    assert found.entries[4]["best"] is entries[4]["a"]
+    assert found.ratios("a", "b") == {2: 2.0}
+    assert found.count_ratios("b", "a") == {2: 1.8, 4: 1.8}
+
+
+def test_crossings():
+    assert products.crossing({10: 0.5, 20: 1.5, 30: 2.0}) == 15
+    assert products.crossing({10: 0.5, 20: 0.9}) is None
+    assert products.first(lambda n: n > 40 or n == 7) == 41
+    assert products.first(lambda n: False) is None
+
+
+def test_verdicts():
+    assert (held(True), held(False)) == ("holds", "does not hold")
+    assert sized(True, True) == "holds"
+    assert sized(True, False) == "holds, but not in size"
+    assert sized(False, True) == sized(False, False) == "does not hold"
+    assert span([1.5, 1.25, 3]) == "1.25x to 3.00x"
+    assert counted([1.2, 1.5]) == "by operations it does: 1.20x to 1.50x"
+    assert counted([0.9, 1.5]) == "neither does it by operations: 0.90x to 1.50x"
+
+
+def test_cells_are_shown_by_their_columns():
+    columns = [Column("a"), Column("b", "time"), Column("c", "count"), Column("d", "ratio"), Column("e", "error")]
+    table = Table("t", columns, [["x", 2e-6, 12345, 1.5, 0.0], [None, "operations only", None, None, 1e-9]])
+    assert cells(table) == [["x", "2 us", "12,345", "1.50x", "0"], ["", "operations only", "", "", "1.0e-09"]]
+
+
+def test_errors_of_a_matrix():
+    true = [np.array([[1.0, 1e-6], [0.0, 1.0]])]
+    found = [true[0] + np.array([[0.0, 1e-9], [0.0, 0.0]])]
+    e = accuracy.errors(found, true)
+    assert e.whole == pytest.approx(1e-9 / np.sqrt(2))
+    assert e.median == 0
+    assert e.terms == pytest.approx(1e-3 / np.sqrt(3))
+
+
+def test_statements_are_counted_without_imports_and_docstrings():
+    assert statements(__import__("featherjet.models").models) == 1  # __all__
+
+
+def test_analytical_zeros_are_zeros(capsys):
+    outcome = ITEMS["carpentier-fig3"].run(Lab(quick=True))
+    for quantity, method, largest, other, _ in outcome.tables[0].rows:
+        assert (largest == other == 0) == (method != "finite-difference-forward"), (quantity, method)
+    steps = outcome.tables[1].rows
+    assert steps[0][1] / steps[1][1] == pytest.approx(10, rel=1e-3)  # truncation, not rounding

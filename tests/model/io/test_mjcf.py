@@ -1,0 +1,341 @@
+"""The MJCF reader against MuJoCo: structure, kinematics at random states, and the translation of states."""
+
+import sys
+import warnings
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+import pytest
+from test_urdf import forward_kinematics, quietly
+
+from featherjet.errors import InputError, MissingExtra, MissingFile, ModelError, ModelWarning, UnknownName
+from featherjet.model.io import mjcf
+from featherjet.model.io.urdf import parse_urdf
+from featherjet.model.model import WORLD, Model
+
+mujoco.set_mju_user_warning(lambda message: None)  # else it leaves a log file in the working directory
+SHIPPED = Path(mujoco.__file__).parent
+GEOM = '<geom type="box" size=".1 .2 .3"/>'
+
+
+def mj(body: str, top: str = "") -> str:
+    return f"<mujoco>{top}<worldbody>{body}</worldbody></mujoco>"
+
+
+ONE_OF_EACH = {
+    "hinge": '<body pos="1 2 3" euler="10 20 30"><joint axis="1 2 3" '
+    'armature=".1" damping=".2" frictionloss=".3"/>{}</body>',
+    "slide": '<body pos="1 2 3" euler="10 20 30"><joint type="slide" axis="0 1 1" '
+    'range="-1 2" limited="true"/>{}</body>',
+    "ball": '<body pos="1 2 3" euler="10 20 30"><joint type="ball" pos=".3 .2 .1"/>{}</body>',
+    "free": '<body pos="1 2 3" euler="10 20 30"><freejoint/>{}</body>',
+    "ref": '<body euler="10 20 30"><joint axis="1 2 3" pos=".1 .2 .3" ref="40"/>{}</body>',
+    "slide ref": '<body euler="10 20 30"><joint type="slide" axis="1 2 3" pos=".1 .2 .3" ref=".4"/>{}</body>',
+    "several": '<body euler="10 20 30"><joint type="slide" axis="0 0 1" ref=".2"/>'
+    '<joint axis="1 0 0" pos="0 0 .1"/><joint axis="0 1 1" pos=".2 0 .1" ref="-30"/>{}</body>',
+    "slide and ball": '<body><joint type="slide" axis="1 1 0"/><joint type="ball" pos="0 .1 .2"/>{}</body>',
+    "welded": '<body pos="1 0 0" euler="0 40 0"><joint/>{}<body pos="0 2 0" euler="10 0 20">{}'
+    '<site name="s" pos="1 2 3" euler="10 20 30"/><body pos="0 0 1">'
+    '<joint axis="0 1 0" pos="1 0 0"/>{}</body></body></body>',
+    "branches": '<body><freejoint/>{}<body name="x"><joint name="x"/>{}<body><joint/>{}</body></body>'
+    '<body><joint name="joint2"/>{}<site name="x"/></body></body>'
+    '<body pos="0 0 5"><joint type="ball"/>{}</body>',
+    "inertial": '<body euler="10 20 30"><joint/>'
+    '<inertial pos=".1 .2 .3" mass="2" fullinertia="3 4 5 .1 .2 .3"/></body>',
+    "on welded": '<body pos="1 0 0" euler="30 0 0">{}<body pos="0 1 0"><joint pos="0 0 1"/>{}</body></body>',
+}
+OWN = {name: mj(body.replace("{}", GEOM)) for name, body in ONE_OF_EACH.items()}
+
+
+def compiles(path: Path) -> bool:
+    try:
+        return mujoco.MjModel.from_xml_path(str(path)).njnt > 0
+    except ValueError:
+        return False
+
+
+FILES = {str(path.relative_to(SHIPPED)): str(path) for path in sorted(SHIPPED.rglob("*.xml"))}
+FILES = {name: path for name, path in FILES.items() if not name.startswith("mjx/test_data/humanoid/0")}
+MODELS = {name: path for name, path in FILES.items() if compiles(Path(path))} | OWN
+
+
+def both(name: str) -> tuple[mujoco.MjModel, Model]:
+    if name in OWN:
+        return mujoco.MjModel.from_xml_string(OWN[name]), quietly(mjcf.parse_mjcf, OWN[name])
+    return mujoco.MjModel.from_xml_path(MODELS[name]), quietly(mjcf.load_mjcf, MODELS[name])
+
+
+def moving(theirs: mujoco.MjModel) -> np.ndarray:
+    """The bodies that are not part of the world; a mocap body is its own, yet no joint moves it."""
+    return np.flatnonzero((theirs.body_weldid > 0) & (theirs.body_mocapid[theirs.body_rootid] < 0))
+
+
+def random_state(theirs: mujoco.MjModel, seed: int = 0) -> mujoco.MjData:
+    """A state far from the reference, with random velocities."""
+    rng = np.random.default_rng(seed)
+    data = mujoco.MjData(theirs)
+    mujoco.mj_integratePos(theirs, data.qpos, rng.uniform(-1, 1, theirs.nv), 1.0)
+    data.qvel, data.qacc = rng.uniform(-1, 1, (2, theirs.nv))
+    return data
+
+
+def placements(model: Model, q: np.ndarray) -> list[np.ndarray]:
+    """Independent forward kinematics; what test_urdf has, and balls."""
+    if not any(j.kind.name == "spherical" for j in model.joints):
+        return forward_kinematics(model, q)
+    placed: list[np.ndarray] = []
+    for j, at in zip(model.joints, model.q_starts, strict=True):
+        own, move = q[at : at + j.nq], pin.SE3.Identity()
+        if j.kind.name == "revolute":
+            move.rotation = pin.exp3(j.axis * own[0])
+        elif j.kind.name == "prismatic":
+            move.translation = j.axis * own[0]
+        else:
+            move = pin.XYZQUATToSE3(np.r_[np.zeros(7 - len(own)), own])
+        before = np.eye(4) if j.parent == WORLD else placed[j.parent]
+        placed.append(before @ j.placement @ move.homogeneous)
+    return placed
+
+
+def frame_placement(model: Model, placed: list[np.ndarray], name: str) -> np.ndarray:
+    frame = model.frame(name)
+    return (np.eye(4) if frame.joint == WORLD else placed[frame.joint]) @ frame.placement
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_structure_is_mujocos(name):
+    theirs, ours = both(name)
+    assert (ours.nq, ours.nv, ours.njoints) == (theirs.nq, theirs.nv, theirs.njnt)
+    assert list(ours.q_starts) == list(theirs.jnt_qposadr)
+    assert list(ours.v_starts) == list(theirs.jnt_dofadr)
+    for mine, their in (
+        ("armature", theirs.dof_armature),
+        ("damping", theirs.dof_damping),
+        ("friction", theirs.dof_frictionloss),
+    ):
+        np.testing.assert_array_equal(np.concatenate([getattr(j, mine) for j in ours.joints]), their)
+    for j, joint in enumerate(ours.joints):
+        if theirs.joint(j).name:
+            assert joint.name == theirs.joint(j).name
+        if theirs.jnt_limited[j] and joint.nq == 1:
+            assert (joint.lower[0], joint.upper[0]) == tuple(theirs.jnt_range[j])
+    np.testing.assert_allclose(ours.mass, theirs.body_mass[moving(theirs)].sum(), rtol=1e-13)
+    off = theirs.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY
+    np.testing.assert_array_equal(ours.gravity, theirs.opt.gravity * (not off))
+    names = [f.name for f in ours.frames]
+    assert len(names) == len(set(names)) == theirs.njnt + theirs.nbody - 1 + theirs.nsite
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_kinematics_are_mujocos(name):
+    """Every body and site is where MuJoCo puts it, and so are the masses: centre and inertia of the whole."""
+    theirs, ours = both(name)
+    data = random_state(theirs)
+    mujoco.mj_kinematics(theirs, data)
+    mujoco.mj_comPos(theirs, data)
+    placed = placements(ours, mjcf.configuration_from_mujoco(ours, data.qpos))
+    bodies = [f.name for f in ours.frames if f.kind == "body"]
+    sites = [f.name for f in ours.frames if f.kind == "operational"]
+    scale = max(1.0, np.abs(data.xpos).max())
+    for b, body in enumerate(bodies, start=1):
+        T = frame_placement(ours, placed, body)
+        np.testing.assert_allclose(T[:3, 3], data.xpos[b], atol=1e-12 * scale, err_msg=body)
+        np.testing.assert_allclose(T[:3, :3].ravel(), data.xmat[b], atol=1e-12, err_msg=body)
+    for s, site in enumerate(sites):
+        T = frame_placement(ours, placed, site)
+        np.testing.assert_allclose(T[:3, 3], data.site_xpos[s], atol=1e-12 * scale, err_msg=site)
+        np.testing.assert_allclose(T[:3, :3].ravel(), data.site_xmat[s], atol=1e-12, err_msg=site)
+    for joint, T in zip(ours.joints, placed, strict=True):
+        assert joint.kind.name == "free" or joint.name not in bodies
+        j = ours.joint_index(joint.name)
+        if joint.kind.name in ("revolute", "spherical"):
+            np.testing.assert_allclose(T[:3, 3], data.xanchor[j], atol=1e-12 * scale)
+        if joint.kind.has_axis:
+            np.testing.assert_allclose(T[:3, :3] @ joint.axis, data.xaxis[j], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_inertias_are_mujocos(name):
+    """First moment and inertia of all that moves, about the origin: bodies welded here, apart there."""
+    theirs, ours = both(name)
+    data = random_state(theirs)
+    mujoco.mj_kinematics(theirs, data)
+    placed = placements(ours, mjcf.configuration_from_mujoco(ours, data.qpos))
+
+    def about_origin(mass, com, inertia):
+        return mass * com, inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
+
+    mine = [
+        about_origin(b.mass, b.com, b.inertia)
+        for b in (j.body.placed(T) for j, T in zip(ours.joints, placed, strict=True))
+    ]
+    their = []
+    for b in moving(theirs):
+        R = data.ximat[b].reshape(3, 3)
+        their.append(about_origin(theirs.body_mass[b], data.xipos[b], R @ np.diag(theirs.body_inertia[b]) @ R.T))
+    for a, b in zip(map(sum, zip(*mine)), map(sum, zip(*their)), strict=True):  # noqa: B905
+        np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11 * max(1.0, np.abs(b).max()))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_states_translate_there_and_back(name):
+    theirs, ours = both(name)
+    data = [random_state(theirs, seed) for seed in range(3)]
+    qpos, qvel, qacc = (np.array([getattr(d, what) for d in data]) for what in ("qpos", "qvel", "qacc"))
+    q = mjcf.configuration_from_mujoco(ours, qpos)
+    v = mjcf.velocity_from_mujoco(ours, qpos, qvel)
+    a = mjcf.acceleration_from_mujoco(ours, qpos, qvel, qacc)
+    tau = mjcf.force_from_mujoco(ours, qpos, qacc)
+    close = dict(rtol=1e-13, atol=1e-13)
+    np.testing.assert_allclose(mjcf.configuration_to_mujoco(ours, q), qpos, **close)
+    np.testing.assert_allclose(mjcf.velocity_to_mujoco(ours, q, v), qvel, **close)
+    np.testing.assert_allclose(mjcf.acceleration_to_mujoco(ours, q, v, a), qacc, **close)
+    np.testing.assert_allclose(mjcf.force_to_mujoco(ours, q, tau), qacc, **close)
+    np.testing.assert_allclose((tau * v).sum(-1), (qacc * qvel).sum(-1), rtol=1e-12, atol=1e-12)  # power
+    np.testing.assert_array_equal(mjcf.velocity_from_mujoco(ours, qpos[0], qvel)[0], v[0])  # broadcasts
+
+
+def test_velocities_of_free_and_ball_joints_integrate_alike():
+    """MuJoCo's integration over a short time, read back, is our velocity; its change, our acceleration."""
+    theirs = mujoco.MjModel.from_xml_string(OWN["branches"])
+    ours = quietly(mjcf.parse_mjcf, OWN["branches"])
+    data, h = random_state(theirs), 1e-4
+    v = mjcf.velocity_from_mujoco(ours, data.qpos, data.qvel)
+    before = mjcf.configuration_from_mujoco(ours, data.qpos)
+    later = data.qpos.copy()
+    mujoco.mj_integratePos(theirs, later, data.qvel, h)
+    after = mjcf.configuration_from_mujoco(ours, later)
+    T0, T1 = pin.XYZQUATToSE3(before[:7]), pin.XYZQUATToSE3(after[:7])
+    np.testing.assert_allclose(pin.log6(T0.actInv(T1)).vector / h, v[:6], atol=1e-3)
+    ball = slice(ours.q_starts[-1], None)
+    R0, R1 = (pin.XYZQUATToSE3(np.r_[0, 0, 0, q[ball]]).rotation for q in (before, after))
+    np.testing.assert_allclose(pin.log3(R0.T @ R1) / h, v[-3:], atol=1e-9)
+    qacc = data.qacc
+    v_later = mjcf.velocity_from_mujoco(ours, later, data.qvel + h * qacc)
+    a = mjcf.acceleration_from_mujoco(ours, data.qpos, data.qvel, qacc)
+    np.testing.assert_allclose((v_later - v) / h, a, atol=1e-3)
+
+
+def test_names_are_unique():
+    names = [f.name for f in quietly(mjcf.parse_mjcf, OWN["branches"]).frames]
+    assert {"joint0", "x", "x_body", "x_site", "joint2", "joint2_2"} <= set(names)
+    two = mj('<body name="b"><joint type="slide"/><joint/>' + GEOM + "</body>")
+    assert mjcf.parse_mjcf(two).joint_names == ("b_joint0", "b_joint1")
+    one = mj('<body name="b"><joint/>' + GEOM + '<body name="b_joint"><joint/>' + GEOM + "</body></body>")
+    assert mjcf.parse_mjcf(one).joint_names == ("b_joint_2", "b_joint_joint")
+
+
+def test_gravity_comes_from_the_file_unless_given():
+    body = f"<body><joint/>{GEOM}</body>"
+    np.testing.assert_array_equal(mjcf.parse_mjcf(mj(body, '<option gravity="1 2 3"/>')).gravity, [1, 2, 3])
+    off = mj(body, '<option><flag gravity="disable"/></option>')
+    np.testing.assert_array_equal(mjcf.parse_mjcf(off).gravity, [0, 0, 0])
+    np.testing.assert_array_equal(mjcf.parse_mjcf(off, gravity=(0, 0, -2)).gravity, [0, 0, -2])
+
+
+def test_defaults_compiler_and_assets():
+    top = '<compiler angle="radian"/><default><joint armature=".5" axis="0 1 0"/><geom density="7"/></default>'
+    (joint,) = mjcf.parse_mjcf(mj('<body><joint ref=".25"/><geom size="1"/></body>', top)).joints
+    assert joint.armature[0] == 0.5
+    np.testing.assert_allclose(joint.placement[0, 0], np.cos(0.25))
+    np.testing.assert_allclose(joint.body.mass, 7 * 4 / 3 * np.pi)
+    included = f"<mujocoinclude><body><joint/>{GEOM}</body></mujocoinclude>".encode()
+    assert mjcf.parse_mjcf(mj('<include file="x.xml"/>'), assets={"x.xml": included}).nv == 1
+
+
+def test_compiled_models():
+    theirs = mujoco.MjModel.from_xml_string(OWN["several"])
+    assert mjcf.from_mjmodel(theirs).joint_names == mjcf.parse_mjcf(OWN["several"]).joint_names
+
+
+@pytest.mark.parametrize(
+    "text, ignored",
+    [
+        (mj(f'<body><joint stiffness="2"/>{GEOM}</body>'), "joint springs"),
+        (mj(f'<body><joint/>{GEOM}</body><body mocap="true"/>'), "mocap bodies"),
+        (mj(f'<body gravcomp="1"><joint/>{GEOM}</body>'), "gravity compensation"),
+        (mj(f"<body><joint/>{GEOM}</body>", '<option density="1"/>'), "fluid forces"),
+        (mj(f'<body><joint type="free" armature="1"/>{GEOM}</body>'), "armature of free joints"),
+        (mj(f'<body><joint name="j"/>{GEOM}</body>', '<equality><joint joint1="j"/></equality>'), "equality"),
+        (mj(f'<body><joint name="j"/>{GEOM}</body>',
+            '<tendon><fixed><joint joint="j" coef="1"/></fixed></tendon>'), "tendons"),
+    ],
+)  # fmt: skip
+def test_what_is_left_out_is_said_once(text, ignored):
+    with pytest.warns(ModelWarning, match=f"x.xml: not represented: {ignored}") as record:
+        mjcf.parse_mjcf(text, source="x.xml")
+    assert len(record) == 1
+    with pytest.raises(ModelError, match=f"x.xml: not represented: {ignored}"):
+        mjcf.parse_mjcf(text, source="x.xml", strict=True)
+
+
+def test_nothing_left_out_nothing_said():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mjcf.parse_mjcf(OWN["branches"])
+
+
+def test_roots():
+    arm = mj(f'<body pos="0 0 1">{GEOM}<body name="b"><joint name="j"/>{GEOM}</body></body>')
+    fixed, free, planar = (mjcf.parse_mjcf(arm, root) for root in ("fixed", "free", "planar"))
+    assert fixed.joint_names == ("j",)
+    assert free.joint_names == planar.joint_names == ("root_joint", "j")
+    assert (free.nv, planar.nv) == (7, 4)
+    assert free.mass == pytest.approx(2 * fixed.mass)  # the base moves now
+    assert mjcf.parse_mjcf(OWN["free"], "free").joint_names == mjcf.parse_mjcf(OWN["free"]).joint_names
+    for text, root in ((OWN["free"], "planar"), (OWN["branches"], "free")):
+        with pytest.raises(ModelError, match=f"root='{root}': the file has a free joint of its own"):
+            mjcf.parse_mjcf(text, root)
+    with pytest.raises(UnknownName, match="unknown root 'ball'"):
+        mjcf.parse_mjcf(arm, "ball")
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("<mujoco", "x.xml: MuJoCo cannot compile it: XML parse error"),
+        ("", "x.xml: MuJoCo cannot compile it"),
+        ('<robot name="r"/>', "x.xml: not an MJCF model: its root element is <robot>"),
+        ("<mujoco/>", "x.xml: robot '.*' has no moving joint"),
+        (mj("<body><joint/></body>"), "x.xml: MuJoCo cannot compile it: Error: mass and inertia"),
+        (mj("<body><jiont/></body>"), "jiont"),
+        (mj('<include file="nobody.xml"/>'), "nobody.xml"),
+    ],
+)
+def test_bad_documents(text, message):
+    with pytest.raises(ModelError, match=message):
+        mjcf.parse_mjcf(text, source="x.xml")
+
+
+def test_bad_files(tmp_path):
+    with pytest.raises(MissingFile):
+        mjcf.load_mjcf(tmp_path / "nobody.xml")
+    with pytest.raises(ModelError, match="is a directory"):
+        mjcf.load_mjcf(tmp_path)
+    (tmp_path / "bad.xml").write_text("<mujoco><worldbody>")
+    with pytest.raises(ModelError, match=r"bad\.xml: MuJoCo cannot compile it"):
+        mjcf.load_mjcf(tmp_path / "bad.xml")
+
+
+def test_bad_states():
+    ours = mjcf.parse_mjcf(OWN["free"])
+    with pytest.raises(InputError, match=r"qpos: expected shape \(..., 7\), got \(6,\)"):
+        mjcf.configuration_from_mujoco(ours, np.zeros(6))
+    with pytest.raises(InputError, match="a quaternion is zero"):
+        mjcf.configuration_from_mujoco(ours, np.zeros(7))
+    with pytest.raises(InputError, match="expected an array of numbers"):
+        mjcf.velocity_to_mujoco(ours, np.ones(7), "fast")
+    urdf = parse_urdf(
+        '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">'
+        '<parent link="a"/><child link="b"/></joint></robot>'
+    )
+    with pytest.raises(InputError, match=r"joint 'j' \(continuous\): MuJoCo has no such joint"):
+        mjcf.configuration_from_mujoco(urdf, [1.0, 0.0])
+
+
+def test_without_mujoco(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'featherjet\[mujoco\]'"):
+        mjcf.parse_mjcf(OWN["hinge"])

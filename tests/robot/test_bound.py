@@ -1,0 +1,249 @@
+"""Bound calls: the same numbers as the ordinary calls, in arrays that stay."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import warnings
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from backends import ROBOTS
+from featherjet.errors import InputError, SingularMassMatrix, UnknownName
+from featherjet.robot.bound import RESULTS, Bound
+from helpers import agree, random_state
+
+FORCES = [name for name in RESULTS if name.startswith(("inverse_dynamics", "forward_dynamics"))]
+BACKENDS = ("compiled", "numpy")
+
+
+@pytest.fixture(scope="module", params=["rolled", "unrolled", "numpy"])
+def robot(request) -> fj.Robot:
+    """A floating base, whose quaternion is q[3:7]."""
+    return fj.Robot(
+        ROBOTS["quadruped"](), "numpy" if request.param == "numpy" else "compiled", 1, request.param == "unrolled"
+    )
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["rolled", "unrolled"])
+def arm(request) -> fj.Robot:
+    return fj.Robot(fj.models.arm(), "compiled", 1, request.param)
+
+
+def inputs(robot: fj.Robot, step: Bound, seed: int) -> list[np.ndarray]:
+    s = random_state(robot, 1, seed)
+    given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "fext": s.fext}
+    return [given[name][0] for name in step.inputs]
+
+
+def fill(step: Bound, values: list[np.ndarray]) -> None:
+    for name, x in zip(step.inputs, values, strict=True):
+        getattr(step, name)[:] = x
+
+
+def ordinary(robot: fj.Robot, step: Bound, values: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+    found = getattr(robot, step.quantity)(*values)
+    return tuple(found) if isinstance(found, tuple) else (found,)
+
+
+@pytest.mark.parametrize("quantity", RESULTS)
+def test_bound_calls_equal_ordinary_calls(robot, quantity):
+    step = robot.bind(quantity)
+    for seed in range(3):
+        values = inputs(robot, step, seed)
+        fill(step, values)
+        assert step() is None
+        for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
+            np.testing.assert_array_equal(getattr(step, name), x)
+
+
+@pytest.mark.parametrize("quantity", FORCES)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_external_forces(quantity, backend):
+    """With forces they count, and without they are not asked for."""
+    robot = fj.Robot(fj.models.arm(), backend, unroll=quantity != "inverse_dynamics")
+    step, plain = robot.bind(quantity, fext=True), robot.bind(quantity)
+    assert step.inputs[-1] == "fext"
+    assert step.fext.shape == (7, 6)
+    assert "fext" not in plain.inputs
+    values = inputs(robot, step, 1)
+    fill(step, values)
+    fill(plain, values[:-1])
+    step()
+    plain()
+    for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
+        np.testing.assert_array_equal(getattr(step, name), x)
+    assert not np.array_equal(getattr(step, step.results[0]), getattr(plain, plain.results[0]))
+
+
+def test_it_begins_at_rest_in_the_neutral_configuration(robot):
+    step = robot.bind("inverse_dynamics")
+    np.testing.assert_array_equal(step.q, robot.neutral())
+    assert not step.v.any()
+    assert not step.a.any()
+    step()
+    agree(step.tau, robot.gravity(robot.neutral()), 1e-14)
+
+
+def test_arrays_stay_the_same_objects(robot):
+    step = robot.bind("forward_dynamics_derivatives")
+    names = (*step.inputs, *step.results)
+    before = {name: (getattr(step, name), getattr(step, name).ctypes.data) for name in names}
+    for seed in range(3):
+        fill(step, inputs(robot, step, seed))
+        step()
+    for name, (array, address) in before.items():
+        assert getattr(step, name) is array
+        assert array.ctypes.data == address
+    assert step.inputs == ("q", "v", "tau")
+    assert step.results == ("da_dq", "da_dv", "da_dtau")
+
+
+def test_inputs_are_not_written(robot):
+    step = robot.bind("inverse_dynamics_derivatives")
+    values = inputs(robot, step, 0)
+    values[0][3:7] *= 1 + 3e-7  # scaled inside, not in the user's array
+    fill(step, values)
+    step()
+    for name, x in zip(step.inputs, values, strict=True):
+        np.testing.assert_array_equal(getattr(step, name), x)
+
+
+def test_two_bound_calls_do_not_share_arrays(arm):
+    one, two = arm.bind("bias"), arm.bind("bias")
+    fill(one, inputs(arm, one, 1))
+    fill(two, inputs(arm, two, 2))
+    one()
+    kept = one.b.copy()
+    two()
+    np.testing.assert_array_equal(one.b, kept)
+    assert not np.array_equal(one.b, two.b)
+
+
+@pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
+def test_it_outlives_its_robot(unroll):
+    reference = fj.Robot(fj.models.arm(), "numpy")
+    step = fj.Robot(fj.models.arm(), "compiled", unroll=unroll).bind("inverse_dynamics")
+    values = inputs(reference, step, 0)
+    gc.collect()
+    fill(step, values)
+    step()
+    agree(step.tau, reference.inverse_dynamics(*values), 1e-13)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_one_dof(backend):
+    robot = fj.Robot(fj.models.chain(1), backend, unroll=True)
+    for quantity in ("inverse_dynamics_derivatives", "forward_dynamics"):
+        step = robot.bind(quantity)
+        values = inputs(robot, step, 0)
+        fill(step, values)
+        step()
+        for name, x in zip(step.results, ordinary(robot, step, values), strict=True):
+            np.testing.assert_array_equal(getattr(step, name), x)
+
+
+def test_mimicking_joints():
+    """In the coordinates of the independent ones."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        robot, reference = (fj.load("panda", mimic=True, backend=b) for b in BACKENDS)
+    step = robot.bind("forward_dynamics")
+    assert step.q.shape == step.a.shape == (8,)
+    values = inputs(robot, step, 0)
+    fill(step, values)
+    step()
+    np.testing.assert_array_equal(step.a, robot.forward_dynamics(*values))
+    agree(step.a, reference.forward_dynamics(*values), 1e-11)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["q", "v", "tau"])
+def test_bad_values_are_named_and_do_not_linger(robot, name, bad):
+    step = robot.bind("forward_dynamics")
+    values = inputs(robot, step, 0)
+    fill(step, values)
+    getattr(step, name)[2] = bad
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError, match=rf"{name}\[2\] is {bad}: every entry must be finite"):
+            step()
+    fill(step, values)
+    step()
+    np.testing.assert_array_equal(step.a, robot.forward_dynamics(*values))
+
+
+def test_a_bad_quaternion_is_named(robot):
+    step = robot.bind("gravity")
+    step.q[6] = 0.5
+    with pytest.raises(InputError, match=r"quaternion x y z w, entries 3 to 6, has norm 0\.5, not 1"):
+        step()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_singular_mass_matrix_is_refused(backend):
+    b = fj.ModelBuilder("leaf")
+    b.add_joint("shoulder", "revolute")
+    b.add_body("shoulder", 1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.3]))
+    b.add_joint("wrist", "revolute", "shoulder", axis=(0, 1, 0))
+    step = fj.Robot(b.build(), backend, unroll=True).bind("forward_dynamics")
+    for _ in range(2):
+        with pytest.raises(SingularMassMatrix, match="'wrist'"):
+            step()
+
+
+def test_unknown_quantities_are_refused(arm):
+    with pytest.raises(UnknownName, match="did you mean: forward_dynamics") as error:
+        arm.bind("forward_dynamic")
+    assert set(error.value.choices) == set(RESULTS)
+    with pytest.raises(UnknownName):
+        arm.bind("forward_kinematics")
+
+
+@pytest.mark.parametrize("quantity", [name for name in RESULTS if name not in FORCES])
+def test_forces_are_refused_where_they_make_no_sense(arm, quantity):
+    with pytest.raises(InputError, match=f"{quantity} takes no external forces"):
+        arm.bind(quantity, fext=True)
+
+
+def test_unknown_arrays_are_refused(arm):
+    step = arm.bind("forward_dynamics")
+    with pytest.raises(UnknownName, match="unknown array of a bound forward_dynamics 'force'; there are: q, v, tau, a"):
+        step.force = 1.0
+    with pytest.raises(AttributeError, match="force"):
+        _ = step.force
+    with pytest.raises(InputError, match="q: expected shape"):
+        step.q = [1.0, 2.0]
+
+
+def test_it_can_be_asked_for_what_it_has(arm):
+    step = arm.bind("gravity")
+    assert hasattr(step, "q")
+    assert not hasattr(step, "v")
+    assert getattr(step, "v", None) is None
+
+
+def test_copying_is_refused_or_done_in_a_civil_way(arm):
+    step = arm.bind("gravity")
+    for copied in (copy.copy, copy.deepcopy):
+        try:
+            other = copied(step)
+        except TypeError:
+            continue
+        other()
+
+
+def test_assigning_to_an_array_is_refused_or_fills_it(arm):
+    step = arm.bind("gravity")
+    q = inputs(arm, step, 0)[0]
+    try:
+        step.q = q
+    except (AttributeError, TypeError, InputError):
+        return
+    step()
+    np.testing.assert_array_equal(step.g, arm.gravity(q))
