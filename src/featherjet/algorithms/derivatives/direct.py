@@ -24,8 +24,8 @@ from ...model.tree import Node
 from ..dynamics.aba import NO_FORCE, Articulated, Pivot, Response, articulated, inertia, margins, respond, subspace
 from ..dynamics.rnea import force
 from ..motion import REST, Moving, moving, net_force
+from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
-from .results import ForwardDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

@@ -13,9 +13,9 @@ from ...math.spatial import Coriolis, Force, Inertia, Motion
 from ...math.vec3 import Scalar, Vec3
 from ...model.tree import Node
 from ..motion import Moving, moving, net_force
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .partials import Local
-from .results import InverseDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

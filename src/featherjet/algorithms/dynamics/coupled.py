@@ -14,7 +14,7 @@ import numpy as np
 
 from ...model.tree import Coupling
 from ..derivatives.idsva import inverse_dynamics_derivatives
-from ..derivatives.results import ForwardDynamicsDerivatives
+from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
 from . import ltl
 from .aba import Forward
@@ -23,15 +23,15 @@ from .minv import Inverse
 from .rnea import inverse_dynamics
 
 
-def expand(c: Coupling, name: str, x: Any) -> Any:
-    """The tree's coordinates or rates from the independent ones; torques and external forces stay."""
-    if name in ("tau", "fext"):
+def expand(c: Coupling, given: Any, x: Any) -> Any:
+    """The tree's input from that of the independent joints; `given.expands`: "q" of coordinates, "v" of rates, or ""."""
+    if not given.expands:
         return x
     lane = (slice(None),) + (None,) * (x.ndim - 1)
-    return x[c.qi] * c.qs[lane] + c.q0[lane] if name == "q" else x[c.vi] * c.vs[lane]
+    return x[c.qi] * c.qs[lane] + c.q0[lane] if given.expands == "q" else x[c.vi] * c.vs[lane]
 
 
-def reduce(G: Array, core: Sequence[str], x: Array) -> Array:
+def reduce(G: Array, core: Sequence[str | int], x: Array) -> Array:
     """A result in the independent coordinates; `core` tells its leading axes, of which "v" are the tree's dofs."""
     for axis, dimension in enumerate(core):
         if dimension == "v":

@@ -50,16 +50,16 @@ def in_world(scan: Scan, q: Array, v: Array, a: Array | None = None) -> list[Mov
     return scan.outward(step, scan.coordinates(q), scan.rates(v), fa)
 
 
-def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, sight: Sight) -> Array:
+def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, view: Sight) -> Array:
     """The frame's spatial acceleration (6,), linear then angular."""
     bodies = in_world(scan, q, v, a)
-    seen = sight.view(bodies)  # type: ignore[arg-type]
-    return stack_motions(scan, [seen(bodies[sight.joint].a) if sight.joint >= 0 else REST])[:, 0]
+    seen = view.view(bodies)  # type: ignore[arg-type]
+    return stack_motions(scan, [seen(bodies[view.joint].a) if view.joint >= 0 else REST])[:, 0]
 
 
-def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, sight: Sight) -> FrameVelocityDerivatives:
+def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, view: Sight) -> FrameVelocityDerivatives:
     bodies = in_world(scan, q, v)
-    at, seen, leave = observed(bodies, sight)
+    at, seen, leave = observed(bodies, view)
 
     def by_q(node: Node, body: Moving, S: Motion) -> Motion:
         return seen(body.v_parent.cross(S) - at.v.cross(S)) - leave(S, at.v)
@@ -67,12 +67,12 @@ def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, sight: Sight) -> 
     def by_v(node: Node, body: Moving, S: Motion) -> Motion:
         return seen(S)
 
-    return FrameVelocityDerivatives(*(columns(scan, bodies, sight, by) for by in (by_q, by_v)))
+    return FrameVelocityDerivatives(*(columns(scan, bodies, view, by) for by in (by_q, by_v)))
 
 
-def frame_acceleration_derivatives(scan: Scan, q: Array, v: Array, a: Array, sight: Sight):
+def frame_acceleration_derivatives(scan: Scan, q: Array, v: Array, a: Array, view: Sight):
     bodies = in_world(scan, q, v, a)
-    at, seen, leave = observed(bodies, sight)
+    at, seen, leave = observed(bodies, view)
 
     def by_q(node: Node, body: Moving, S: Motion) -> Motion:
         Psid = body.v_parent.cross(S)
@@ -85,18 +85,18 @@ def frame_acceleration_derivatives(scan: Scan, q: Array, v: Array, a: Array, sig
     def by_a(node: Node, body: Moving, S: Motion) -> Motion:
         return seen(S)
 
-    return FrameAccelerationDerivatives(*(columns(scan, bodies, sight, by) for by in (by_q, by_v, by_a)))
+    return FrameAccelerationDerivatives(*(columns(scan, bodies, view, by) for by in (by_q, by_v, by_a)))
 
 
-def observed(bodies: list[Moving], sight: Sight) -> tuple[Moving, Callable[[Motion], Motion], Callable]:
+def observed(bodies: list[Moving], view: Sight) -> tuple[Moving, Callable[[Motion], Motion], Callable]:
     """The frame's body, how a motion is seen, and V_k x what is seen of it when the frame moves with S_k."""
-    seen, V = sight.view(bodies), VIEWPOINTS[sight.viewpoint]  # type: ignore[arg-type]
-    return bodies[sight.joint], seen, lambda S, m: V(seen(S)).cross(seen(m))
+    seen, V = view.view(bodies), VIEWPOINTS[view.viewpoint]  # type: ignore[arg-type]
+    return bodies[view.joint], seen, lambda S, m: V(seen(S)).cross(seen(m))
 
 
-def columns(scan: Scan, bodies: list[Moving], sight: Sight, by: Callable[[Node, Moving, Motion], Motion]) -> Array:
+def columns(scan: Scan, bodies: list[Moving], view: Sight, by: Callable[[Node, Moving, Motion], Motion]) -> Array:
     """A matrix (6, nv) whose columns for dofs off the frame's way to the root are zero."""
-    on_path = sight.path(scan)
+    on_path = view.path(scan)
 
     def step(node: Node, body: Moving, on: float) -> Subspace:
         return [by(node, body, S) if on else REST for S in body.S]

@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...math.spatial import Motion, Transform
 from ...math.vec3 import Scalar
 from ...model.tree import Node
@@ -58,24 +60,31 @@ class Sight:
         return out
 
 
-def jacobian(scan: Scan, q: Array, sight: Sight) -> Array:
+def jacobian(scan: Scan, q: Array, view: Sight) -> Array:
     """J (6, nv), rows linear then angular; eq. 14."""
-    return flat(scan, columns(scan, bodies(scan, q), sight))
+    return flat(scan, columns(scan, bodies(scan, q), view))
 
 
-def columns(scan: Scan, everywhere: Sequence[Placed], sight: Sight) -> list[list[Motion]]:
+def frame_velocity(scan: Scan, q: Array, v: Array, view: Sight) -> Array:
+    """J v (6,), linear then angular."""
+    everywhere = bodies(scan, q, v)
+    moved = view.view(everywhere)(everywhere[view.joint].v) if view.joint >= 0 else REST
+    return stack_motions(scan, [moved])[:, 0]
+
+
+def columns(scan: Scan, everywhere: Sequence[Placed], view: Sight) -> list[list[Motion]]:
     """The columns of J, joint by joint."""
-    seen = sight.view(everywhere)
+    seen = view.view(everywhere)
 
     def step(node: Node, body: Placed, on_path: Scalar) -> list[Motion]:
         return [on_path * seen(S) for S in body.S]
 
-    return scan.each(step, everywhere, sight.path(scan))
+    return scan.each(step, everywhere, view.path(scan))
 
 
-def jacobian_hessian(scan: Scan, q: Array, sight: Sight) -> tuple[Array, ...]:
+def jacobian_hessian(scan: Scan, q: Array, view: Sight) -> tuple[Array, ...]:
     """dJ/dq: for each row of J a matrix (nv, nv), whose entry [i, k] is the change of column i along dof k; eq. 16."""
-    V = VIEWPOINTS[sight.viewpoint]
+    V = VIEWPOINTS[view.viewpoint]
 
     def within(k: Motion, i: Motion) -> tuple:
         return parts((k - V(k)).cross(i))
@@ -83,30 +92,30 @@ def jacobian_hessian(scan: Scan, q: Array, sight: Sight) -> tuple[Array, ...]:
     def across(i: Motion, k: Motion) -> tuple:
         return parts(i.cross(V(k)))
 
-    return scan.pairs(within, across, columns(scan, bodies(scan, q), sight))
+    return np.stack(scan.pairs(within, across, columns(scan, bodies(scan, q), view)))
 
 
-def jacobian_derivative(scan: Scan, q: Array, v: Array, sight: Sight) -> Array:
+def jacobian_derivative(scan: Scan, q: Array, v: Array, view: Sight) -> Array:
     """dJ/dt (6, nv)."""
     everywhere = bodies(scan, q, v)
-    seen = sight.view(everywhere)
-    V = viewpoint_velocity(everywhere, sight)
+    seen = view.view(everywhere)
+    V = viewpoint_velocity(everywhere, view)
 
     def step(node: Node, body: Placed, on_path: Scalar) -> list[Motion]:
         return [on_path * (seen(body.v) - V).cross(seen(S)) for S in body.S]
 
-    return flat(scan, scan.each(step, everywhere, sight.path(scan)))
+    return flat(scan, scan.each(step, everywhere, view.path(scan)))
 
 
-def jacobian_drift(scan: Scan, q: Array, v: Array, sight: Sight) -> Array:
+def jacobian_drift(scan: Scan, q: Array, v: Array, view: Sight) -> Array:
     """dJ/dt v (6,) without dJ/dt: the rate of the frame's velocity J v when every dof keeps its speed."""
     everywhere = bodies(scan, q, v)
     a = scan.outward(coasting, everywhere, scan.rates(v))
-    if sight.joint < 0:
+    if view.joint < 0:
         return stack_motions(scan, [REST])[:, 0]
-    seen = sight.view(everywhere)
-    a_frame, v_frame = seen(a[sight.joint]), seen(everywhere[sight.joint].v)
-    return stack_motions(scan, [a_frame - viewpoint_velocity(everywhere, sight).cross(v_frame)])[:, 0]
+    seen = view.view(everywhere)
+    a_frame, v_frame = seen(a[view.joint]), seen(everywhere[view.joint].v)
+    return stack_motions(scan, [a_frame - viewpoint_velocity(everywhere, view).cross(v_frame)])[:, 0]
 
 
 def coasting(node: Node, parent: Motion | None, body: Placed, rates: Sequence[Scalar]) -> Motion:
@@ -117,11 +126,11 @@ def coasting(node: Node, parent: Motion | None, body: Placed, rates: Sequence[Sc
     return a
 
 
-def viewpoint_velocity(everywhere: Sequence[Placed], sight: Sight) -> Motion:
+def viewpoint_velocity(everywhere: Sequence[Placed], view: Sight) -> Motion:
     """V, as it is seen itself."""
-    if sight.joint < 0:
+    if view.joint < 0:
         return REST
-    return VIEWPOINTS[sight.viewpoint](sight.view(everywhere)(everywhere[sight.joint].v))
+    return VIEWPOINTS[view.viewpoint](view.view(everywhere)(everywhere[view.joint].v))
 
 
 def parts(m: Motion) -> tuple:
