@@ -23,7 +23,7 @@ def hold(t, q, v):
     return tau
 
 
-motion = robot.simulate(stance, np.zeros(robot.nv), hold, ground, dt=1e-2, T=0.7)
+motion = robot.simulate(stance, np.zeros(robot.nv), hold, ground, dt=1e-2, duration=0.7)
 
 vertical = sum(force[:, 2] for force in motion.split().values())
 print(f"lands at t = {motion.t[np.argmax(vertical > 0)]:.3f} s; the largest force is {vertical.max():.0f} N")

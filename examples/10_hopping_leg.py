@@ -36,7 +36,7 @@ def spring(t, q, v):
 
 bend = np.arccos(REST / 0.5)
 q = np.array([REST + 0.15, bend, -2 * bend])  # the foot is 0.15 m above the ground
-motion = robot.simulate(q, np.zeros(3), spring, ground, dt=4e-3, T=1.2)
+motion = robot.simulate(q, np.zeros(3), spring, ground, dt=4e-3, duration=1.2)
 
 height = motion.q[:, 0]
 apex = [k for k in range(1, len(height) - 1) if height[k - 1] < height[k] >= height[k + 1]]

@@ -35,7 +35,7 @@ q = closed(0.5)
 v = robot.impulse_dynamics(q, [8.0, 0.0, 0.0], loop).v  # a blow to the crank; the loop decides how the rest moves
 assert np.abs(robot.contact_jacobian(q, loop) @ v).max() < 1e-6
 
-motion = robot.simulate(q, v, contacts=loop, dt=5e-3, T=0.5)
+motion = robot.simulate(q, v, contacts=loop, dt=5e-3, duration=0.5)
 energy = robot.kinetic_energy(motion.q, motion.v) + robot.potential_energy(motion.q)
 errors = [np.abs(np.exp(1j * x) - np.exp(1j * closed(x[0]))).max() for x in motion.q]
 print(f"the crank turns by {np.degrees(motion.q[-1, 0] - q[0]):.0f} degrees, the rocker swings "
@@ -46,4 +46,4 @@ assert np.ptp(energy) < 1e-3 * energy[0]
 
 # How the pin's force follows the motor's torque, exactly, at the last state:
 d = robot.constrained_dynamics_derivatives(motion.q[-1], motion.v[-1], np.zeros(3), loop)
-print("force at the pin per Nm at the crank:", np.round(d.dlambda_dtau[:2, 0], 2), "N")
+print("force at the pin per Nm at the crank:", np.round(d.dforces_dtau[:2, 0], 2), "N")

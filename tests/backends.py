@@ -15,21 +15,19 @@ from typing import NamedTuple
 import numpy as np
 
 import featherjet as fj
-from featherjet.algorithms.quantities import INPUTS
-from featherjet.jit import library
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.model.joints import KINDS
 from featherjet.model.lock import lock
-from featherjet.treejit import tables
-from featherjet.treejit.kernels import KERNELS
+from featherjet.treejit import compiler, tables
 from featherjet.treejit.program import Variant
 from helpers import State
 
 TOLERANCE = 1e-13
 EVERY_VARIANT = tuple(sorted(Variant(k.name, r, k.nq, k.nv) for k in KINDS.values() for r in (False, True)))
-CALLS = [name for name in KERNELS if hasattr(fj.Robot, name)]
-ROLLED = [name for name in CALLS if KERNELS[name].rolled]
-SINGULAR = [name for name in CALLS if KERNELS[name].margins]
-MATRICES = [name for name in CALLS if KERNELS[name].matrices]
+CALLS = [x.name for x in QUANTITIES.values() if x.cost is not None and hasattr(fj.Robot, x.name)]
+ROLLED = [name for name in CALLS if QUANTITIES[name].rolled]
+SINGULAR = [name for name in CALLS if QUANTITIES[name].margins]
+MATRICES = [name for name in CALLS if QUANTITIES[name].matrices]
 own_variants = tables.variants
 
 
@@ -37,7 +35,7 @@ def variants(tree) -> tuple[Variant, ...]:
     return EVERY_VARIANT if getattr(tree, "shared", False) else own_variants(tree)
 
 
-library.variants = tables.variants = variants
+compiler.variants = tables.variants = variants
 
 
 class Pair(NamedTuple):
@@ -50,7 +48,7 @@ class Pair(NamedTuple):
 
 def both(model: fj.Model, unroll: bool = False, shared: bool = True, fext: bool = True) -> Pair:
     compiled = fj.Robot(model, "compiled", threads=1, unroll=unroll)
-    compiled._reference.tree.shared = shared and not unroll  # type: ignore[attr-defined]
+    compiled.evaluator.tree.shared = shared and not unroll  # type: ignore[attr-defined]
     return Pair(compiled, fj.Robot(model, "numpy"), fext)
 
 
@@ -79,7 +77,8 @@ def pair_of(name: str, unroll: bool) -> Pair:
 
 def arguments(name: str, s: State, fext: bool = False) -> list[np.ndarray]:
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a}
-    return [*(given[x] for x in INPUTS[name]), *([s.fext] if fext and KERNELS[name].forces else [])]
+    record = QUANTITIES[name]
+    return [*(given[i.name] for i in record.inputs), *([s.fext] if fext and record.forces else [])]
 
 
 def results(robot: fj.Robot, name: str, *args: object, **more) -> tuple[np.ndarray, ...]:
@@ -167,7 +166,7 @@ def branches(robot: fj.Robot) -> tuple[np.ndarray, np.ndarray]:
 def zeros_where_they_belong(robot: fj.Robot, s: State, fext: bool = True) -> None:
     path, kin = branches(robot)
     for name in MATRICES:
-        pattern = kin if KERNELS[name].margins else path
+        pattern = kin if QUANTITIES[name].margins else path
         for x in results(robot, name, *arguments(name, s, fext)):
             assert not x[:, ~pattern].any(), f"{name}: a zero of the tree is not exactly zero"
             assert x[:, pattern].any()

@@ -143,7 +143,7 @@ class Page:
 @given(with_state(models(most=6), 1))
 def test_the_theorem(case: tuple[fj.Robot, State]) -> None:
     robot, s = case
-    tree = robot._reference.tree
+    tree = robot.evaluator.tree
     q, v, tau = s.q[0], s.v[0], s.a[0]
     scan = Scan(tree)
     page = Page(tree, q, v, np.asarray(aba.forward_dynamics(scan, q, v, tau).a, float))
@@ -157,6 +157,6 @@ def test_the_theorem(case: tuple[fj.Robot, State]) -> None:
 @given(with_state(models(most=6), 1))
 def test_the_right_half_of_the_coriolis_matrices_is_zero(case: tuple[fj.Robot, State]) -> None:
     robot, s = case
-    page = Page(robot._reference.tree, s.q[0], s.v[0], s.a[0])
+    page = Page(robot.evaluator.tree, s.q[0], s.v[0], s.a[0])
     for B in (*page.B2, *page.PA):
         assert np.abs(B[:, 3:]).max() <= 1e-12 * max(np.abs(B).max(), np.abs(page.I).max())

@@ -251,7 +251,7 @@ def test_fext_defaults_to_none_at_all(case: tuple[fj.Robot, State]) -> None:
 
 
 def in_long_double(robot: fj.Robot, quantity: str, **inputs: np.ndarray) -> tuple[np.ndarray, ...]:
-    return robot._reference.run(quantity, {k: x.astype(np.longdouble) for k, x in inputs.items()})
+    return robot.evaluator.reference(quantity, {k: x.astype(np.longdouble) for k, x in inputs.items()})
 
 
 @given(drawn)
@@ -299,7 +299,7 @@ def test_where_the_robot_stands_costs_no_digits(kind: str, rng: np.random.Genera
 @given(drawn)
 def test_ltl_factorises_and_solves(case: tuple[fj.Robot, State]) -> None:
     robot, s = case
-    tree = robot._reference.tree
+    tree = robot.evaluator.tree
     M = mass_matrix(Scan(tree, (3,)), s.q.T)
     for parents in (tree.dof_parents, ltl.dense_parents(robot.nv)):
         factor = ltl.factorise(M, parents)
@@ -318,7 +318,7 @@ def test_ltl_factorises_and_solves(case: tuple[fj.Robot, State]) -> None:
 def test_forward_dynamics_by_three_ways(case: tuple[fj.Robot, State]) -> None:
     """Articulated bodies, the dense way of robots with mimicking joints, and NumPy's solver."""
     robot, s = case
-    scan = Scan(robot._reference.tree, (3,))
+    scan = Scan(robot.evaluator.tree, (3,))
     one = np.eye(robot.nv)
     f = [tuple(x) for x in np.moveaxis(s.fext, 0, -1)]
     a = robot.forward_dynamics(*s)

@@ -40,7 +40,7 @@ class Ground(NamedTuple):
 
 def ground(robot: fj.Robot, q: Array, v: Array, a: Array) -> list[Ground]:
     """The definitions of [IDSVA] Sec. III, written with matrices; q, v, a (lanes, n)."""
-    tree = robot._reference.tree
+    tree = robot.evaluator.tree
     lanes = len(q)
     scan = Scan(tree, (lanes,), np.result_type(q, v, a))
     out: list[Ground] = []

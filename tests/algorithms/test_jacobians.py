@@ -51,8 +51,8 @@ def some_frames(robot: fj.Robot) -> list:
 
 def stepped(robot: fj.Robot, q: np.ndarray, steps: np.ndarray, name, viewpoint: str) -> np.ndarray:
     """The derivative of J along tangent vectors `steps`, by complex step in the robot's own coordinates."""
-    moved = configuration.integrate(robot._space, q, 1j * H * steps)
-    return robot._reference.run("jacobian", {"q": moved}, **robot._sight(name, viewpoint))[0].imag / H
+    moved = configuration.integrate(robot.evaluator.space, q, 1j * H * steps)
+    return robot.evaluator.reference("jacobian", {"q": moved}, **robot._view(name, viewpoint))[0].imag / H
 
 
 # Pinocchio
@@ -135,7 +135,7 @@ def test_two_ways_to_one_jacobian(robot: fj.Robot, viewpoint) -> None:
     """By the algorithm, and from the columns of all joints at once."""
     q = robot.random_configuration(0, 3)
     for name in some_frames(robot):
-        (J,) = robot._reference.run("jacobian", {"q": q}, **robot._sight(name, viewpoint))
+        (J,) = robot.evaluator.reference("jacobian", {"q": q}, **robot._view(name, viewpoint))
         agree(J, robot.frame_jacobian(q, name, viewpoint), 1e-13)
 
 
@@ -145,7 +145,7 @@ def test_a_point_moves_as_its_placement_says(robot: fj.Robot) -> None:
     name = robot.joint_names[-1]
     J = robot.frame_jacobian(q, (name, POINT), "world_aligned")
     moved = configuration.integrate(robot.model, q, 1j * H * np.eye(robot.nv))
-    T = robot._reference.run("forward_kinematics", {"q": moved})[0][:, -1]
+    T = robot.evaluator.reference("forward_kinematics", {"q": moved})[0][:, -1]
     p = (T @ np.append(POINT, 1.0))[:, :3]
     agree(J[:3], p.imag.T / H, 1e-12)
     agree(robot.frame_placement(q, (name, POINT))[:3, 3], p[0].real, 1e-13)
@@ -156,9 +156,9 @@ def test_acceleration_of_a_frame(robot: fj.Robot, viewpoint) -> None:
     """d(J v)/dt = J a + drift, along a trajectory with velocity v and acceleration a."""
     s = random_state(robot, 2)
     name = robot.frame_names[-1]
-    sight = robot._sight(name, viewpoint)
+    sight = robot._view(name, viewpoint)
     moved = configuration.integrate(robot.model, s.q, 1j * H * s.v)
-    J = robot._reference.run("jacobian", {"q": moved}, **sight)[0]
+    J = robot.evaluator.reference("jacobian", {"q": moved}, **sight)[0]
     rate = times(J, s.v + 1j * H * s.a).imag / H
     got = times(robot.frame_jacobian(s.q, name, viewpoint), s.a) + robot.jacobian_drift(s.q, s.v, name, viewpoint)
     agree(got, rate, 1e-12)
@@ -222,12 +222,12 @@ def test_algorithms_can_be_traced(viewpoint) -> None:
     """On expressions instead of numbers: what they record computes the same."""
     robot = every_kind()
     s = random_state(robot, 1)
-    sight = robot._sight(robot.frame_names[-1], viewpoint)["sight"]
+    sight = robot._view(robot.frame_names[-1], viewpoint)["sight"]
     graph = Graph()
     q, v = (
         np.array([graph.load((name, k)) for k in range(n)], object) for name, n in (("q", robot.nq), ("v", robot.nv))
     )
-    scan = Scan(robot._reference.tree, (), object)
+    scan = Scan(robot.evaluator.tree, (), object)
     traced = {
         "jacobian": jacobians.jacobian(scan, q, sight),
         "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, sight),
@@ -239,7 +239,7 @@ def test_algorithms_can_be_traced(viewpoint) -> None:
         roots = [graph.lift(x).index for x in array.flat]
         got = np.array(graph.interpret(roots, lambda at: known[at[0]][at[1]])).reshape(array.shape)
         inputs = {x: known[x] for x in INPUTS[name]}
-        agree(got, robot._reference.run(name, inputs, sight=sight)[0], 1e-13, name)
+        agree(got, robot.evaluator.reference(name, inputs, sight=sight)[0], 1e-13, name)
 
 
 # What is refused

@@ -140,7 +140,7 @@ def test_differences_converge_as_they_should(quantity: str, rule: Callable, orde
     """Ten times the step, ten to the order times the error, as long as truncation is larger than rounding."""
     robot = every_kind(3, 8)
     s = random_state(robot, 1)
-    scan = Scan(robot._reference.tree, (1,))
+    scan = Scan(robot.evaluator.tree, (1,))
     state = (s.q.T, s.v.T, s.a.T)
     if quantity == ID:
         true: Any = idsva.inverse_dynamics_derivatives(scan, *state)
@@ -157,7 +157,7 @@ def test_differences_of_nothing_but_rounding() -> None:
     """Torques are linear in a, and differences of a linear function have no truncation error at all."""
     robot = every_kind(3, 8)
     s = random_state(robot, 1)
-    scan = Scan(robot._reference.tree, (1,))
+    scan = Scan(robot.evaluator.tree, (1,))
     M = robot.mass_matrix(s.q)[0]
     by_a = numeric.inverse(numeric.central(0.5))(scan, s.q.T, s.v.T, s.a.T).dtau_da[..., 0]
     np.testing.assert_allclose(by_a, M, rtol=0, atol=1e-12 * np.abs(M).max())
@@ -169,7 +169,7 @@ def test_differences_of_nothing_but_rounding() -> None:
 @pytest.mark.parametrize("quantity", [ID, FD])
 def test_methods_do_different_work(quantity: str) -> None:
     """The same numbers by different operations; on chains they rank as the papers say."""
-    tree = fj.Robot(fj.models.chain(12), "numpy")._reference.tree
+    tree = fj.Robot(fj.models.chain(12), "numpy").evaluator.tree
     work = {
         m.name: operations(m, tree)
         for m in fj.methods(quantity)
@@ -187,7 +187,7 @@ def test_methods_do_different_work(quantity: str) -> None:
 @pytest.mark.parametrize("name, growth", [("idsva", 2), ("chain-rule", 2), ("balafoutis-patel", 2), ("lagrangian", 3)])
 def test_work_grows_as_the_table_says(name: str, growth: int) -> None:
     """Third differences of operations on chains vanish for O(n^2), and are positive for O(n^3)."""
-    trees = [fj.Robot(fj.models.chain(n), "numpy")._reference.tree for n in range(4, 9)]
+    trees = [fj.Robot(fj.models.chain(n), "numpy").evaluator.tree for n in range(4, 9)]
     work = [operations(methods.find(ID, name), tree) for tree in trees]
     third = np.diff(work, 3)
     assert np.all(third == 0) if growth == 2 else np.all(third > 0), work
@@ -221,7 +221,7 @@ def test_methods_run_on_expressions(quantity: str, name: str) -> None:
     """What a compiler will do: trace with scalars that have no values; the interpreter gives the same numbers."""
     robot = fj.Robot(fj.models.random_tree(4, seed=9), "numpy")
     s = random_state(robot, 1)
-    graph, roots, matrices = on_expressions(methods.find(quantity, name), robot._reference.tree, quantity != INVERSE)
+    graph, roots, matrices = on_expressions(methods.find(quantity, name), robot.evaluator.tree, quantity != INVERSE)
     values = {"q": s.q[0], "v": s.v[0], "a": s.a[0], "tau": s.a[0], "fext": s.fext[0].ravel()}
     got = np.array(graph.interpret(roots, lambda at: values[at[0]][at[1]])).reshape(len(matrices), robot.nv, robot.nv)
     inputs = (s.q[0],) if quantity == INVERSE else tuple(x[0] for x in s)

@@ -36,7 +36,7 @@ def stepped(robot: fj.Robot, quantity: str, by: str, inputs: dict[str, np.ndarra
     x = inputs[by]
     moved = configuration.integrate(robot.model, x, directions) if by == "q" else x + directions
     wide = {name: np.broadcast_to(given, (robot.nv, *given.shape)) for name, given in inputs.items()} | {by: moved}
-    return np.moveaxis(np.imag(robot._reference.run(quantity, wide, **static)[0]) / H, 0, -1)
+    return np.moveaxis(np.imag(robot.evaluator.reference(quantity, wide, **static)[0]) / H, 0, -1)
 
 
 # Frames
@@ -49,7 +49,7 @@ def test_frames_against_complex_step(frame: Any, case: tuple[fj.Robot, State], d
     robot, s = case
     name = data.draw(st.sampled_from(robot.frame_names))
     q, v, a = s.q[0], s.v[0], s.a[0]
-    known = {"sight": sight(robot._reference.tree, robot.model.frame(name), frame)}
+    known = {"sight": sight(robot.evaluator.tree, robot.model.frame(name), frame)}
     by_q, by_v = robot.frame_velocity_derivatives(q, v, name, frame)
     rates = {"q": q, "v": v, "a": 0 * a}
     J = robot.frame_jacobian(q, name, frame)
@@ -292,7 +292,7 @@ def test_batches_shapes_and_backends(name: str) -> None:
 def test_mimicking_joints() -> None:
     """Results are those of the independent robot, reduced by v_tree = G v."""
     robot, tree = fj.load("panda", mimic=True, backend="numpy"), fj.load("panda", backend="numpy")
-    G = robot._reference.tree.coupling.G  # type: ignore[union-attr]
+    G = robot.evaluator.tree.coupling.G  # type: ignore[union-attr]
     s = random_state(robot)
     q = s.q @ G.T
     v, a = s.v @ G.T, s.a @ G.T

@@ -12,7 +12,7 @@ import pytest
 import featherjet as fj
 from featherjet.errors import ModelWarning, SingularMassMatrix
 from featherjet.model.io.mjcf import from_mjmodel
-from featherjet.model.io.mujoco_state import (
+from featherjet.conventions.mujoco import (
     acceleration_from_mujoco,
     acceleration_to_mujoco,
     configuration_from_mujoco,

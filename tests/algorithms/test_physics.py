@@ -19,7 +19,7 @@ drawn = with_state(models())
 def along(robot: fj.Robot, quantity: str, q: np.ndarray, rate: np.ndarray, **inputs: np.ndarray) -> np.ndarray:
     """Time derivative of a quantity when q moves with the given velocity, everything else held."""
     moved = configuration.integrate(robot.model, q, 1j * H * rate)
-    return robot._reference.run(quantity, {"q": moved, **inputs})[0].imag / H
+    return robot.evaluator.reference(quantity, {"q": moved, **inputs})[0].imag / H
 
 
 def times(A: np.ndarray, x: np.ndarray) -> np.ndarray:

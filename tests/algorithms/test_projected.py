@@ -57,7 +57,7 @@ def test_can_be_traced() -> None:
     s = random_state(robot, 1)
     known, graph = {"q": s.q[0], "v": s.v[0]}, Graph()
     q, v = (np.array([graph.load((name, k)) for k in range(len(x))], object) for name, x in known.items())
-    traced = projected_newton_euler(Scan(robot._reference.tree, (), object), q, v)
+    traced = projected_newton_euler(Scan(robot.evaluator.tree, (), object), q, v)
     for array, expected in zip(traced, robot.projected_newton_euler(s.q[0], s.v[0]), strict=True):
         roots = [graph.lift(x).index for x in array.flat]
         got = np.array(graph.interpret(roots, lambda at: known[at[0]][at[1]])).reshape(array.shape)

@@ -18,9 +18,8 @@ import featherjet as fj
 from featherjet.algorithms.contacts import derivatives as contact_derivatives
 from featherjet.algorithms.contacts import dynamics as contact
 from featherjet.algorithms.scan import Scan
-from featherjet.contact.reference import ContactReference
 from featherjet.errors import InputError, SingularContacts, UnknownName
-from featherjet.evaluate.compiled import fingerprint
+from featherjet.jit.fingerprint import fingerprint
 from featherjet.jit.graph import Graph
 from featherjet.model import configuration
 from featherjet.model.builder import transform
@@ -152,7 +151,7 @@ def test_damped_contacts_are_pinocchios() -> None:
     d = c.robot.constrained_dynamics_derivatives(c.q, c.v, c.tau, c.contacts)
     agree(ours.a, theirs.a, 1e-10)
     agree(ours.forces, theirs.forces, 1e-10)
-    agree(d.dlambda_dtau, theirs.derivatives[5], 1e-10)
+    agree(d.dforces_dtau, theirs.derivatives[5], 1e-10)
 
 
 @pytest.mark.parametrize("gains", [(0.0, 0.0), (0.0, 7.0)], ids=str)
@@ -206,8 +205,8 @@ def complex_step(robot: fj.Robot, contacts: fj.Contacts, quantity: str, by: str,
     """Derivatives (..., n) of the first two results of a quantity of the contacts' reference, in any convention."""
     moved = dict(inputs)
     step = 1j * H * np.eye(robot.nv)
-    moved[by] = configuration.integrate(robot._space, inputs["q"], step) if by == "q" else inputs[by] + step
-    found = robot._translated(partial(contacts.reference.run, contacts=contacts.core), quantity, moved)
+    moved[by] = configuration.integrate(robot.evaluator.space, inputs["q"], step) if by == "q" else inputs[by] + step
+    found = robot.evaluator.reference(quantity, moved, contacts=contacts.core)
     return [np.moveaxis(x.imag / H, 0, -1) for x in found[:2]]
 
 
@@ -218,7 +217,7 @@ def check_constrained(robot: fj.Robot, contacts: fj.Contacts, q, v, tau, fext=No
     for by in ("q", "v", "tau"):
         da, df = complex_step(robot, contacts, "constrained_dynamics", by, inputs)
         agree(getattr(d, f"da_d{by}"), da, 1e-10, f"da_d{by}", 1e-3 * np.abs(a).max())
-        agree(getattr(d, f"dlambda_d{by}"), df, 1e-10, f"dlambda_d{by}", 1e-3 * np.abs(forces).max())
+        agree(getattr(d, f"dforces_d{by}"), df, 1e-10, f"dforces_d{by}", 1e-3 * np.abs(forces).max())
 
 
 def check_impulses(robot: fj.Robot, contacts: fj.Contacts, q, v) -> None:
@@ -228,7 +227,7 @@ def check_impulses(robot: fj.Robot, contacts: fj.Contacts, q, v) -> None:
         inputs = {"q": q, "v": v, "restitution": np.array([0.3])}
         dv, df = complex_step(robot, contacts, "impulse_dynamics", by, inputs)
         agree(getattr(d, f"dv_d{by}"), own + dv, 1e-10, f"dv_d{by}", 1e-3 * np.abs(v).max())
-        agree(getattr(d, f"dlambda_d{by}"), df, 1e-10, f"dlambda_d{by}", 1e-3 * np.abs(found.impulses).max())
+        agree(getattr(d, f"dimpulses_d{by}"), df, 1e-10, f"dimpulses_d{by}", 1e-3 * np.abs(found.impulses).max())
 
 
 @pytest.mark.parametrize("convention", ["pinocchio", "kindr", "drake"])
@@ -290,8 +289,8 @@ def test_every_convention_has_the_same_contacts(convention: str, backend: str) -
     check_constrained(own, contacts, *one)
     check_impulses(own, contacts, *one[:2])
     d = own.constrained_dynamics_derivatives(here.q, here.v, here.tau, contacts)
-    assert (d.da_dq.shape, d.dlambda_dq.shape) == ((2, 3, 18, 18), (2, 3, 6, 18))
-    agree(d.dlambda_dq[0, 1], own.constrained_dynamics_derivatives(*one, contacts).dlambda_dq, 1e-11)
+    assert (d.da_dq.shape, d.dforces_dq.shape) == ((2, 3, 18, 18), (2, 3, 6, 18))
+    agree(d.dforces_dq[0, 1], own.constrained_dynamics_derivatives(*one, contacts).dforces_dq, 1e-11)
 
 
 def test_a_mass_on_a_string_in_the_worlds_axes() -> None:
@@ -339,10 +338,10 @@ def test_a_held_point_accelerates_as_baumgarte_says() -> None:
         point = c.robot.frame_placement(c.q, held.frame)[:3, 3]
         velocity = c.robot.frame_velocity(c.q, c.v, held.frame, "world_aligned")[:3]
         f = c.robot.model.frame(held.frame)
-        body = c.robot._reference.run("forward_kinematics", {"q": q})[0][f.joint] @ f.placement
-        S = c.robot._reference.run("joint_columns", {"q": q})[0]
+        body = c.robot.evaluator.reference("forward_kinematics", {"q": q})[0][f.joint] @ f.placement
+        S = c.robot.evaluator.reference("joint_columns", {"q": q})[0]
         moves = np.zeros(c.robot.nv)
-        for node in contact.path(c.robot._reference.tree, f.joint):
+        for node in contact.path(c.robot.evaluator.tree, f.joint):
             moves[node.v] = 1.0
         twist = (moves * v) @ S
         moving = (twist[:3] + np.cross(twist[3:], body[:3, 3])).imag / H
@@ -363,7 +362,7 @@ def test_a_held_surface_accelerates_as_baumgarte_says(angle: float) -> None:
     a = robot.constrained_dynamics(q, v, np.zeros(6), contacts).a
     agree(a[:3], -100 * R.T @ at - 20 * v[:3], 1e-12)
     agree(a[3:], -100 * np.sin(angle) * axis - 20 * v[3:], 1e-12)
-    end = robot.simulate(q, v, contacts=contacts, dt=0.02, T=2.4).q[-1]
+    end = robot.simulate(q, v, contacts=contacts, dt=0.02, duration=2.4).q[-1]
     assert np.abs(robot.difference(robot.neutral(), end)).max() < 1e-4
 
 
@@ -412,7 +411,7 @@ def test_the_algorithms_can_be_traced() -> None:
     given = {"q": robot.random_configuration(rng)} | dict(zip(("v", "tau"), rng.normal(size=(2, 18)), strict=True))
     graph = Graph()
     traced = [np.array([graph.load((name, k)) for k in range(len(x))], object) for name, x in given.items()]
-    scan = Scan(robot._reference.tree, (), object)
+    scan = Scan(robot.evaluator.tree, (), object)
     found = contact_derivatives.constrained_dynamics_derivatives(scan, contacts.core, *traced)
     want = robot.constrained_dynamics_derivatives(**given, contacts=contacts)
     for what, x, y in zip(want._fields, found, want, strict=False):
@@ -430,7 +429,7 @@ def test_batches_broadcast() -> None:
     a, forces = robot.constrained_dynamics(q, v, tau, contacts)
     d = robot.constrained_dynamics_derivatives(q, v, tau, contacts)
     assert (a.shape, forces.shape) == ((3, 2, 18), (3, 2, 6))
-    assert (d.da_dq.shape, d.dlambda_dtau.shape) == ((3, 2, 18, 18), (3, 2, 6, 18))
+    assert (d.da_dq.shape, d.dforces_dtau.shape) == ((3, 2, 18, 18), (3, 2, 6, 18))
     one = robot.constrained_dynamics(q[2, 0], v[1], tau, contacts)
     agree(a[2, 1], one.a, 1e-13)
     agree(forces[2, 1], one.forces, 1e-13)
@@ -451,7 +450,7 @@ def test_code_does_not_depend_on_footholds_gains_and_restitution() -> None:
         )
         for x, y in zip(found, expected, strict=True):
             agree(x, y, 1e-11)
-    assert len(robot._specialised[ContactReference]._kernels) == 2
+    assert len(robot.evaluator._kernels) == 2
     free = [fj.Contacts(robot, [fj.PointContact("tool", at=at)], (0, 2)) for at in (None, (1, 2, 3))]
     assert fingerprint(free[0].outline) == fingerprint(free[1].outline), "a place that nothing pulls to"
 

@@ -12,15 +12,14 @@ import pytest
 from hypothesis import given, settings
 
 import featherjet as fj
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.conventions.charts import CONVENTIONS
-from featherjet.conventions.rules import TRANSLATIONS
 from featherjet.errors import InputError, UnknownName
 from featherjet.lab.bench.peers import to_mujoco
 from featherjet.math import rotations as so3
 from featherjet.model import configuration
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
-from featherjet.robot.convention import ConventionRobot
 from featherjet.verify import check, complex_step
 from helpers import CALLS, State, agree, each_agrees, every_kind, models, random_state, with_state
 
@@ -174,8 +173,8 @@ def test_methods_of_forward_derivatives(method: str) -> None:
 def stepped(own: fj.Robot, quantity: str, by: str, inputs: dict[str, np.ndarray], **static) -> np.ndarray:
     """The derivative of one state's quantity by complex step, in the convention's own coordinates."""
     steps = 1j * H * np.eye(own.nv)
-    moved = configuration.integrate(own._space, inputs["q"], steps) if by == "q" else inputs[by] + steps
-    return np.moveaxis(own._reference.run(quantity, inputs | {by: moved}, **static)[0].imag / H, 0, -1)
+    moved = configuration.integrate(own.evaluator.space, inputs["q"], steps) if by == "q" else inputs[by] + steps
+    return np.moveaxis(own.evaluator.reference(quantity, inputs | {by: moved}, **static)[0].imag / H, 0, -1)
 
 
 @pytest.mark.parametrize("viewpoint", ["local", "world", "world_aligned"])
@@ -183,7 +182,7 @@ def test_derivatives_of_frames(own: fj.Robot, viewpoint) -> None:
     s = random_state(own, 1)
     q, v, a = s.q[0], s.v[0], s.a[0]
     name = own.frame_names[-1]
-    sight = own._sight(name, viewpoint)
+    sight = own._view(name, viewpoint)
     by_q, by_v = own.frame_velocity_derivatives(q, v, name, viewpoint)
     agree(by_q, stepped(own, "jacobian", "q", {"q": q}, **sight).swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
     agree(by_v, own.frame_jacobian(q, name, viewpoint), 1e-12)
@@ -206,11 +205,11 @@ def test_derivatives_of_momentum(own: fj.Robot) -> None:
     """The momentum's rate is itself a complex step here, so that its derivatives are central differences."""
     s = random_state(own, 1)
     q, v, a = s.q[0], s.v[0], s.a[0]
-    space, eps, eye = own._space, 1e-5, np.eye(own.nv)
+    space, eps, eye = own.evaluator.space, 1e-5, np.eye(own.nv)
 
     def rate(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray:
         moved = {"q": configuration.integrate(space, q, 1j * H * v), "v": v + 1j * H * a}
-        return own._reference.run("centroidal_momentum", moved)[0].imag / H
+        return own.evaluator.reference("centroidal_momentum", moved)[0].imag / H
 
     got = own.centroidal_derivatives(q, v, a)
     agree(got.dh_dq, stepped(own, "centroidal_momentum", "q", {"q": q, "v": v}), STEP)
@@ -254,10 +253,10 @@ def test_derivatives_by_raw_coordinates(robot: fj.Robot, convention: str) -> Non
     s = random_state(own, 2)
     got = own.inverse_dynamics_derivatives(s.q, s.v, s.a).dtau_dq @ own.rate_map_inverse(s.q)
     moved = s.q[:, None] + 1j * H * np.eye(own.nq)
-    for _, manifold, iq, _ in configuration.parts(own._space):
+    for _, manifold, iq, _ in configuration.parts(own.evaluator.space):
         moved[..., iq] = manifold.normalised(moved[..., iq])
     inputs = {"q": moved, "v": s.v[:, None], "a": s.a[:, None]}
-    expected = np.swapaxes(own._reference.run("inverse_dynamics", inputs)[0].imag / H, -1, -2)
+    expected = np.swapaxes(own.evaluator.reference("inverse_dynamics", inputs)[0].imag / H, -1, -2)
     each_agrees(got, expected, STEP)
 
 
@@ -268,18 +267,18 @@ def test_rate_maps(robot: fj.Robot, convention: str) -> None:
     q = own.random_configuration(0, 3)
     F, Fbar = own.rate_map(q), own.rate_map_inverse(q)
     steps = 1j * H * np.eye(own.nv)
-    moved = configuration.integrate(own._space, q[:, None], steps).imag / H
+    moved = configuration.integrate(own.evaluator.space, q[:, None], steps).imag / H
     agree(F, np.swapaxes(moved, -1, -2), TIGHT)
     agree(Fbar @ F, np.broadcast_to(np.eye(own.nv), (3, own.nv, own.nv)), TIGHT)
     radial = np.zeros_like(q)
-    for _, manifold, iq, _ in configuration.parts(own._space):
+    for _, manifold, iq, _ in configuration.parts(own.evaluator.space):
         for part in manifold.units:
             at = slice(iq.start + part.start, iq.start + part.stop)
             radial[..., at] = q[..., at]
     assert np.abs(times(Fbar, radial)).max() < TIGHT
-    if isinstance(own, ConventionRobot):
+    if own.evaluator.coordinates is not None:
         v = np.random.default_rng(1).normal(size=(3, own.nv))
-        ours = own._coordinates.plain_q(q + 1j * H * times(F, v)).imag / H
+        ours = own.evaluator.coordinates.q_to_standard(q + 1j * H * times(F, v)).imag / H
         plain = fj.convert(own, robot, q, v)
         agree(ours, times(robot.rate_map(plain.q), plain.v), TIGHT, "the same motion in our coordinates")
 
@@ -291,7 +290,7 @@ def test_jacobians_of_integrate_and_difference(own: fj.Robot) -> None:
     rng = np.random.default_rng(0)
     q, v = own.random_configuration(rng), 0.7 * rng.normal(size=own.nv)
     end = own.integrate(q, v)
-    space, steps = own._space, 1j * H * np.eye(own.nv)
+    space, steps = own.evaluator.space, 1j * H * np.eye(own.nv)
     by_q, by_v = own.integrate_jacobians(q, v)
     along = configuration.integrate(space, end, steps).imag / H
     moved_q = configuration.integrate(space, configuration.integrate(space, q, steps), v).imag / H
@@ -560,10 +559,10 @@ def test_locked_at_the_conventions_coordinates() -> None:
     for name in OTHERS:
         own = robot.with_convention(name)
         q = own.random_configuration(1)
-        at = {part.joint.name: q[part.own] for part in own._coordinates.parts[1:]}  # type: ignore[attr-defined]
+        at = {part.joint.name: q[part.q] for part in own.evaluator.coordinates.joints[1:]}  # type: ignore[attr-defined]
         locked = own.lock(at)
         assert locked.convention == name
-        first = own._coordinates.parts[0].own  # type: ignore[attr-defined]
+        first = own.evaluator.coordinates.joints[0].q  # type: ignore[attr-defined]
         agree(locked.center_of_mass(q[first]), own.center_of_mass(q), 1e-12)
 
 
@@ -631,9 +630,8 @@ def test_bad_inputs_are_named() -> None:
 
 def test_what_is_not_translated_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     own = fj.load("quadruped").with_convention("kindr")
-    monkeypatch.delitem(TRANSLATIONS, "mass_matrix")
+    monkeypatch.setitem(QUANTITIES, "mass_matrix", replace(QUANTITIES["mass_matrix"], rule=None))
     with pytest.raises(InputError, match="mass_matrix is not available in the convention 'kindr'"):
         own.mass_matrix(own.neutral())
-    assert not set(CALLS) - set(TRANSLATIONS) - {"mass_matrix", *dir(configuration)}, (
-        "every call speaks all conventions"
-    )
+    refused = [x.name for x in QUANTITIES.values() if x.rule is None]
+    assert refused == ["mass_matrix", "torque_slopes"], "every call of users speaks all conventions"

@@ -183,7 +183,7 @@ def test_one_state_and_batches_have_their_own_code(folder, compilations):
 
 
 def test_kernels_forces_and_kinds_have_their_own_code():
-    chain = fj.Robot(MODEL, "numpy")._reference.tree
+    chain = fj.Robot(MODEL, "numpy").evaluator.tree
     from featherjet.treejit.tables import variants
 
     names = {

@@ -377,7 +377,7 @@ def test_where_headers_are_not_known_everything_goes_the_general_way(monkeypatch
 
 def test_codes_for_other_objects_are_not_mistaken_for_this_processs():
     """The tables hold the addresses of NumPy's own types, which are those of this process."""
-    block = Tables(fj.Robot(fj.models.arm())._reference.tree, 4)
+    block = Tables(fj.Robot(fj.models.arm()).evaluator.tree, 4)
     assert block.arrays["ndarray"] == id(np.ndarray)
     assert block.arrays["float64"] == id(np.dtype(np.float64))
 

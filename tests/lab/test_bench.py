@@ -243,7 +243,7 @@ def test_instructions_are_fused():
 
 def test_operations_grow_as_the_papers_say():
     counts = {
-        (q, n): operations(fj.Robot(fj.models.chain(n))._reference.tree, q)
+        (q, n): operations(fj.Robot(fj.models.chain(n)).evaluator.tree, q)
         for q in ("inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
         for n in (50, 100, 200)
     }

@@ -109,7 +109,7 @@ def test_robots_that_are_not_installed_are_named(capsys):
 
 
 def run(way: straight.Way, robot: fj.Robot, *given: np.ndarray) -> tuple[np.ndarray, ...]:
-    return Traced(way, robot._reference.tree).kernel()(list(given), None, 1)[0]
+    return Traced(way, robot.evaluator.tree).kernel()(list(given), None, 1)[0]
 
 
 @pytest.mark.parametrize("title", [counting.BODY, counting.TENSORS])
@@ -146,7 +146,7 @@ def test_numbers_with_a_twin_differentiate(square, inverse):
     tau = robot.inverse_dynamics(s.q, s.v, s.a)
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": tau}
     way = (twins.inverse_dynamics if inverse else twins.forward_dynamics)("twins", square)
-    kernel = Traced(way, robot._reference.tree).kernel()
+    kernel = Traced(way, robot.evaluator.tree).kernel()
     contender, results = directions("twins", kernel, robot, given, "a" if inverse else "tau")
     contender.run(len(s.q))
     true = (
@@ -161,7 +161,7 @@ def test_numbers_with_a_twin_differentiate(square, inverse):
 def test_differences_differentiate():
     robot = fj.Robot(fj.models.quadruped())
     s = random_state(robot)
-    kernel = Traced(straight.RNEA, robot._reference.tree).kernel()
+    kernel = Traced(straight.RNEA, robot.evaluator.tree).kernel()
     contender, results = differences("d", kernel, robot, {"q": s.q, "v": s.v, "a": s.a}, "a")
     contender.run(len(s.q))
     for x, y in zip(results(), robot.inverse_dynamics_derivatives(s.q, s.v, s.a)[:2], strict=True):
@@ -174,7 +174,7 @@ def test_differences_differentiate():
 
 def test_operations_are_those_of_the_code():
     way = straight.Way("x", ("q", "v"), lambda scan, q, v: [np.array([q[0] * v[0] + v[1], v[0] * v[1]])])
-    traced = Traced(way, fj.Robot(fj.models.chain(2))._reference.tree)
+    traced = Traced(way, fj.Robot(fj.models.chain(2)).evaluator.tree)
     assert traced.operations == 2  # one fused, and one alone
     assert straight.kinds(traced)["mul"] == 2
     assert isinstance(traced.straight.graph, Graph)
@@ -185,7 +185,7 @@ def test_counts_grow_as_polynomials(way, monkeypatch):
     monkeypatch.undo()
     growth = Growth.of(way)
     assert growth.error == 0
-    assert growth.at(13) == straight.operations(way, fj.Robot(fj.models.chain(13))._reference.tree)
+    assert growth.at(13) == straight.operations(way, fj.Robot(fj.models.chain(13)).evaluator.tree)
 
 
 def test_long_ways_are_counted_and_not_timed(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,13 +11,15 @@ from hypothesis import given, settings
 
 import featherjet as fj
 from featherjet import verify
+from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.algorithms.scan import Scan
 from featherjet.conventions.charts import CONVENTIONS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
-from featherjet.evaluate.reference import Reference
+from featherjet.evaluate import differentiation
 from featherjet.jit.straight import trace
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Mimic
-from featherjet.robot import differentiation
+from featherjet.model.tree import Tree
 from helpers import agree, models, random_state, with_state
 from test_docs import rows
 
@@ -130,16 +133,17 @@ def test_methods_as_machine_code(model, method):
     robot = fj.Robot(model(), "compiled")
     s = random_state(robot, 5)
     both_quantities(robot, s, method, fext=model is small)
-    kernels = robot._specialised[type(robot._reference)]._kernels
+    kernels = {key: x for key, x in robot.evaluator._kernels.items() if key[-1] == ("method", repr(method))}
     assert len(kernels) == 2
     assert all(kernels.values())  # none was left to the reference
 
 
 def test_what_is_too_long_to_compile_is_played(monkeypatch):
-    monkeypatch.setattr(Reference, "longest", 100)
+    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
+        monkeypatch.setitem(QUANTITIES, name, replace(QUANTITIES[name], longest=100))
     robot = fj.Robot(fj.models.chain(3, seed=5), "compiled")
     both_quantities(robot, random_state(robot, 3), "autodiff", fext=False)
-    assert not any(robot._specialised[type(robot._reference)]._kernels.values())
+    assert not any(x for key, x in robot.evaluator._kernels.items() if key[-1] == ("method", "'autodiff'"))
 
 
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
@@ -217,12 +221,12 @@ def test_methods_in_another_convention():
 @pytest.mark.parametrize("column, call, third", [(1, "inverse_dynamics", "a"), (2, "forward_dynamics", "tau")])
 def test_how_long_they_are(column, call, third):
     """What docs/methods.md says of the arm."""
-    reference = fj.load("arm")._reference
+    scan, record = Scan(Tree(fj.models.arm()), (), object), QUANTITIES[f"{call}_derivatives"]
     known = dict.fromkeys(METHODS) | {"idsva" if third == "a" else "direct": None}
     for row in rows("docs/methods.md", "thousands of operations"):
         method = next(name for name in known if f'"{name}"' in row[0])
         straight = trace(
-            lambda m=method, **given: reference.compute(f"{call}_derivatives", given, (), object, method=m),
+            lambda m=method, **given: record.compute(scan, given, method=m)[:3],
             {"q": (7,), "v": (7,), third: (7,)},
         )
         counts = straight.graph.count(straight.roots)
@@ -248,12 +252,11 @@ def test_energies(robot, mode):
     agree(fj.autodiff(robot, "kinetic_energy", "q", mode)(q=s.q, v=s.v), by_q, 1e-13)
 
 
-@pytest.mark.parametrize("quantity", verify.QUANTITIES)
+@pytest.mark.parametrize("quantity", [x.name for x in QUANTITIES.values() if not x.options])
 def test_quantities_by_q(robot, quantity):
     s = random_state(robot, 2)
     inputs = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a}
-    takes = robot._bindable(quantity)[0]
-    state = {name: inputs[name] for name in takes}
+    state = {i.name: inputs[i.name] for i in QUANTITIES[quantity].inputs}
     found = fj.autodiff(robot, quantity)(*state.values())
     first = found[0] if isinstance(found, tuple) else found
     agree(first, verify.complex_step(robot, quantity, "q", **state), 1e-12, floor=1e-3)
@@ -277,7 +280,7 @@ def test_any_quantity_as_machine_code():
     true = verify.complex_step(robot, "center_of_mass", "q", q=s.q)
     agree(derivative(s.q), true, 1e-13)
     agree(derivative(s.q[0]), true[0], 1e-13)
-    assert all(robot._specialised[differentiation.Differentiated]._kernels.values())
+    assert all(robot.evaluator._kernels.values())
 
 
 def test_autodiff_refuses(robot, monkeypatch):

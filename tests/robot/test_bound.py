@@ -12,10 +12,15 @@ import pytest
 import featherjet as fj
 from backends import ROBOTS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
-from featherjet.robot.bound import RESULTS, Bound
+from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.evaluate.bound import Bound
 from helpers import agree, random_state
 
-FORCES = [name for name in RESULTS if name.startswith(("inverse_dynamics", "forward_dynamics"))]
+RESULTS = [
+    "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "gravity", "bias", "coriolis_matrix",
+    "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "forward_kinematics", "kinetic_energy",
+]  # fmt: skip
+FORCES = [name for name in RESULTS if QUANTITIES[name].forces]
 BACKENDS = ("compiled", "numpy")
 
 
@@ -200,9 +205,9 @@ def test_a_singular_mass_matrix_is_refused(backend):
 def test_unknown_quantities_are_refused(arm):
     with pytest.raises(UnknownName, match="did you mean: forward_dynamics") as error:
         arm.bind("forward_dynamic")
-    assert set(error.value.choices) == set(RESULTS)
+    assert set(error.value.choices) == {x.name for x in QUANTITIES.values() if not x.options}
     with pytest.raises(UnknownName):
-        arm.bind("forward_kinematics")
+        arm.bind("constrained_dynamics")
 
 
 @pytest.mark.parametrize("quantity", [name for name in RESULTS if name not in FORCES])

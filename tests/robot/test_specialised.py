@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,9 +10,9 @@ import pytest
 import featherjet as fj
 from backends import Pair, both, small_quadruped
 from featherjet.algorithms.derivatives import methods
-from featherjet.evaluate import compiled
-from featherjet.evaluate.compiled import fingerprint
-from featherjet.evaluate.reference import Reference
+from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.jit.fingerprint import fingerprint
+from featherjet.jit.kernel import Kernel
 from helpers import agree, random_state
 
 TRACED = [(m.quantity, m.name) for m in fj.methods() if m.traced and m.name != "auto"]
@@ -32,8 +32,8 @@ def given(quantity: str, s) -> tuple:
     return (s.q,) if quantity == methods.INVERSE else (s.q, s.v, s.a)
 
 
-def specialised(robot: fj.Robot) -> list[compiled.Kernel | None]:
-    return [kernel for s in robot._specialised.values() for kernel in s._kernels.values()]
+def specialised(robot: fj.Robot) -> list[Kernel | None]:
+    return list(robot.evaluator._kernels.values())
 
 
 @pytest.mark.parametrize("quantity, name", TRACED)
@@ -41,8 +41,7 @@ def test_every_method_gives_what_the_reference_gives(arm, quantity, name):
     s = random_state(arm.reference, 9)
     found, expected = (getattr(r, quantity)(*given(quantity, s), method=name) for r in arm[:2])
     agree(found, expected, 1e-12, name)
-    if name != methods.KERNEL[quantity]:
-        assert specialised(arm.compiled)[-1] is not None
+    assert specialised(arm.compiled)[-1] is not None
 
 
 CALLS = {
@@ -95,7 +94,8 @@ def test_contacts_that_differ_do_not_share_code(quadruped):
 
 
 def test_what_would_take_too_long_is_left_to_the_reference(monkeypatch):
-    monkeypatch.setattr(Reference, "longest", 500)
+    record = QUANTITIES["inverse_dynamics_derivatives"]
+    monkeypatch.setitem(QUANTITIES, record.name, replace(record, longest=500))
     pair = both(fj.models.chain(4))
     s = random_state(pair.reference, 3)
     found, expected = (r.inverse_dynamics_derivatives(s.q, s.v, s.a, method="chain-rule") for r in pair[:2])

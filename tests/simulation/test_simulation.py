@@ -58,7 +58,7 @@ def test_a_box_slides_as_far_as_coulomb_says(dt: float) -> None:
     robot = box()
     ground = fj.Ground(robot, CORNERS, friction=0.4)
     v0 = 1.0
-    motion = robot.simulate(*state(robot, 0.1, (v0, 0, 0)), contacts=ground, dt=dt, T=0.4)
+    motion = robot.simulate(*state(robot, 0.1, (v0, 0, 0)), contacts=ground, dt=dt, duration=0.4)
     true = v0**2 / (2 * 0.4 * G)
     assert abs(motion.q[-1, 0] - (true - v0 * dt / 2)) < 0.1 * v0 * dt
     assert np.abs(motion.v[-1]).max() < 1e-9
@@ -79,7 +79,7 @@ def test_a_box_on_a_slope_slides_beyond_the_friction_angle(angle: float, slides:
     c, s = np.cos(angle), np.sin(angle)
     q, v = state(robot, 0.1 * c)
     q[0], q[3:7] = 0.1 * s, (0, np.sin(angle / 2), 0, np.cos(angle / 2))
-    motion = robot.simulate(q, v, contacts=ground, dt=2e-3, T=0.3)
+    motion = robot.simulate(q, v, contacts=ground, dt=2e-3, duration=0.3)
     down = motion.v[-1, 0]  # in the box's own axes, which lie along the slope
     if slides:
         assert abs(down - 0.3 * G * (s - 0.3 * c)) < 1e-3
@@ -92,7 +92,7 @@ def test_a_sliding_ball_ends_up_rolling() -> None:
     """At 5/7 of its speed, whatever the friction; the angular momentum about a point of the ground is kept."""
     robot = ball()
     ground = fj.Ground(robot, [fj.Foot("root", 0.1)], friction=0.3)
-    motion = robot.simulate(*state(robot, 0.1, (1.4, 0, 0)), contacts=ground, dt=2e-3, T=0.4)
+    motion = robot.simulate(*state(robot, 0.1, (1.4, 0, 0)), contacts=ground, dt=2e-3, duration=0.4)
     R = robot.frame_placement(motion.q[-1], "root")[:3, :3]
     assert abs((R @ motion.v[-1, :3])[0] - 1.0) < 1e-4
     assert abs((R @ motion.v[-1, 3:])[1] - 10.0) < 1e-3
@@ -106,7 +106,7 @@ def test_a_ball_bounces_with_its_restitution(restitution: float) -> None:
     robot = ball()
     ground = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=restitution)
     dt = 2e-3
-    motion = robot.simulate(*state(robot, 0.6), contacts=ground, dt=dt, T=0.7)
+    motion = robot.simulate(*state(robot, 0.6), contacts=ground, dt=dt, duration=0.7)
     up = motion.v[:, 2]
     hit = int(np.argmax(up > 0))
     assert abs(up[hit] / -up[hit - 1] - restitution) < 1e-9
@@ -119,7 +119,7 @@ def test_a_ball_bounces_with_its_restitution(restitution: float) -> None:
 def test_a_ball_comes_to_rest() -> None:
     robot = ball()
     ground = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=0.5)
-    motion = robot.simulate(*state(robot, 0.3), contacts=ground, dt=4e-3, T=1.2)
+    motion = robot.simulate(*state(robot, 0.3), contacts=ground, dt=4e-3, duration=1.2)
     assert abs(motion.q[-1, 2] - 0.1) < 1e-4
     assert np.abs(motion.v[-1]).max() < 1e-9
     agree(motion.forces[-1], [0, 0, 1.5 * G], 1e-9)
@@ -132,7 +132,7 @@ def test_without_restitution_nothing_sinks_in(dt: float) -> None:
     ground = fj.Ground(robot, CORNERS, friction=0.5)
     q, v = state(robot, 0.5, (0.5, 0.2, 0))
     v[3:] = (1.5, -1.0, 0.5)
-    motion = robot.simulate(q, v, contacts=ground, dt=dt, T=0.6)
+    motion = robot.simulate(q, v, contacts=ground, dt=dt, duration=0.6)
     agree(ground.gap(robot, motion.q)[7], ground.gap(robot, motion.q[7]), 1e-12)
     gaps = np.array([ground.gap(robot, x) for x in motion.q])
     assert gaps.min() > -15.0 * dt**2
@@ -144,7 +144,7 @@ def test_feet_that_begin_in_the_ground_are_told_and_pushed_out_gently() -> None:
     robot = box()
     ground = fj.Ground(robot, CORNERS)
     with pytest.warns(SimulationWarning, match=r"foot 'corner0' begins 0\.02 m below the ground"):
-        motion = robot.simulate(*state(robot, 0.08), contacts=ground, dt=2e-3, T=0.4)
+        motion = robot.simulate(*state(robot, 0.08), contacts=ground, dt=2e-3, duration=0.4)
     assert motion.q[:, 2].max() < 0.12
     assert abs(motion.q[-1, 2] - 0.1) < 1e-3
 
@@ -170,7 +170,7 @@ def test_friction_takes_energy_and_gives_none() -> None:
     ground = fj.Ground(robot, CORNERS, friction=0.3)
     q, v = state(robot, 0.1, (1.0, 0.5, 0))
     v[5] = 3.0
-    motion = robot.simulate(q, v, contacts=ground, dt=2e-3, T=0.2)
+    motion = robot.simulate(q, v, contacts=ground, dt=2e-3, duration=0.2)
     energy = robot.kinetic_energy(motion.q, motion.v) + robot.potential_energy(motion.q)
     assert (np.diff(energy) < 1e-9 * energy[0]).all()
     assert energy[-1] < 0.9 * energy[0]
@@ -276,8 +276,8 @@ def spinning() -> tuple[fj.Robot, np.ndarray, np.ndarray]:
 def test_integrators_have_their_order(method: str, order: int) -> None:
     """On a manifold: free, spherical and planar joints; errors shrink by 2^order when the step is halved."""
     robot, q, v = spinning()
-    true = robot.simulate(q, v, dt=0.0025, T=0.16).q[-1]
-    ends = [robot.simulate(q, v, dt=dt, T=0.16, method=method).q[-1] for dt in (0.02, 0.01)]
+    true = robot.simulate(q, v, dt=0.0025, duration=0.16).q[-1]
+    ends = [robot.simulate(q, v, dt=dt, duration=0.16, method=method).q[-1] for dt in (0.02, 0.01)]
     errors = [np.abs(robot.difference(end, true)).max() for end in ends]
     assert 0.7 * 2**order < errors[0] / errors[1] < 1.45 * 2**order
 
@@ -285,7 +285,7 @@ def test_integrators_have_their_order(method: str, order: int) -> None:
 def test_free_motion_keeps_energy_and_momentum() -> None:
     robot = fj.load("quadruped", backend="compiled").with_gravity((0, 0, 0))
     rng = np.random.default_rng(0)
-    motion = robot.simulate(robot.random_configuration(rng), rng.normal(size=robot.nv), dt=4e-3, T=0.2)
+    motion = robot.simulate(robot.random_configuration(rng), rng.normal(size=robot.nv), dt=4e-3, duration=0.2)
     energy, momentum = (f(motion.q, motion.v) for f in (robot.kinetic_energy, robot.centroidal_momentum))
     agree(energy, np.full(len(motion), energy[0]), 1e-6)
     agree(momentum, np.tile(momentum[0], (len(motion), 1)), 1e-6)
@@ -297,7 +297,7 @@ def test_contacts_hold_while_time_passes() -> None:
     q = np.array([0.3, 0.5, -0.2, 1.2, 0.4, 0.6, 0.1])
     at = robot.frame_placement(q, "tool")[:3, 3] + np.array([1e-3, 0, 0])
     contacts = fj.Contacts(robot, [fj.PointContact("tool", at=at)], baumgarte=(400.0, 40.0))
-    motion = robot.simulate(q, np.zeros(7), contacts=contacts, dt=5e-3, T=0.5)
+    motion = robot.simulate(q, np.zeros(7), contacts=contacts, dt=5e-3, duration=0.5)
     away = np.array([np.linalg.norm(robot.frame_placement(x, "tool")[:3, 3] - at) for x in motion.q])
     assert away[0] > 0.99e-3
     assert away[-1] < 1e-6
@@ -318,11 +318,11 @@ def test_controllers_are_asked_once_a_step_and_recorded() -> None:
         return [t] * 7
 
     q, zero = 0.1 * np.ones(7), np.zeros(7)
-    motion = robot.simulate(q, zero, controller, dt=0.01, T=0.05)
+    motion = robot.simulate(q, zero, controller, dt=0.01, duration=0.05)
     assert np.allclose(asked, 0.01 * np.arange(5))
     assert np.allclose(motion.tau[:5], 0.01 * np.arange(5)[:, None])
     assert motion.t.shape == (6,)
-    constant = robot.simulate(q, zero, robot.gravity(q), dt=0.01, T=0.05)
+    constant = robot.simulate(q, zero, robot.gravity(q), dt=0.01, duration=0.05)
     assert np.abs(constant.v).max() < 1e-9
 
 
@@ -335,8 +335,8 @@ def test_what_was_computed_is_kept_when_interrupted() -> None:
         return np.zeros(7)
 
     with pytest.warns(SimulationWarning, match=r"interrupted at t = 0\.06 s"):
-        motion = robot.simulate(np.zeros(7), np.ones(7), controller, dt=0.01, T=1.0)
-    whole = robot.simulate(np.zeros(7), np.ones(7), dt=0.01, T=0.06)
+        motion = robot.simulate(np.zeros(7), np.ones(7), controller, dt=0.01, duration=1.0)
+    whole = robot.simulate(np.zeros(7), np.ones(7), dt=0.01, duration=0.06)
     assert not motion.complete
     assert whole.complete
     assert "interrupted" in repr(motion)
@@ -346,7 +346,7 @@ def test_what_was_computed_is_kept_when_interrupted() -> None:
 def test_a_motion_that_blows_up_is_an_error_that_keeps_what_there_was() -> None:
     robot = fj.load("arm", backend="compiled")
     with pytest.raises(SimulationError, match="smaller dt") as caught:
-        robot.simulate(np.zeros(7), np.ones(7), lambda t, q, v: -1e5 * v, dt=0.01, T=1.0)
+        robot.simulate(np.zeros(7), np.ones(7), lambda t, q, v: -1e5 * v, dt=0.01, duration=1.0)
     kept = caught.value.trajectory
     assert isinstance(kept, Trajectory)
     assert 0 < len(kept) < 100
@@ -357,7 +357,7 @@ def test_contacts_that_become_singular_end_a_simulation_with_what_there_was() ->
     """The arm is stretched out: it cannot move its tool along itself."""
     robot = fj.load("arm", backend="compiled")
     with pytest.raises(SimulationError, match=r"at t = 0 s: contacts tool: singular") as caught:
-        robot.simulate(robot.neutral(), np.zeros(7), contacts=fj.Contacts(robot, [fj.PointContact("tool")]), T=0.1)
+        robot.simulate(robot.neutral(), np.zeros(7), contacts=fj.Contacts(robot, [fj.PointContact("tool")]), duration=0.1)
     assert len(caught.value.trajectory) == 1  # type: ignore[arg-type]
 
 
@@ -390,10 +390,10 @@ def test_the_same_motion_in_every_convention(convention: str, tmp_path: Path) ->
         agree(mine.forces, motion.forces, 1e-9)
         assert (mine.convention, motion.convention) == (convention, "pinocchio")
         back = Trajectory.load(mine.save(tmp_path / "own.npz"))
-        agree(back.plain().q, motion.q, 1e-9)
-        agree(back.plain().tau, motion.tau, 1e-9)
+        agree(back.standard().q, motion.q, 1e-9)
+        agree(back.standard().tau, motion.tau, 1e-9)
         agree(Playback(back).q(motion.t), motion.q, 1e-9)
-    constant = own.simulate(start.q, np.asarray(start.v), np.eye(18)[0], dt=4e-3, T=0.04)
+    constant = own.simulate(start.q, np.asarray(start.v), np.eye(18)[0], dt=4e-3, duration=0.04)
     agree(constant.tau, np.tile(np.eye(18)[0], (11, 1)), 1e-12, "constant in the convention's axes")
 
 
@@ -403,7 +403,7 @@ def test_where_forces_act_and_what_the_ground_looks_like() -> None:
     x = np.linspace(-1, 1, 5)
     for terrain in (fj.Plane((0.1, 0.2, 3.0), -0.3), fj.HeightField(x, x, -0.3 + 0.05 * x[:, None] * x)):
         ground = fj.Ground(robot, [fj.Foot("root", 0.1)], terrain=terrain)
-        motion = robot.simulate(*state(robot, 0.0), contacts=ground, dt=5e-3, T=0.3)
+        motion = robot.simulate(*state(robot, 0.0), contacts=ground, dt=5e-3, duration=0.3)
         points, forces = np.moveaxis(motion.arrows[:, 0], 1, 0)
         agree(forces, motion.forces, 0.0)
         assert np.abs(forces[-1]).max() > 1.0
@@ -421,7 +421,7 @@ def test_where_forces_act_and_what_the_ground_looks_like() -> None:
     for axes in ("local", "world_aligned"):
         held = [fj.PointContact("hinge", "slide", offset=(1.0, 0, 0), axes=axes)]
         contacts = fj.Contacts(two, held, damping=1e-6)
-        told.append(two.simulate([0.7, 0.0], [0.3, 0.1], contacts=contacts, dt=0.01, T=0.05).arrows)
+        told.append(two.simulate([0.7, 0.0], [0.3, 0.1], contacts=contacts, dt=0.01, duration=0.05).arrows)
     agree(told[0][:-1], told[1][:-1], 1e-9, "whatever the axes of the forces")
     agree(told[0][0, 0, 0], [np.cos(0.7), 0, -np.sin(0.7)], 1e-12)
 
@@ -432,19 +432,19 @@ def test_forces_are_told_by_contact(tmp_path: Path) -> None:
     q, zero = np.array([0.3, 0.5, -0.2, 1.2, 0.4, 0.6, 0.1]), np.zeros(7)
     held = [fj.PointContact(robot.joint_names[3], offset=(0, 0.1, 0)), fj.SurfaceContact("tool")]
     contacts = fj.Contacts(robot, held, damping=1e-3)
-    motion = robot.simulate(q, zero, contacts=contacts, dt=0.01, T=0.05)
+    motion = robot.simulate(q, zero, contacts=contacts, dt=0.01, duration=0.05)
     motion.plot(tmp_path / "held.png")
     for x, y in zip(motion.split().values(), contacts.split(motion.forces).values(), strict=True):
         assert np.array_equal(x, y)
     assert [x.shape for x in motion.split().values()] == [(6, 3), (6, 6)]
     ground = fj.Ground(robot, ["tool", fj.Foot("tool", offset=(0.1, 0, 0))], terrain=fj.Plane(height=-5))
-    assert list(robot.simulate(q, zero, contacts=ground, dt=0.01, T=0.05).split()) == ["tool 1", "tool 2"]
-    assert robot.simulate(q, zero, dt=0.01, T=0.05).split() == {}
+    assert list(robot.simulate(q, zero, contacts=ground, dt=0.01, duration=0.05).split()) == ["tool 1", "tool 2"]
+    assert robot.simulate(q, zero, dt=0.01, duration=0.05).split() == {}
 
 
 def test_files(tmp_path: Path) -> None:
     robot = box()
-    motion = robot.simulate(*state(robot, 0.12), contacts=fj.Ground(robot, CORNERS), dt=5e-3, T=0.1)
+    motion = robot.simulate(*state(robot, 0.12), contacts=fj.Ground(robot, CORNERS), dt=5e-3, duration=0.1)
     back = Trajectory.load(motion.save(tmp_path / "motion.npz"))
     for name in ("t", "q", "v", "tau", "forces", "residual"):
         assert np.array_equal(getattr(back, name), getattr(motion, name)), name
@@ -545,7 +545,7 @@ def test_height_fields_are_bilinear(points: np.ndarray) -> None:
 def test_a_simulated_motion_can_be_played(tmp_path):
     robot = fj.load("arm")
     q = robot.random_configuration(1)
-    path = robot.simulate(q, np.zeros(robot.nv), dt=0.01, T=0.1, progress=False).save(tmp_path / "fall.npz")
+    path = robot.simulate(q, np.zeros(robot.nv), dt=0.01, duration=0.1, progress=False).save(tmp_path / "fall.npz")
     motion = Playback(Trajectory.load(path))
     t = motion.trajectory.t
     np.testing.assert_allclose(motion.q(t), motion.trajectory.q, atol=1e-12)

@@ -146,7 +146,7 @@ def test_gradient_is_that_of_complex_step(name, backend):
     moved = control + 1j * STEP * np.eye(size).reshape(size, *control.shape)
     jets = np.einsum("nom,pmk->pnok", basis, moved).reshape(size * n, 3, robot.nv)
     q, v, a = states(Chart(robot.model, chart.reference), jets)
-    (tau,) = robot._reference.run("inverse_dynamics", {"q": q, "v": v, "a": a})
+    (tau,) = robot.evaluator.reference("inverse_dynamics", {"q": q, "v": v, "a": a})
     values = ((tau**2).reshape(size, n, -1) * energy.quadrature[:, None] * weights).sum((1, 2))
     agree(value, values[0].real, 1e-12, "energy")
     agree(gradient.ravel(), values.imag / STEP, 1e-11, "gradient")

@@ -182,7 +182,7 @@ def test_within_5e_14_of_extended_precision(name, unroll):
         if joint.kind.name == "free":  # the compiled code scales quaternions to one as well
             quaternion = wide["q"][:, iq + 3 : iq + 7]
             quaternion /= np.sqrt((quaternion**2).sum(-1, keepdims=True))
-    exact = reference._reference.run("inverse_dynamics_derivatives", wide)
+    exact = reference.evaluator.reference("inverse_dynamics_derivatives", wide)
     assert exact[0].dtype == np.longdouble
     batch = compiled.inverse_dynamics_derivatives(*inputs.values())
     one = compiled.inverse_dynamics_derivatives(*(x[0] for x in inputs.values()))

@@ -107,7 +107,7 @@ def test_a_simulation_shows_its_ground_and_its_forces():
     q = robot.neutral()
     q[2] = 0.61
     ground = fj.Ground(robot, ["LF_foot", "RH_foot"])
-    motion = robot.simulate(q, np.zeros(robot.nv), contacts=ground, dt=0.01, T=0.1)
+    motion = robot.simulate(q, np.zeros(robot.nv), contacts=ground, dt=0.01, duration=0.1)
     made = Viewer(Playback(motion), port=18081, play=False)
     try:
         made.show(0.1)

@@ -129,7 +129,7 @@ class Quantity:
     longest: int = 100_000  # operations that are worth compiling for one robot
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
-    rule: Rule = rules.axes  # how it reads in other conventions
+    rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there
 
     def __str__(self) -> str:
         return self.name
@@ -276,7 +276,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "inverse_mass_matrix", "M^-1", (Q,), (Result("Minv", VV),), minv.inverse_mass_matrix, margins=("mass",),
-        mimic=coupled.inverse_mass_matrix, on_numpy=factored.auto, methods=ways.INVERSE, cost=Cost(250, 0, 20),
+        mimic=coupled.inverse_mass_matrix, on_numpy=factored.auto, methods=ways.TABLES[ways.INVERSE], cost=Cost(250, 0, 20),
         rolled=True,
     ),
     Quantity(
@@ -300,7 +300,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "inverse_dynamics_derivatives", "dtau_dq, dtau_dv, dtau_da", (Q, V, A),
         named(InverseDynamicsDerivatives, VV), idsva.inverse_dynamics_derivatives,
-        returns=InverseDynamicsDerivatives._make, forces=True, methods=ways.ID, cost=Cost(350, 50), rolled=True,
+        returns=InverseDynamicsDerivatives._make, forces=True, methods=ways.TABLES[ways.ID], cost=Cost(350, 50), rolled=True,
         base=inverse_dynamics, by=("q", "v", "a"), rule=rules.derivatives,
     ),
     Quantity(
@@ -308,7 +308,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         named(ForwardDynamicsDerivatives, VV), direct.forward_dynamics_derivatives,
         returns=ForwardDynamicsDerivatives._make, forces=True, margins=("mass",), on_numpy=fdsva.auto,
         mimic=coupled.forward_dynamics_derivatives, alternatives=(fdsva.dmm, fdsva.aza, fdsva.by_ltl),
-        methods=ways.FD, cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
+        methods=ways.TABLES[ways.FD], cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
         rule=rules.derivatives,
     ),
     Quantity(
@@ -336,7 +336,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "torque_slopes", "tau and w^T (dtau_dq, dtau_dv, dtau_da), w = weights tau, or the weights if `fixed`",
         (Q, V, A, WEIGHTS), tuple(Result(name, ("v",)) for name in ("tau", "by_q", "by_v", "by_a")),
-        slopes.torque_slopes, forces=True, options=("fixed",),
+        slopes.torque_slopes, forces=True, options=("fixed",), rule=None,
     ),
     # Kinematics, energy, momentum
     Quantity(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
+from ..model import configuration
 from ..errors import InputError, ModelWarning, SingularMassMatrix
 from ..files.npz import Array, NpzWriter, read_npz
 from ..robot.robot import Robot
@@ -103,7 +104,7 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
         states[name] = arrays.numbers(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
     if total == 0:
         raise InputError(f"{path}: holds no states")
-    states["q"] = arrays.unit_parts(robot.model, f"{path}: q", states["q"])
+    states["q"] = configuration.unit_parts(robot.model, f"{path}: q", states["q"])
     return states
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -175,7 +176,7 @@ class VelocityMap:
         """
         batch = X.shape[: X.ndim - core]
         last = np.moveaxis(X, axis, -1)
-        flat = last.reshape(*batch, -1, last.shape[-1])
+        flat = last.reshape(*batch, prod(last.shape[len(batch) : -1]), last.shape[-1])
         out = flat.astype(np.result_type(flat, *(b.B for b in self.blocks)))
         for b in self.blocks:
             part = b.dofs if dofs else b.v

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ..errors import InputError
 from ..model.model import Array
 from .coordinates import Coordinates, VelocityMap, by_first, by_second, of_force
 
@@ -54,7 +55,7 @@ class Translatable(Protocol):
     def by(self) -> tuple[str, ...]: ...
 
     @property
-    def rule(self) -> Rule: ...
+    def rule(self) -> Rule | None: ...
 
 
 class Call(NamedTuple):
@@ -77,6 +78,11 @@ class Call(NamedTuple):
 
 def translated(coordinates: Coordinates, run: Run, quantity: Translatable, inputs: Inputs, **options: Any) -> Results:
     """A quantity in the convention's coordinates, by a `run` in standard ones."""
+    if quantity.rule is None:
+        raise InputError(
+            f"{quantity} is not available in the convention {coordinates.convention!r}; "
+            "take it from robot.with_convention('pinocchio')"
+        )
     given, B = coordinates.to_standard(inputs)
     results = run(quantity, given, **options)
     return quantity.rule(Call(quantity, run, given, B, options), *results) if B.blocks else tuple(results)
@@ -114,7 +120,7 @@ def derivatives(at: Call, *results: Array) -> Results:
 
 
 def along_inputs(at: Call, by: Mapping[str, Array]) -> dict[str, Array]:
-    """Derivatives by q and v of any rows, v, a and tau being functions of q, u, du and tau_u: B is still to be applied."""
+    """Derivatives of any rows by q and v, where v, a and tau are functions of q, u, du and tau_u; B is yet to come."""
     out = {name: np.array(x) for name, x in by.items()}
     du = at.inputs["a"] - at.B.rate(at.v) if "a" in by else None  # B du/dt
     for b in at.B.blocks:

@@ -130,9 +130,10 @@ _known: WeakKeyDictionary[Tree, dict[tuple, Derivative]] = WeakKeyDictionary()
 _lock = threading.RLock()
 
 
-def traced(tree: Tree, make: Callable[..., Derivative], mode: str, fext: bool) -> Derivative:
+def traced(tree: Tree, quantity: str, mode: str, fext: bool) -> Derivative:
     """The derivatives of a tree's inverse or forward dynamics, traced once."""
-    key = (make, mode, fext)
+    key = (quantity, mode, fext)
+    make, other = (inverse_dynamics, "idsva") if quantity == methods.ID else (forward_dynamics, "direct")
     with _lock:
         known = _known.setdefault(tree, {})
         if key not in known:
@@ -141,7 +142,7 @@ def traced(tree: Tree, make: Callable[..., Derivative], mode: str, fext: bool) -
             except TooLong as e:
                 raise InputError(
                     f"automatic differentiation of a robot with {tree.nv} degrees of freedom takes {e}; "
-                    "take another method, such as 'auto'"
+                    f"take another method of {quantity}, such as {other if tree.coupling is None else 'auto'!r}"
                 ) from e
         return known[key]
 
@@ -183,7 +184,7 @@ def inverse(mode: str) -> Callable[..., InverseDynamicsDerivatives]:
     """Derivatives of inverse dynamics by a mode."""
 
     def derivatives(scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | None = None):
-        run = traced(scan.tree, inverse_dynamics, mode, fext is not None)
+        run = traced(scan.tree, methods.ID, mode, fext is not None)
         return InverseDynamicsDerivatives(*run(scan, q=q, v=v, a=a, fext=fext))
 
     return derivatives
@@ -193,7 +194,7 @@ def forward(mode: str) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]
     """Derivatives of forward dynamics by a mode, and the margins of M."""
 
     def derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-        run = traced(scan.tree, forward_dynamics, mode, fext is not None)
+        run = traced(scan.tree, methods.FD, mode, fext is not None)
         *d, margins = run(scan, q=q, v=v, tau=tau, fext=fext)
         return ForwardDynamicsDerivatives(*d), margins
 
@@ -231,7 +232,8 @@ class DerivedQuantity(Quantity):
         return self._traced(scan.tree, shapes, options)(scan, **given)
 
     def _traced(self, tree: Tree, shapes: dict[str, Shape], options: dict[str, Any]) -> Derivative:
-        assert self.of is not None and self.model is not None
+        assert self.of is not None
+        assert self.model is not None
         of, key = self.of, (*shapes, *(id(x) for x in options.values()))
         with _lock:
             if key not in self.known:

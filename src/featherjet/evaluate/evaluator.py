@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -86,6 +86,7 @@ class Evaluator:
         self._kernels: dict[tuple, Kernel | None] = {}
         self._compiler: TreeCompiler | None = None
         self._fingerprint = Fingerprints()
+        self._threads = 1
         if self.coordinates is not None:
             self.standard = Evaluator(model, backend, threads, unroll)
             self.tree, self.unroll = self.standard.tree, self.standard.unroll
@@ -177,44 +178,47 @@ class Evaluator:
         if record.needs_mass and self.model.mass == 0:
             raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
         options = self._options(record, options)
+        optional = {i.name: x for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None}
         check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
         if self.coordinates is not None:
             inputs = check()
             return copied(out, translated(self.coordinates, self.standard.run_named, record, inputs, **options))
-        names = (
-            [i.name for i in record.inputs]
-            + [FEXT.name] * (fext is not None)
-            + [SETTINGS.name] * (settings is not None)
-        )
+        names = [*(i.name for i in record.inputs), *optional]
         kernel = self.kernel(record, names, options)
         if kernel is not None:
-            inputs = [*given, *(x for x in (fext, settings) if x is not None)]
-            if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
-                inputs = list(check().values())
             try:
-                outs = None if out is None else self._outputs(kernel, inputs, outputs(out))
-                results, flags = kernel(inputs, outs, self._threads)
+                return self._by_kernel(record, kernel, [*given, *optional.values()], out, check, options)
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
-            except (TypeError, ValueError):
-                check()  # says what is wrong, and where
-                raise
-            else:
-                if flags or not results[0].size:  # an empty batch runs no kernel, so nothing has been looked at
-                    checked = check()
-                    if flags & Flag.SMALL_MARGIN:
-                        self._by_reference(record, checked, options)  # raises if the margin is zero indeed
-                elif (
-                    quick is None
-                    and len(names) == len(given)
-                    and not options
-                    and results[0].ndim == len(kernel.shapes[0])
-                ):
-                    self._quick[record.name] = kernel.quick
-                return results
         results = self._by_reference(record, check(), options)
         single = all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given)
         return copied(out, tuple(r.astype(FLOAT32) for r in results) if single else results)
+
+    def _by_kernel(
+        self,
+        record: Quantity,
+        kernel: Kernel,
+        inputs: list[Any],
+        out: Out,
+        check: Callable[[], dict[str, Array]],
+        options: dict[str, Any],
+    ) -> tuple[Array, ...]:
+        """By compiled code; `check` explains what is wrong with the inputs, if anything is."""
+        if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
+            inputs = list(check().values())
+        try:
+            outs = None if out is None else self._outputs(kernel, inputs, outputs(out))
+            results, flags = kernel(inputs, outs, self._threads)
+        except (TypeError, ValueError):
+            check()
+            raise
+        if flags or not results[0].size:  # an empty batch runs no kernel, so nothing has been looked at
+            checked = check()
+            if flags & Flag.SMALL_MARGIN:
+                self._by_reference(record, checked, options)  # raises if the margin is zero indeed
+        elif not options and len(inputs) == len(record.inputs) and results[0].ndim == len(kernel.shapes[0]):
+            self._quick.setdefault(record.name, kernel.quick)
+        return results
 
     def __call__(self, name: str, *given: Any, fext: Any = None, out: Out = None, **options: Any) -> Any:
         """A quantity as users get it: an array, or a named tuple of several."""
@@ -251,7 +255,7 @@ class Evaluator:
         method = options.get("method")
         if method is None:
             return options
-        found = methods.find(record.methods, record.name, method, self.tree.coupling is not None)
+        found = methods.find(record.name, method, self.tree.coupling is not None)
         rest = {k: x for k, x in options.items() if k != "method"}
         compiled = self.backend == "compiled" and found.function is record.algorithm
         return rest if method == "auto" or compiled else {**rest, "method": method}
@@ -331,6 +335,7 @@ class Evaluator:
                 raise small
             joint = next(part.joint.name for part in self.model.parts if part.v.start <= row < part.v.stop)
             raise SingularMassMatrix(
-                f"robot {self.model.name!r}: the mass matrix is singular{small.where}: joint {joint!r} can move without "
-                "moving any inertia. Give the links beyond it a mass and inertia, give the joint an armature, or lock it."
+                f"robot {self.model.name!r}: the mass matrix is singular{small.where}: joint {joint!r} can move "
+                "without moving any inertia. Give the links beyond it a mass and inertia, give the joint an armature, "
+                "or lock it."
             )

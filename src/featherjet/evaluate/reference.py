@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 def evaluate(tree: Tree, quantity: Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
-    """A quantity's results, then its margins, at inputs in the model's coordinates, already checked; batch axes lead."""
+    """A quantity's results, then its margins, at checked inputs in standard coordinates; batch axes lead."""
     axes = {name: len(quantity.input(name).axes) for name in inputs}
     lanes = np.broadcast_shapes(*(x.shape[: x.ndim - axes[name]] for name, x in inputs.items()))
     given = {name: trailing(x, axes[name], lanes) for name, x in inputs.items()}

@@ -205,13 +205,17 @@ class Model:
     def njoints(self) -> int:
         return len(self.joints)
 
-    @cached_property
+    @property
     def nq(self) -> int:
-        return sum(j.nq for j in self.joints)
+        return self._sizes[0]
+
+    @property
+    def nv(self) -> int:
+        return self._sizes[1]
 
     @cached_property
-    def nv(self) -> int:
-        return sum(j.nv for j in self.joints)
+    def _sizes(self) -> tuple[int, int]:
+        return sum(j.nq for j in self.joints), sum(j.nv for j in self.joints)
 
     @cached_property
     def q_starts(self) -> tuple[int, ...]:
@@ -230,9 +234,13 @@ class Model:
                 at += getattr(joint, size)
         return tuple(starts[j.mimic.joint if j.mimic else j.name] for j in self.joints)
 
-    @cached_property
+    @property
     def parts(self) -> tuple[Part, ...]:
         """The joints that have coordinates of their own, in order: all but those that mimic."""
+        return self._parts
+
+    @cached_property
+    def _parts(self) -> tuple[Part, ...]:
         starts = zip(self.joints, self.q_starts, self.v_starts, strict=True)
         return tuple(
             Part(joint, joint.kind.manifold, slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))

@@ -349,7 +349,7 @@ class Robot:
         """da/dparameters (..., nv, 10 njoints) = -M^-1 Y."""
         return self._run("forward_dynamics_parameter_derivatives", (q, v, tau), fext)[0]
 
-    # Kinematics, energy, momentum. Frames are given by name, or as (name, point): the frame moved to a point (3,) in it.
+    # Kinematics, energy, momentum. A frame is given by name, or as (name, point): moved to a point (3,) given in it.
 
     def forward_kinematics(self, q: ArrayLike) -> Array:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""

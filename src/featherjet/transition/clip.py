@@ -37,13 +37,13 @@ class Clip:
 
     def checked(self, robot: Robot, name: str) -> Clip:
         """The same as trusted arrays."""
-        q = robot._q(f"{name}: q", self.q)
+        q = robot.checked_q(f"{name}: q", self.q)
         if q.ndim != 2 or len(q) < 2:
             raise InputError(f"{name}: q: expected at least two samples, (n, {robot.nq}); got shape {q.shape}")
         dt = positive(f"{name}: dt", self.dt)
         if self.v is None:
             return Clip(q, dt)
-        v = robot._v(f"{name}: v", self.v)
+        v = robot.checked_v(f"{name}: v", self.v)
         if v.shape != (len(q), robot.nv):
             raise InputError(f"{name}: v: expected shape ({len(q)}, {robot.nv}), as many as q has; got {v.shape}")
         return Clip(q, dt, v)
@@ -92,7 +92,7 @@ def state(robot: Robot, given: Any, name: str, last: bool) -> tuple[State, Clip 
         return clip.end(robot, last), clip
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise InputError(f"{name}: expected a pair (q, v) or a Clip, got {type(given).__name__}")
-    q, v = robot._q(f"{name}: q", given[0]), robot._v(f"{name}: v", given[1])
+    q, v = robot.checked_q(f"{name}: q", given[0]), robot.checked_v(f"{name}: v", given[1])
     for letter, x in (("q", q), ("v", v)):
         if x.ndim != 1:
             raise InputError(f"{name}: {letter}: expected one state, got shape {x.shape}; for a motion give a Clip")

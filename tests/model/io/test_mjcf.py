@@ -11,6 +11,7 @@ import pytest
 from test_urdf import forward_kinematics, quietly
 
 from featherjet.errors import InputError, MissingExtra, MissingFile, ModelError, ModelWarning, UnknownName
+from featherjet.conventions import mujoco as mujoco_state
 from featherjet.model.io import mjcf
 from featherjet.model.io.urdf import parse_urdf
 from featherjet.model.model import WORLD, Model
@@ -135,7 +136,7 @@ def test_kinematics_are_mujocos(name):
     data = random_state(theirs)
     mujoco.mj_kinematics(theirs, data)
     mujoco.mj_comPos(theirs, data)
-    placed = placements(ours, mjcf.configuration_from_mujoco(ours, data.qpos))
+    placed = placements(ours, mujoco_state.configuration_from_mujoco(ours, data.qpos))
     bodies = [f.name for f in ours.frames if f.kind == "body"]
     sites = [f.name for f in ours.frames if f.kind == "operational"]
     scale = max(1.0, np.abs(data.xpos).max())
@@ -162,7 +163,7 @@ def test_inertias_are_mujocos(name):
     theirs, ours = both(name)
     data = random_state(theirs)
     mujoco.mj_kinematics(theirs, data)
-    placed = placements(ours, mjcf.configuration_from_mujoco(ours, data.qpos))
+    placed = placements(ours, mujoco_state.configuration_from_mujoco(ours, data.qpos))
 
     def about_origin(mass, com, inertia):
         return mass * com, inertia + mass * (com @ com * np.eye(3) - np.outer(com, com))
@@ -184,17 +185,17 @@ def test_states_translate_there_and_back(name):
     theirs, ours = both(name)
     data = [random_state(theirs, seed) for seed in range(3)]
     qpos, qvel, qacc = (np.array([getattr(d, what) for d in data]) for what in ("qpos", "qvel", "qacc"))
-    q = mjcf.configuration_from_mujoco(ours, qpos)
-    v = mjcf.velocity_from_mujoco(ours, qpos, qvel)
-    a = mjcf.acceleration_from_mujoco(ours, qpos, qvel, qacc)
-    tau = mjcf.force_from_mujoco(ours, qpos, qacc)
+    q = mujoco_state.configuration_from_mujoco(ours, qpos)
+    v = mujoco_state.velocity_from_mujoco(ours, qpos, qvel)
+    a = mujoco_state.acceleration_from_mujoco(ours, qpos, qvel, qacc)
+    tau = mujoco_state.force_from_mujoco(ours, qpos, qacc)
     close = dict(rtol=1e-13, atol=1e-13)
-    np.testing.assert_allclose(mjcf.configuration_to_mujoco(ours, q), qpos, **close)
-    np.testing.assert_allclose(mjcf.velocity_to_mujoco(ours, q, v), qvel, **close)
-    np.testing.assert_allclose(mjcf.acceleration_to_mujoco(ours, q, v, a), qacc, **close)
-    np.testing.assert_allclose(mjcf.force_to_mujoco(ours, q, tau), qacc, **close)
+    np.testing.assert_allclose(mujoco_state.configuration_to_mujoco(ours, q), qpos, **close)
+    np.testing.assert_allclose(mujoco_state.velocity_to_mujoco(ours, q, v), qvel, **close)
+    np.testing.assert_allclose(mujoco_state.acceleration_to_mujoco(ours, q, v, a), qacc, **close)
+    np.testing.assert_allclose(mujoco_state.force_to_mujoco(ours, q, tau), qacc, **close)
     np.testing.assert_allclose((tau * v).sum(-1), (qacc * qvel).sum(-1), rtol=1e-12, atol=1e-12)  # power
-    np.testing.assert_array_equal(mjcf.velocity_from_mujoco(ours, qpos[0], qvel)[0], v[0])  # broadcasts
+    np.testing.assert_array_equal(mujoco_state.velocity_from_mujoco(ours, qpos[0], qvel)[0], v[0])  # broadcasts
 
 
 def test_velocities_of_free_and_ball_joints_integrate_alike():
@@ -202,19 +203,19 @@ def test_velocities_of_free_and_ball_joints_integrate_alike():
     theirs = mujoco.MjModel.from_xml_string(OWN["branches"])
     ours = quietly(mjcf.parse_mjcf, OWN["branches"])
     data, h = random_state(theirs), 1e-4
-    v = mjcf.velocity_from_mujoco(ours, data.qpos, data.qvel)
-    before = mjcf.configuration_from_mujoco(ours, data.qpos)
+    v = mujoco_state.velocity_from_mujoco(ours, data.qpos, data.qvel)
+    before = mujoco_state.configuration_from_mujoco(ours, data.qpos)
     later = data.qpos.copy()
     mujoco.mj_integratePos(theirs, later, data.qvel, h)
-    after = mjcf.configuration_from_mujoco(ours, later)
+    after = mujoco_state.configuration_from_mujoco(ours, later)
     T0, T1 = pin.XYZQUATToSE3(before[:7]), pin.XYZQUATToSE3(after[:7])
     np.testing.assert_allclose(pin.log6(T0.actInv(T1)).vector / h, v[:6], atol=1e-3)
     ball = slice(ours.q_starts[-1], None)
     R0, R1 = (pin.XYZQUATToSE3(np.r_[0, 0, 0, q[ball]]).rotation for q in (before, after))
     np.testing.assert_allclose(pin.log3(R0.T @ R1) / h, v[-3:], atol=1e-9)
     qacc = data.qacc
-    v_later = mjcf.velocity_from_mujoco(ours, later, data.qvel + h * qacc)
-    a = mjcf.acceleration_from_mujoco(ours, data.qpos, data.qvel, qacc)
+    v_later = mujoco_state.velocity_from_mujoco(ours, later, data.qvel + h * qacc)
+    a = mujoco_state.acceleration_from_mujoco(ours, data.qpos, data.qvel, qacc)
     np.testing.assert_allclose((v_later - v) / h, a, atol=1e-3)
 
 
@@ -322,17 +323,17 @@ def test_bad_files(tmp_path):
 def test_bad_states():
     ours = mjcf.parse_mjcf(OWN["free"])
     with pytest.raises(InputError, match=r"qpos: expected shape \(..., 7\), got \(6,\)"):
-        mjcf.configuration_from_mujoco(ours, np.zeros(6))
+        mujoco_state.configuration_from_mujoco(ours, np.zeros(6))
     with pytest.raises(InputError, match="a quaternion is zero"):
-        mjcf.configuration_from_mujoco(ours, np.zeros(7))
+        mujoco_state.configuration_from_mujoco(ours, np.zeros(7))
     with pytest.raises(InputError, match="expected an array of numbers"):
-        mjcf.velocity_to_mujoco(ours, np.ones(7), "fast")
+        mujoco_state.velocity_to_mujoco(ours, np.ones(7), "fast")
     urdf = parse_urdf(
         '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">'
         '<parent link="a"/><child link="b"/></joint></robot>'
     )
     with pytest.raises(InputError, match=r"joint 'j' \(continuous\): MuJoCo has no such joint"):
-        mjcf.configuration_from_mujoco(urdf, [1.0, 0.0])
+        mujoco_state.configuration_from_mujoco(urdf, [1.0, 0.0])
 
 
 def test_without_mujoco(monkeypatch):

@@ -24,7 +24,7 @@ from .rnea import inverse_dynamics
 
 
 def expand(c: Coupling, given: Any, x: Any) -> Any:
-    """The tree's input from that of the independent joints; `given.expands`: "q" of coordinates, "v" of rates, or ""."""
+    """The tree's input from the independent joints': coordinates, rates or neither, as `given.expands` says."""
     if not given.expands:
         return x
     lane = (slice(None),) + (None,) * (x.ndim - 1)

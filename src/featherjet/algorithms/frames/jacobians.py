@@ -82,8 +82,8 @@ def columns(scan: Scan, everywhere: Sequence[Placed], view: Sight) -> list[list[
     return scan.each(step, everywhere, view.path(scan))
 
 
-def jacobian_hessian(scan: Scan, q: Array, view: Sight) -> tuple[Array, ...]:
-    """dJ/dq: for each row of J a matrix (nv, nv), whose entry [i, k] is the change of column i along dof k; eq. 16."""
+def jacobian_hessian(scan: Scan, q: Array, view: Sight) -> Array:
+    """dJ/dq (6, nv, nv): for each row of J a matrix whose entry [i, k] is the change of column i along dof k; eq. 16."""
     V = VIEWPOINTS[view.viewpoint]
 
     def within(k: Motion, i: Motion) -> tuple:

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import FeatherjetError
-from ...evaluate.evaluator import processors
-from ...model.io.mujoco_state import (
+from ...conventions.mujoco import (
     acceleration_from_mujoco,
     acceleration_to_mujoco,
     configuration_to_mujoco,
@@ -21,6 +19,8 @@ from ...model.io.mujoco_state import (
     force_to_mujoco,
     velocity_to_mujoco,
 )
+from ...errors import FeatherjetError
+from ...evaluate.evaluator import processors
 from ...model.model import Array
 from ...robot.robot import Robot
 from .peers import NotAvailable, peer, to_mujoco, to_pinocchio

@@ -4,8 +4,8 @@
   and slide coordinates are its numbers too: the reference (`ref`, qpos0) is folded into the joint's
   placement.
 - Two things differ, our conventions being Pinocchio's: quaternions are x y z w here, w x y z there; and the
-  linear velocity of a free joint is in the body's frame here, in the world's there. The functions
-  `*_from_mujoco` and `*_to_mujoco` translate; they take batches.
+  linear velocity of a free joint is in the body's frame here, in the world's there. conventions/mujoco.py
+  translates.
 - A body with several joints becomes a chain whose last joint carries the body; a body without joints is
   welded to its parent. The frame of a joint sits in its anchor, turned as its body; that of the body is there
   as well. Where names collide, a body's frame is called `<name>_body`, a site's `<name>_site`.
@@ -23,36 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import MissingExtra, ModelError, ModelWarning, UnknownName
+from ...errors import InputError, MissingExtra, ModelError, ModelWarning, UnknownName
+from ...math import rotations as so3
 from ..builder import ModelBuilder, transform
 from ..model import Array, Model
-from .mujoco_state import (
-    acceleration_from_mujoco,
-    acceleration_to_mujoco,
-    configuration_from_mujoco,
-    configuration_to_mujoco,
-    force_from_mujoco,
-    force_to_mujoco,
-    rotation,
-    velocity_from_mujoco,
-    velocity_to_mujoco,
-)
 from .urdf import ROOT_JOINT, ROOTS
 from .xmltree import read_bytes, root_tag
 
-__all__ = [
-    "acceleration_from_mujoco",
-    "acceleration_to_mujoco",
-    "configuration_from_mujoco",
-    "configuration_to_mujoco",
-    "force_from_mujoco",
-    "force_to_mujoco",
-    "from_mjmodel",
-    "load_mjcf",
-    "parse_mjcf",
-    "velocity_from_mujoco",
-    "velocity_to_mujoco",
-]
+__all__ = ["from_mjmodel", "load_mjcf", "parse_mjcf"]
 
 FREE, BALL, SLIDE, HINGE = range(4)  # mjtJoint
 SAME_FRAME, SAME_ROTATION = 1, 3  # mjtSameFrame
@@ -277,3 +255,16 @@ def _mention_ignored(mj: Any, source: str, strict: bool) -> None:
 
 def _placed(position: Array, quaternion: Array) -> Array:
     return transform(rotation(quaternion), position)
+
+
+def rotation(wxyz: Array) -> Array:
+    """Rotation matrices (..., 3, 3) of quaternions w x y z (..., 4), which need not be of unit length."""
+    return so3.matrix_from_quaternion(unit(wxyz))
+
+
+def unit(quaternion: Array) -> Array:
+    """Quaternions of unit length; those that are so to rounding stay as they are."""
+    norm = np.linalg.norm(quaternion, axis=-1, keepdims=True)
+    if not (np.isfinite(norm).all() and (norm > 1e-15).all()):
+        raise InputError("a quaternion is zero or not finite")
+    return np.where(np.abs(norm - 1) < 1e-15, quaternion, quaternion / norm)

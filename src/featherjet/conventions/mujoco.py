@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...conventions.coordinates import Coordinates
-from ...errors import InputError
-from ..model import Array, Model
+from ..errors import InputError
+from ..model.io.mjcf import unit
+from ..model.model import Array, Model
+from .coordinates import Coordinates
 
 JOINTS = ("free", "spherical", "revolute", "prismatic")
 
@@ -60,17 +61,17 @@ def _from(model: Model, **given: object) -> dict[str, Array]:
     names = {"q": "qpos", "v": "qvel", "a": "qacc", "tau": "qfrc"}
     space = _coordinates(model)
     arrays = {name: _checked(x, space.nq if name == "q" else space.nv, names[name]) for name, x in given.items()}
-    for part in space.parts:
-        _normalise(arrays["q"][..., part.own], part.chart.manifold.units)
-    return space.plain(arrays)[0]
+    for joint in space.joints:
+        _normalise(arrays["q"][..., joint.q], joint.chart.manifold.units)
+    return space.to_standard(arrays)[0]
 
 
 def _to(model: Model, **given: object) -> dict[str, Array]:
     space = _coordinates(model)
     arrays = {name: _checked(x, model.nq if name == "q" else model.nv, name) for name, x in given.items()}
-    for part in space.parts:
-        _normalise(arrays["q"][..., part.plain], part.joint.kind.manifold.units)
-    return space.own(arrays)
+    for joint in space.joints:
+        _normalise(arrays["q"][..., joint.standard_q], joint.joint.kind.manifold.units)
+    return space.from_standard(arrays)
 
 
 def _coordinates(model: Model) -> Coordinates:
@@ -93,22 +94,3 @@ def _checked(x: object, n: int, what: str) -> Array:
 def _normalise(q: Array, units: tuple[slice, ...]) -> None:
     for part in units:
         q[..., part] = unit(q[..., part])
-
-
-def rotation(wxyz: Array) -> Array:
-    """Rotation matrices (..., 3, 3) of quaternions w x y z (..., 4), which need not be of unit length."""
-    w, x, y, z = np.moveaxis(unit(wxyz), -1, 0)
-    rows = [
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ]
-    return np.stack([np.stack(row, -1) for row in rows], -2)
-
-
-def unit(quaternion: Array) -> Array:
-    """Quaternions of unit length; those that are so to rounding stay as they are."""
-    norm = np.linalg.norm(quaternion, axis=-1, keepdims=True)
-    if not (np.isfinite(norm).all() and (norm > 1e-15).all()):
-        raise InputError("a quaternion is zero or not finite")
-    return np.where(np.abs(norm - 1) < 1e-15, quaternion, quaternion / norm)
