@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from featherjet.model.builder import transform
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Joint
 
+ROOT = Path(__file__).parent.parent
 MULTI_DOF = ("spherical", "translation", "planar", "free")
 
 # What users call on a robot, and with which inputs.
@@ -209,3 +211,14 @@ def continuous(axis: np.ndarray) -> pin.JointModel:
 def forces(fext: np.ndarray) -> pin.StdVec_Force:
     """Our fext (njoints, 6) as Pinocchio's list, which begins with the universe."""
     return pin.StdVec_Force([pin.Force.Zero(), *(pin.Force(np.array(f)) for f in fext)])
+
+
+# Documents
+
+
+def rows(page: str, first: str) -> list[list[str]]:
+    """The cells of the Markdown table that begins with this heading."""
+    text = (ROOT / page).read_text()
+    lines = text[text.index(f"| {first} |") :].splitlines()
+    table = lines[2 : next(i for i, line in enumerate([*lines, ""]) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]

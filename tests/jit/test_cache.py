@@ -208,7 +208,8 @@ def test_changed_sources_make_other_names(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "source", ["jit/schedule.py", "treejit/emit/walks.py", "algorithms/dynamics/rnea.py", "model/tree.py", "math/vec3.py"]
+    "source",
+    ["jit/schedule.py", "treejit/emit/walks.py", "algorithms/dynamics/rnea.py", "model/tree.py", "math/vec3.py"],
 )
 def test_every_source_counts(monkeypatch, source):
     """Code made by other sources is not found, wherever they are."""
@@ -366,7 +367,7 @@ PROGRAM = f"""
 import sys
 import numpy as np
 import featherjet as fj
-from featherjet.compiler import library as libraries
+from featherjet.jit import library as libraries
 count = 0
 compile_module = libraries.compile_module
 def counted(module, straight):
@@ -391,7 +392,7 @@ def start(folder: Path) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> tuple[list[float], int]:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     numbers, _, count = out.strip().rpartition(" ")
     return [float(x) for x in numbers.strip("[]").split(",")], int(count)
