@@ -18,6 +18,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from featherjet.jit.engine import LEVELS, targets
+from featherjet.jit.engine import target as target_now
+
 settings.register_profile(
     "featherjet",
     deadline=None,
@@ -28,6 +31,8 @@ settings.register_profile(
 )
 settings.load_profile("featherjet")
 
+NARROWER = [name for name in targets() if name in LEVELS and LEVELS[name][0] < target_now().lanes]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -37,6 +42,20 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as m:
         m.setenv("FEATHERJET_CACHE_DIR", os.environ.get("FEATHERJET_TEST_CACHE") or str(folder))
         yield
+
+
+@pytest.fixture(params=[target_now().name, *NARROWER])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each instruction set of this machine in turn: robots that the test makes are compiled for it."""
+    monkeypatch.setenv("FEATHERJET_CPU", request.param)
+    return request.param
+
+
+@pytest.fixture(params=NARROWER)
+def narrower(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same without the one that all other tests compile for: code with fewer lanes, or without fused products."""
+    monkeypatch.setenv("FEATHERJET_CPU", request.param)
+    return request.param
 
 
 @pytest.fixture
