@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+# Before NumPy is imported: a test's matrices are small, and BLAS threads that wait for work burn the other cores.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 os.environ["FEATHERJET_BACKEND"] = "numpy"
 os.environ["FEATHERJET_UNROLL"] = "0"
 os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoever runs the tests
