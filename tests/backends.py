@@ -16,6 +16,7 @@ import numpy as np
 
 import featherjet as fj
 from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.jit.engine import target
 from featherjet.model.joints import KINDS
 from featherjet.model.lock import lock
 from featherjet.treejit import compiler, tables
@@ -66,9 +67,13 @@ PAIRS = [(name, unroll) for name in ROBOTS for unroll in (False, True)]
 IDS = [f"{name}, {'unrolled' if unroll else 'rolled'}" for name, unroll in PAIRS]
 
 
-@cache
 def pair_of(name: str, unroll: bool) -> Pair:
-    """The robots that most is tested on, each compiled once for all test files."""
+    """The robots that most is tested on, each compiled once for all test files, for the target of the moment."""
+    return _pair_for(target().name, name, unroll)
+
+
+@cache
+def _pair_for(target: str, name: str, unroll: bool) -> Pair:
     return both(ROBOTS[name](), unroll, shared=name == "every kind", fext=name == "every kind")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+PATIENCE = 300.0  # seconds after which a wait has failed; a loaded machine may need many
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OPTIONS = (
     "--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
@@ -41,7 +42,7 @@ class Page:
         self._count += 1
         self._socket.send(json.dumps({"id": self._count, "method": method, "params": parameters}))
         while True:
-            answer = json.loads(self._socket.recv(timeout=60))
+            answer = json.loads(self._socket.recv(timeout=PATIENCE))
             if answer.get("id") == self._count:
                 assert "error" not in answer, answer
                 return answer["result"]
@@ -49,7 +50,7 @@ class Page:
     def script(self, text: str) -> Any:
         return self.send("Runtime.evaluate", expression=text, returnByValue=True)["result"].get("value")
 
-    def wait(self, text: str, seconds: float = 60.0) -> Any:
+    def wait(self, text: str, seconds: float = PATIENCE) -> Any:
         """Until a script's value is true."""
         until = time.monotonic() + seconds
         while not (value := self.script(text)):
@@ -82,7 +83,7 @@ def opened(url: str) -> Iterator[Page]:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             port = Path(profile) / "DevToolsActivePort"
-            until = time.monotonic() + 60
+            until = time.monotonic() + PATIENCE
             while not port.exists() or "\n" not in port.read_text():
                 assert time.monotonic() < until, "the browser does not start"
                 assert process.poll() is None, "the browser has died"
@@ -90,7 +91,7 @@ def opened(url: str) -> Iterator[Page]:
             listing = f"http://127.0.0.1:{port.read_text().split()[0]}/json"
             pages: list[dict] = []
             while not pages:
-                with urllib.request.urlopen(listing, timeout=30) as answer:
+                with urllib.request.urlopen(listing, timeout=PATIENCE) as answer:
                     pages = [p for p in json.load(answer) if p["type"] == "page" and p["url"].startswith(url)]
                 assert time.monotonic() < until, "the browser does not open the page"
             with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:

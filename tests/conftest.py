@@ -10,6 +10,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+# Before NumPy is imported: a test's matrices are small, and BLAS threads that wait for work burn the other cores.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 os.environ["FEATHERJET_BACKEND"] = "numpy"
 os.environ["FEATHERJET_UNROLL"] = "0"
 os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoever runs the tests
@@ -17,6 +20,9 @@ os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoev
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+from featherjet.jit.engine import LEVELS, targets
+from featherjet.jit.engine import target as target_now
 
 settings.register_profile(
     "featherjet",
@@ -28,6 +34,8 @@ settings.register_profile(
 )
 settings.load_profile("featherjet")
 
+NARROWER = [name for name in targets() if name in LEVELS and LEVELS[name][0] < target_now().lanes]
+
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
@@ -37,6 +45,20 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as m:
         m.setenv("FEATHERJET_CACHE_DIR", os.environ.get("FEATHERJET_TEST_CACHE") or str(folder))
         yield
+
+
+@pytest.fixture(params=[target_now().name, *NARROWER])
+def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each instruction set of this machine in turn: robots that the test makes are compiled for it."""
+    monkeypatch.setenv("FEATHERJET_CPU", request.param)
+    return request.param
+
+
+@pytest.fixture(params=NARROWER)
+def narrower(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same without the one that all other tests compile for: code with fewer lanes, or without fused products."""
+    monkeypatch.setenv("FEATHERJET_CPU", request.param)
+    return request.param
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from featherjet.model.builder import transform
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Joint
 
+ROOT = Path(__file__).parent.parent
 MULTI_DOF = ("spherical", "translation", "planar", "free")
 
 # What users call on a robot, and with which inputs.
@@ -93,51 +95,70 @@ def random_state(robot: fj.Robot, size: int = 3, seed: int = 0) -> State:
 # Random robots
 
 
-def tenths(low: int, high: int) -> st.SearchStrategy[float]:
-    """Short decimals: they shrink to something readable."""
-    return st.integers(low, high).map(lambda k: k / 10)
+class Numbers:
+    """The numbers of one joint and its body, all from one seed; short decimals, and zeros more often than by chance.
 
+    Seed 0 is the plainest joint there is.
+    """
 
-def vectors(low: int, high: int) -> st.SearchStrategy[np.ndarray]:
-    return st.tuples(*[tenths(low, high)] * 3).map(np.array)
+    def __init__(self, seed: int) -> None:
+        self.plain, self._rng = seed == 0, np.random.default_rng(seed)
 
+    def rare(self, chance: float) -> bool:
+        """Whether something unusual happens; to the plainest joint it never does."""
+        return not self.plain and self._rng.random() < chance
 
-rotations = vectors(-31, 31).map(pin.exp3)
-axes = st.one_of(
-    st.sampled_from([(0, 0, 1), (1, 0, 0), (0, 1, 0), (0, 0, -1), (-1, 0, 0), (0, -1, 0)]),
-    st.tuples(*[st.integers(-3, 3)] * 3).filter(any),
-)
+    def vector(self, most: int) -> np.ndarray:
+        """Of up to `most` tenths in each direction."""
+        x = self._rng.integers(-most, most, 3, endpoint=True) / 10
+        return np.zeros(3) if self.plain or self.rare(0.15) else x
 
+    def count(self, low: int, high: int) -> int:
+        return low if self.plain else int(self._rng.integers(low, high, endpoint=True))
 
-@st.composite
-def bodies(draw: st.DrawFn) -> tuple[float, np.ndarray, np.ndarray]:
-    """Mass, centre and inertia of a body that could exist: second moments are positive."""
-    mass = draw(tenths(1, 30))
-    R = draw(rotations)
-    second = mass * R @ np.diag([draw(st.integers(1, 20)) / 1000 for _ in range(3)]) @ R.T
-    return mass, draw(vectors(-3, 3)), np.trace(second) * np.eye(3) - second
+    def placement(self, most: int) -> np.ndarray:
+        return transform(pin.exp3(self.vector(31)), self.vector(most))
+
+    def axis(self) -> tuple[int, ...]:
+        """One of the six directions of the frame as often as any other."""
+        axis = [0, 0, 0]
+        if self.plain or self.rare(0.5):
+            axis[2 if self.plain else self.count(0, 2)] = -1 if self.rare(0.5) else 1
+        while not any(axis):
+            axis = self._rng.integers(-3, 3, 3, endpoint=True).tolist()
+        return tuple(axis)
+
+    def body(self) -> tuple[float, np.ndarray, np.ndarray]:
+        """Mass, centre and inertia of a body that could exist: second moments are positive."""
+        mass, R = self.count(1, 30) / 10, pin.exp3(self.vector(31))
+        second = mass * R @ np.diag([self.count(1, 20) / 1000 for _ in range(3)]) @ R.T
+        return mass, self.vector(3), np.trace(second) * np.eye(3) - second
 
 
 @st.composite
 def models(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), most: int = 10, armature: bool = True) -> fj.Model:
-    """A whole tree: kinds, parents (several roots too), axes, placements, inertias, armatures, gravity."""
+    """A whole tree: kinds, parents (several roots too), axes, placements, inertias, armatures, gravity.
+
+    hypothesis draws the tree and, for each joint, the seed of its numbers: to draw every number would take longer than
+    most of what is tested. Failures shrink to few joints, and to plain ones where numbers do not matter.
+    """
     b = fj.ModelBuilder("drawn", draw(st.sampled_from([(0.0, 0.0, -9.81), (1.0, -2.0, 3.0)])))
-    for i in range(draw(st.integers(1, most))):
-        back = draw(st.integers(0, 3)) if i else 1
-        root = i - 1 - back < 0 or draw(st.integers(0, 9)) == 9
-        kind = draw(st.sampled_from(kinds))
+    joints = st.tuples(st.integers(0, 3), st.integers(0, 9), st.sampled_from(kinds), st.integers(0, 10_000))
+    for i, (back, apart, kind, seed) in enumerate(draw(st.lists(joints, min_size=1, max_size=most))):
+        numbers = Numbers(seed)
+        root = i - 1 - back < 0 or apart == 9
         b.add_joint(
             f"j{i}",
             kind,
             None if root else f"j{i - 1 - back}",
-            transform(draw(rotations), draw(vectors(-5, 5))),
-            axis=draw(axes),
-            pitch=draw(tenths(-3, 3)) if kind == "helical" else 0.0,
-            armature=[draw(st.integers(0, 5)) / 50 for _ in range(KINDS[kind].nv)] if armature else 0.0,
+            numbers.placement(5),
+            axis=numbers.axis(),
+            pitch=numbers.count(-3, 3) / 10 if kind == "helical" else 0.0,
+            armature=[numbers.count(0, 5) / 50 for _ in range(KINDS[kind].nv)] if armature else 0.0,
         )
-        b.add_body(f"j{i}", *draw(bodies()), name=f"body{i}")
-        if draw(st.booleans()):
-            b.add_frame(f"tool{i}", f"j{i}", transform(draw(rotations), draw(vectors(-3, 3))))
+        b.add_body(f"j{i}", *numbers.body(), name=f"body{i}")
+        if numbers.rare(0.5):
+            b.add_frame(f"tool{i}", f"j{i}", numbers.placement(3))
     return b.build()
 
 
@@ -209,3 +230,14 @@ def continuous(axis: np.ndarray) -> pin.JointModel:
 def forces(fext: np.ndarray) -> pin.StdVec_Force:
     """Our fext (njoints, 6) as Pinocchio's list, which begins with the universe."""
     return pin.StdVec_Force([pin.Force.Zero(), *(pin.Force(np.array(f)) for f in fext)])
+
+
+# Documents
+
+
+def rows(page: str, first: str) -> list[list[str]]:
+    """The cells of the Markdown table that begins with this heading."""
+    text = (ROOT / page).read_text()
+    lines = text[text.index(f"| {first} |") :].splitlines()
+    table = lines[2 : next(i for i, line in enumerate([*lines, ""]) if not line.startswith("|"))]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import runpy
-from pathlib import Path
 
 import pytest
 
 import featherjet as fj
 from featherjet.cli import COMMANDS, main, parser
 from featherjet.model.joints import KINDS
+from helpers import ROOT, rows
 
-ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
@@ -24,14 +23,6 @@ def blocks() -> list:
         for k, code in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)):
             found.append(pytest.param(code, id=f"{page.relative_to(ROOT)}-{k}"))
     return found
-
-
-def rows(page: str, first: str) -> list[list[str]]:
-    """The cells of the Markdown table that begins with this heading."""
-    text = (ROOT / page).read_text()
-    lines = text[text.index(f"| {first} |") :].splitlines()
-    table = lines[2 : next(i for i, line in enumerate([*lines, ""]) if not line.startswith("|"))]
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
 
 
 def test_there_is_something_to_run():

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from test_spatial import crb, crf, crm, times
 
 import featherjet as fj
 from featherjet.algorithms.frames import kinematics
@@ -21,6 +20,7 @@ from featherjet.math.spatial import Motion
 from featherjet.math.vec3 import Vec3
 from featherjet.model import configuration
 from helpers import MULTI_DOF, State, agree, models, with_state
+from spatial_helpers import crb, crf, crm, times
 
 Array = np.ndarray
 H = 1e-30

@@ -13,48 +13,14 @@ from featherjet import verify
 from featherjet.errors import InputError, ModelError, SingularMassMatrix
 from featherjet.model.model import Mimic
 from helpers import agree, each_agrees, random_state
-
-LINK = """<link name="{0}"><inertial><origin xyz="0.03 0.02 {1}" rpy="0.1 0.2 0.3"/><mass value="{2}"/>
-  <inertia ixx="0.01" iyy="0.012" izz="0.015" ixy="0.001" ixz="0.0005" iyz="-0.001"/></inertial></link>"""
-JOINT = """<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/>
-  <origin xyz="0.1 -0.05 0.2" rpy="0.3 0.1 -0.2"/>
-  <axis xyz="{4}"/><limit lower="-1" upper="1" effort="10" velocity="10"/>{5}</joint>"""
-
-
-def urdf() -> str:
-    """Followers before and after their leaders, on another branch, of another kind, and of a follower."""
-    joints = [
-        (
-            "a_follower",
-            "revolute",
-            "base",
-            "l1",
-            "0 0 1",
-            '<mimic joint="leader" multiplier="-0.5" offset="0.2"/>',
-        ),
-        ("b_own", "continuous", "l1", "l2", "1 1 0", ""),
-        ("c_slide", "prismatic", "l2", "l3", "0 1 0", '<mimic joint="leader" multiplier="0.3"/>'),
-        ("leader", "revolute", "base", "l4", "1 0 0", ""),
-        ("m_free", "revolute", "l4", "l5", "0 1 1", ""),
-        (
-            "n_chained",
-            "revolute",
-            "l5",
-            "l6",
-            "0 0 1",
-            '<mimic joint="a_follower" multiplier="2" offset="-0.1"/>',
-        ),
-    ]
-    links = [("base", 0.0, 2.0)] + [(f"l{k}", 0.05 * k, 0.5 + 0.1 * k) for k in range(1, 7)]
-    body = [LINK.format(*link) for link in links] + [JOINT.format(*joint) for joint in joints]
-    return f'<robot name="coupled">{"".join(body)}</robot>'
+from urdf_helpers import coupled_urdf
 
 
 @pytest.fixture(scope="module", params=["fixed", "free"])
 def robots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[fj.Robot, fj.Robot]:
     """The coupled robot and the one whose joints are all independent."""
     path = Path(tmp_path_factory.mktemp("mimic")) / "coupled.urdf"
-    path.write_text(urdf())
+    path.write_text(coupled_urdf())
     return fj.load(path, root=request.param, mimic=True), fj.load(path, root=request.param)
 
 
@@ -187,8 +153,8 @@ def test_a_follower_cannot_be_locked_alone(robots) -> None:
 )
 def test_bad_mimics_are_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
     path = tmp_path / "bad.urdf"
-    assert old in urdf()
-    path.write_text(urdf().replace(old, new))
+    assert old in coupled_urdf()
+    path.write_text(coupled_urdf().replace(old, new))
     with pytest.raises(ModelError, match=message):
         fj.load(path, mimic=True)
 

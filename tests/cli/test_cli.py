@@ -484,12 +484,11 @@ def start(*arguments: str, **settings) -> subprocess.Popen:
 def test_interrupted_derive_leaves_nothing(sign):
     main(["sample", "humanoid", "--size", "20000", "--no-tau", "--out", "in.npz"])
     process = start("derive", "humanoid", "--states", "in.npz", "--out", "d.npz")
-    deadline = time.monotonic() + 30
-    while not any(p.stat().st_size for p in Path().glob(".d.npz.*/mass_matrix")) and time.monotonic() < deadline:
+    while not any(p.stat().st_size for p in Path().glob(".d.npz.*/mass_matrix")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(sign)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert err.strip() == "interrupted"
     assert alone("in.npz")
@@ -500,7 +499,7 @@ def test_a_disk_that_fills_up_leaves_nothing(states):
         resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
     process = start("derive", "arm", "--states", "states.npz", "--out", "d.npz", preexec_fn=small)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 2
     assert "cannot be written (File too large)" in err
     assert "Traceback" not in err
@@ -513,7 +512,7 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert process.stderr
     process.stdout.close()  # long before Python is up and writes
     assert process.stderr.read() == ""
-    assert process.wait(60) == 1
+    assert process.wait(300) == 1
 
 
 def test_a_narrow_terminal_folds_names_and_keeps_numbers(capsys, monkeypatch):

@@ -12,7 +12,6 @@ import pinocchio as pin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_mimic import urdf
 
 import featherjet as fj
 from featherjet.algorithms.contacts import derivatives as contact_derivatives
@@ -24,6 +23,7 @@ from featherjet.jit.graph import Graph
 from featherjet.model import configuration
 from featherjet.model.builder import transform
 from helpers import agree, models, to_pinocchio
+from urdf_helpers import coupled_urdf
 
 H = 1e-30
 FEET = ("LF_foot", "LH_foot", "RF_foot", "RH_foot")
@@ -246,7 +246,7 @@ def test_derivatives_are_exact(convention: str, model: fj.Model, seed: int) -> N
 @pytest.mark.parametrize("root", ["fixed", "free"])
 def test_derivatives_with_mimicking_joints(root: str, tmp_path: Path) -> None:
     path = tmp_path / "coupled.urdf"
-    path.write_text(urdf())
+    path.write_text(coupled_urdf())
     robot = fj.load(path, root=root, mimic=True)
     rng = np.random.default_rng(0)
     q = robot.random_configuration(rng)

@@ -16,6 +16,7 @@ import featherjet as fj
 from featherjet.jit import cache
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
+from featherjet.jit.engine import target, targets
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
 from featherjet.model.tree import Tree
@@ -43,7 +44,7 @@ def compilations(monkeypatch) -> list[str]:
     compile_module = libraries.compile_module
 
     def counted(module, straight):
-        text = str(module) + straight
+        text = target().text + str(module) + straight
         seen.append(module.name)
         if text not in COMPILED:
             COMPILED[text] = compile_module(module, straight)
@@ -79,6 +80,14 @@ def test_code_is_kept_and_found_again(folder, compilations, monkeypatch):
     works()
     assert len(compilations) == 1, "code on disk is used again"
     assert kept.read_bytes().startswith(cache.MAGIC)
+
+
+def test_targets_do_not_share_code(folder, compilations, monkeypatch):
+    for _ in range(2):
+        for name in targets():
+            monkeypatch.setenv("FEATHERJET_CPU", name)
+            works()
+    assert len(compilations) == len(cache.files()) == len(targets())
 
 
 def test_robots_of_the_same_joint_kinds_share_code(folder, compilations):
@@ -208,7 +217,8 @@ def test_changed_sources_make_other_names(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "source", ["jit/schedule.py", "treejit/emit/walks.py", "algorithms/dynamics/rnea.py", "model/tree.py", "math/vec3.py"]
+    "source",
+    ["jit/schedule.py", "treejit/emit/walks.py", "algorithms/dynamics/rnea.py", "model/tree.py", "math/vec3.py"],
 )
 def test_every_source_counts(monkeypatch, source):
     """Code made by other sources is not found, wherever they are."""
@@ -366,7 +376,7 @@ PROGRAM = f"""
 import sys
 import numpy as np
 import featherjet as fj
-from featherjet.compiler import library as libraries
+from featherjet.jit import library as libraries
 count = 0
 compile_module = libraries.compile_module
 def counted(module, straight):
@@ -391,7 +401,7 @@ def start(folder: Path) -> subprocess.Popen:
 
 
 def finish(process: subprocess.Popen) -> tuple[list[float], int]:
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=600)
     assert process.returncode == 0, err
     numbers, _, count = out.strip().rpartition(" ")
     return [float(x) for x in numbers.strip("[]").split(",")], int(count)

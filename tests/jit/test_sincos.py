@@ -62,9 +62,19 @@ def build(lanes: int) -> Sincos:
     return call
 
 
-@pytest.fixture(scope="module", params=sorted({1, 2, host_lanes()}))
+@pytest.fixture(scope="module", params=[1, 2, None], ids=["one lane", "two lanes", "all lanes"])
 def sincos(request) -> Sincos:
-    return build(request.param)
+    return build(request.param or host_lanes())
+
+
+def test_narrower_targets(narrower, rng):
+    """The same accuracy without fused products."""
+    for lanes in {1, host_lanes()}:
+        code = build(lanes)
+        check(code, rng.uniform(-math.pi, math.pi, 300))
+        check(code, rng.uniform(-REACH, REACH, 300))
+        check(code, [x for n in range(-9, 10) for x in around(n * math.pi / 4, 1)])
+        check(code, NEAREST + HARDEST)
 
 
 def ulps(value: float, exact: mpmath.mpf) -> float:

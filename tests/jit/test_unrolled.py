@@ -228,7 +228,7 @@ def loads(n: int) -> list[Expr]:
     return [graph.load(("q", k)) for k in range(n)]
 
 
-def test_sums_signs_constants_and_inputs_as_results():
+def test_sums_signs_constants_and_inputs_as_results(target):
     x, y, z = loads(3)
     zero, one = x.graph.const(0.0), x.graph.const(-2.5)
     first = [
@@ -284,7 +284,7 @@ def test_results_of_nothing_but_constants_and_inputs():
             assert (b == 7).all()
 
 
-def test_long_sums_of_one_sign():
+def test_long_sums_of_one_sign(target):
     xs = loads(40)
     minus = -xs[0] * xs[1]
     for k in range(2, 40):
@@ -296,7 +296,7 @@ def test_long_sums_of_one_sign():
         np.testing.assert_allclose(found, np.stack([expected, -expected], -1), rtol=0, atol=1e-13)
 
 
-def test_margins_that_are_constant_or_not_a_number_are_flagged():
+def test_margins_that_are_constant_or_not_a_number_are_flagged(target):
     (x,) = loads(1)
     bad = {
         "zero": [x.graph.const(0.0)],

@@ -10,6 +10,7 @@ import pytest
 
 from featherjet.math.spatial import ArticulatedInertia, BodyInertia, Coriolis, Force, Inertia, Motion, Transform, span
 from featherjet.math.vec3 import Mat3, Sym3, Vec3, sincos
+from spatial_helpers import block, crb, crf, crm, skew, times
 
 Array = np.ndarray
 SCALARS: dict[str, Callable[[np.random.Generator, int], Array]] = {
@@ -45,38 +46,6 @@ def flat(x: Motion | Force | Vec3) -> Array:
     """(samples, 6 or 3)."""
     parts = [x] if isinstance(x, Vec3) else [x.ang, x.lin]
     return np.stack([np.atleast_1d(s) for p in parts for s in (p.x, p.y, p.z)], -1)
-
-
-def skew(p: Array) -> Array:
-    zero = np.zeros_like(p[..., 0])
-    x, y, z = p[..., 0], p[..., 1], p[..., 2]
-    return np.stack([zero, -z, y, z, zero, -x, -y, x, zero], -1).reshape(*p.shape[:-1], 3, 3)
-
-
-def block(A: Array, B: Array, C: Array, D: Array) -> Array:
-    return np.concatenate([np.concatenate([A, B], -1), np.concatenate([C, D], -1)], -2)
-
-
-def crm(v: Array) -> Array:
-    """v x, eq. 41."""
-    w, l = skew(v[..., :3]), skew(v[..., 3:])
-    return block(w, 0 * w, l, w)
-
-
-def crf(v: Array) -> Array:
-    """v x*, eq. 42."""
-    w, l = skew(v[..., :3]), skew(v[..., 3:])
-    return block(w, l, 0 * w, w)
-
-
-def crb(f: Array) -> Array:
-    """f xbar*, eq. 43."""
-    n, l = skew(f[..., :3]), skew(f[..., 3:])
-    return block(-n, -l, -l, 0 * n)
-
-
-def times(A: Array, x: Array) -> Array:
-    return np.einsum("...ij,...j->...i", A, x)
 
 
 def close(actual: Array, expected: Array, tolerance: float = 1e-14) -> None:

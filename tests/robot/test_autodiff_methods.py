@@ -20,8 +20,7 @@ from featherjet.jit.straight import trace
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Mimic
 from featherjet.model.tree import Tree
-from helpers import agree, models, random_state, with_state
-from test_docs import rows
+from helpers import agree, models, random_state, rows, with_state
 
 METHODS = ("autodiff", "autodiff-reverse")
 

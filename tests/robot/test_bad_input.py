@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+from backends import both
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.evaluate.evaluator import BACKENDS
 from helpers import CALLS, every_kind, random_state
@@ -16,7 +17,8 @@ FORWARD = ["forward_dynamics", "forward_dynamics_derivatives", "inverse_mass_mat
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def robot(request: pytest.FixtureRequest) -> fj.Robot:
-    return fj.Robot(every_kind(0, 8).model, request.param)
+    pair = both(every_kind(0, 8).model)
+    return pair.compiled if request.param == "compiled" else pair.reference
 
 
 def arguments(robot: fj.Robot, call: str, size: int = 3) -> dict[str, np.ndarray]:

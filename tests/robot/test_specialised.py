@@ -72,7 +72,8 @@ def test_frames_do_not_share_code(quadruped):
     assert not np.allclose(one, other)
 
 
-def test_contacts(quadruped):
+def test_contacts(target):
+    quadruped = both(small_quadruped())
     s = random_state(quadruped.reference, 9)
     results = []
     for robot in quadruped[:2]:
@@ -148,6 +149,10 @@ def test_what_has_no_fingerprint_is_refused():
 )
 @pytest.mark.parametrize("batch", [(), (1,), (11,), (3, 4)])
 def test_single_precision_in_and_out(name, unroll, batch):
+    single_precision_in_and_out(name, unroll, batch)
+
+
+def single_precision_in_and_out(name: str, unroll: bool, batch: tuple[int, ...]) -> None:
     pair = both(fj.models.arm(), unroll, shared=False)
     s = random_state(pair.reference, 12)
     state = [x.astype(np.float32) for x in (s.q, s.v, s.a)]
@@ -162,6 +167,21 @@ def test_single_precision_in_and_out(name, unroll, batch):
     strided = [np.repeat(x, 2, -1)[..., ::2] for x in inputs]
     again = getattr(pair.compiled, name)(*strided)
     agree(again, found, 0.0)
+
+
+@pytest.mark.parametrize("unroll", [False, True])
+def test_single_precision_for_narrower_targets(narrower, unroll):
+    for name in ("inverse_dynamics", "mass_matrix"):
+        for batch in ((), (11,)):
+            single_precision_in_and_out(name, unroll, batch)
+
+
+def test_methods_for_narrower_targets(narrower):
+    pair = both(fj.models.chain(3), shared=False)
+    s = random_state(pair.reference, 9)
+    found, expected = (r.inverse_dynamics_derivatives(s.q, s.v, s.a, method="chain-rule") for r in pair[:2])
+    agree(found, expected, 1e-12)
+    assert specialised(pair.compiled)[-1] is not None
 
 
 def test_mixed_precision_is_double(quadruped):

@@ -58,6 +58,40 @@ def test_every_kernel_one_state_at_a_time(pair):
     assert set(pair.compiled._quick) >= set(CALLS if not pair.fext else ["mass_matrix", "bias", "kinetic_energy"])
 
 
+@pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
+def test_every_kernel_for_narrower_targets(narrower, unroll):
+    """Whole groups of lanes, a rest, and single states: samples in lanes, and columns in lanes."""
+    pair = pair_of("quadruped", unroll)
+    compare(pair, random_state(pair.reference, 11, seed=1))
+    compare(pair, random_state(pair.reference, 2, seed=2), ("inverse_dynamics", "mass_matrix"), each=True)
+    zeros_where_they_belong(pair.compiled, random_state(pair.reference, 3), pair.fext)
+
+
+def test_every_kind_of_joint_for_narrower_targets(narrower):
+    model = fj.models.random_tree(8, seed=6)
+    for unroll, names in (
+        (False, ("inverse_dynamics_derivatives", "forward_dynamics")),
+        (True, ("bias", "mass_matrix")),
+    ):
+        pair = both(model, unroll, shared=False)
+        compare(pair, random_state(pair.reference, 11, seed=1), names)
+
+
+def test_numbers_of_dofs_around_the_lanes_of_narrower_targets(narrower):
+    names = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "mass_matrix")
+    for n in (1, 2, 3, 4, 5, 8, 9, 17):
+        pair = both(fj.models.tree(n, seed=n), shared=False, fext=False)
+        for size in (1, host_lanes() + 1):
+            compare(pair, random_state(pair.reference, size, seed=n), names)
+
+
+def test_numbers_of_entries_around_the_lanes_of_narrower_targets(narrower):
+    for n in (1, 3, 4, 5):
+        pair = both(fj.models.tree(n, seed=n), unroll=True)
+        for size in (1, host_lanes() + 1):
+            compare(pair, random_state(pair.reference, size, seed=n), ("mass_matrix",))
+
+
 def test_what_is_asked_for_is_compiled(pair, request):
     unroll = "unrolled" in request.node.callspec.id
     kernel = pair.compiled._kernel("inverse_dynamics_derivatives", pair.fext)

@@ -11,11 +11,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-import featherjet.evaluate.compiled
 import numpy as np
 import pytest
 
 import featherjet as fj
+import featherjet.evaluate.compiled
 from backends import Pair, arguments, both, in_threads, pair_of, results, spoiled
 from featherjet.errors import InputError
 from helpers import random_state
@@ -161,7 +161,7 @@ def test_robots_cross_process_pools(arm, how):
     with multiprocessing.get_context(how).Pool(2) as pool:
         jobs = [pool.apply_async(in_another_process, (robot, s.q, s.v)) for _ in range(3)]
         for job in jobs:
-            batch, first = job.get(timeout=120)
+            batch, first = job.get(timeout=600)
             np.testing.assert_array_equal(batch, expected)
             np.testing.assert_array_equal(first, one)
     np.testing.assert_array_equal(robot.bias(s.q, s.v), expected)
@@ -220,7 +220,7 @@ def test_memory_is_neither_left_nor_read_unwritten():
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         cwd=here,
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(here), str(Path(fj.__file__).parents[1])])},
     )

@@ -1,41 +1,133 @@
-"""LLVM: from a module's text to machine code in memory, for the CPU this runs on."""
+"""LLVM: from a module's text to machine code in memory.
+
+FEATHERJET_CPU chooses the instruction set: `native` (the default) uses everything this CPU has; `x86-64-v2`,
+`x86-64-v3` and `x86-64-v4` make the code that an SSE4, AVX2 or AVX-512 machine would run.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+import os
+from dataclasses import dataclass
+from functools import cache, cached_property
 
+import llvmlite
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
+from ..errors import InputError, UnknownName
+
+VARIABLE = "FEATHERJET_CPU"
+NATIVE = "native"
+
+# The levels of the x86-64 psABI: doubles in a register, and the features that a level adds to the one before it.
+LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "x86-64-v2": (2, ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")),
+    "x86-64-v3": (4, ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")),
+    "x86-64-v4": (8, ("avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")),
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """The CPU that machine code is made for.
+
+    name: the value of FEATHERJET_CPU; lanes: how many doubles a vector register holds; cpu, features: as LLVM names
+    them.
+    """
+
+    name: str
+    lanes: int
+    cpu: str
+    features: str
+
+    def machine(self) -> llvm.TargetMachine:
+        """A new target machine. An engine owns the one it is given and disposes of it."""
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        triple = llvm.Target.from_default_triple()
+        return triple.create_target_machine(cpu=self.cpu, features=self.features, opt=3, reloc="pic")
+
+    @cached_property
+    def shared(self) -> llvm.TargetMachine:
+        """One target machine for all compilation; never give it to an engine."""
+        return self.machine()
+
+    @cached_property
+    def text(self) -> str:
+        """Everything besides its source that determines machine code: versions of LLVM, triple, CPU, features."""
+        versions = llvmlite.__version__, str(llvm.llvm_version_info)
+        return "\n".join([*versions, llvm.get_process_triple(), self.cpu, self.features])
+
+
+def target() -> Target:
+    """The target that FEATHERJET_CPU chooses now."""
+    return _target(os.environ.get(VARIABLE) or NATIVE)
+
+
+def targets() -> tuple[str, ...]:
+    """The values of FEATHERJET_CPU that this machine can run."""
+    return tuple(name for name in _choices() if not _missing(name))
+
 
 @cache
-def target_machine() -> llvm.TargetMachine:
-    """For this CPU; shared, so not to be handed to an engine, which would own and dispose of it."""
-    return new_target_machine()
+def _target(name: str) -> Target:
+    if name not in _choices():
+        raise UnknownName(VARIABLE, name, _choices())
+    if name == NATIVE:
+        return _native()
+    missing = _missing(name)
+    if missing:
+        usable = ", ".join(targets())
+        raise InputError(f"{VARIABLE}={name}: this CPU lacks {', '.join(missing)}; it can run: {usable}")
+    return Target(name, LEVELS[name][0], name, "")
 
 
-def new_target_machine() -> llvm.TargetMachine:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = llvm.Target.from_default_triple()
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3, reloc="pic"
-    )
-
-
-@cache
-def host_lanes() -> int:
-    """How many doubles fit a register of this CPU, of those wide enough to be worth it."""
+def _native() -> Target:
     features = llvm.get_host_cpu_features()
-    if features.get("avx512f"):
-        return 8
-    return 4 if features.get("avx") else 2
+    lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    return Target(NATIVE, lanes, llvm.get_host_cpu_name(), features.flatten())
+
+
+def _choices() -> tuple[str, ...]:
+    return (NATIVE, *LEVELS) if llvm.get_process_triple().startswith("x86_64") else (NATIVE,)
+
+
+def _missing(name: str) -> list[str]:
+    """The features of a level that this CPU lacks."""
+    if name == NATIVE:
+        return []
+    has = llvm.get_host_cpu_features()
+    needed: list[str] = []
+    for level, (_, features) in LEVELS.items():
+        needed += features
+        if level == name:
+            break
+    return [feature for feature in needed if not has.get(feature)]
+
+
+def target_machine() -> llvm.TargetMachine:
+    """The current target's shared machine; never give it to an engine, which would dispose of it."""
+    return target().shared
+
+
+def host_lanes() -> int:
+    """How many doubles a vector register of the current target holds."""
+    return target().lanes
+
+
+def host_name() -> str:
+    """Everything besides its source that determines the machine code of the current target."""
+    return target().text
 
 
 def compile_module(module: ir.Module, straight: str = "") -> bytes:
-    """Optimised object code; `straight` is the text of straight-line functions, where there is nothing to optimise."""
-    machine = target_machine()
+    """Object code for the current target, optimised.
+
+    `straight` is the text of straight-line functions, which are linked in as they are: nothing in them can be
+    optimised.
+    """
+    machine = target().shared
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
@@ -50,35 +142,19 @@ def compile_module(module: ir.Module, straight: str = "") -> bytes:
 
 
 class Library:
-    """Object code, loaded; it lives as long as this object does."""
+    """Loaded object code; it stays loaded as long as this object lives."""
 
     def __init__(self, code: bytes) -> None:
-        symbol = "PyLong_FromLongLong"  # of Python itself, which not every system finds by name
+        symbol = "PyLong_FromLongLong"  # of Python itself; not every system finds it by name
         llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_target_machine())
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target().machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
+        """The address of a function."""
         return self._engine.get_function_address(name)
 
     def text(self, name: str) -> str:
-        """A text that the code has with it."""
+        """A string constant of the code."""
         return ctypes.string_at(self._engine.get_global_value_address(name)).decode()
-
-
-@cache
-def host_name() -> str:
-    """What determines machine code, besides its source."""
-    import llvmlite
-
-    features = llvm.get_host_cpu_features().flatten()
-    return "\n".join(
-        [
-            llvmlite.__version__,
-            str(llvm.llvm_version_info),
-            llvm.get_process_triple(),
-            llvm.get_host_cpu_name(),
-            features,
-        ]
-    )

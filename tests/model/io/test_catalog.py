@@ -5,11 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_urdf import TWO, quietly
 
 from featherjet.errors import FeatherjetError, InputError, MissingFile, ModelError, UnknownName
 from featherjet.model.io import catalog
 from featherjet.model.io.catalog import load_model, robots
+from urdf_helpers import TWO, quietly
 
 MJCF = '<mujoco model="m"><worldbody><body><joint name="k"/><geom size="1"/></body></worldbody></mujoco>'
 

@@ -8,13 +8,13 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
-from test_urdf import forward_kinematics, quietly
 
 from featherjet.errors import InputError, MissingExtra, MissingFile, ModelError, ModelWarning, UnknownName
 from featherjet.conventions import mujoco as mujoco_state
 from featherjet.model.io import mjcf
 from featherjet.model.io.urdf import parse_urdf
 from featherjet.model.model import WORLD, Model
+from urdf_helpers import forward_kinematics, quietly
 
 mujoco.set_mju_user_warning(lambda message: None)  # else it leaves a log file in the working directory
 SHIPPED = Path(mujoco.__file__).parent

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_urdf import MIMICS, TWO, assert_same, joint, link, pin_model, quietly, robot
 
 from featherjet.errors import FeatherjetError, MissingFile, ModelError, ModelWarning, PhysicsWarning, UnknownName
 from featherjet.model.io.urdf import load_urdf, parse_urdf
+from urdf_helpers import MIMICS, TWO, assert_same, joint, link, pin_model, quietly, robot
 
 BOMB = '<!DOCTYPE r [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;&a;">]><robot name="&b;"/>'
 EXTERNAL = '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]>\n<robot name="r">&x;</robot>'
@@ -172,7 +172,7 @@ SNIPPETS = [
 CUTS = st.tuples(st.integers(0, 10_000), st.integers(0, 40), st.sampled_from(SNIPPETS) | st.binary(max_size=4))
 
 
-@settings(max_examples=400, deadline=2000)
+@settings(max_examples=400)
 @given(cuts=st.lists(CUTS, max_size=4), end=st.none() | st.integers(0, 10_000), mimic=st.booleans())
 def test_broken_files_never_break_the_reader(cuts, end, mimic):
     """Whatever a file holds: a model, or an error of ours."""

@@ -59,7 +59,7 @@ def sincos_function(module: ir.Module, lanes: int) -> ir.Function:
     def poly(coefficients: tuple[float, ...], z: Value) -> Value:
         p: Value = const(coefficients[-1])
         for c in reversed(coefficients[:-1]):
-            p = intrinsic("fma", p, z, const(c))
+            p = intrinsic("fmuladd", p, z, const(c))
         return p
 
     fast, slow, done = (f.append_basic_block(n) for n in ("fast", "slow", "done"))
@@ -85,7 +85,7 @@ def sincos_function(module: ir.Module, lanes: int) -> ir.Function:
     half = const(0.5)
     # sin(y + t) = y + y^3 S(z) + t (1 - z/2), cos(y + t) = 1 - z/2 + z^2 C(z) - y t
     tail = b.fsub(t, b.fmul(half, b.fmul(z, t)))
-    sine = b.fadd(y, intrinsic("fma", zy, poly(SIN, z), tail))
+    sine = b.fadd(y, intrinsic("fmuladd", zy, poly(SIN, z), tail))
     hz = b.fmul(half, z)
     top = b.fsub(const(1.0), hz)
     rest = b.fsub(b.fsub(const(1.0), top), hz)
