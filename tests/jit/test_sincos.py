@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from featherjet.jit.emit.sincos import REACH, sincos_function
-from featherjet.jit.engine import Library, compile_module, host_lanes
+from featherjet.jit.engine import Library, compile_module, target
 
 ULPS = 1.5
 # Within REACH, the doubles nearest to multiples of pi/2, for their size: found by trying all multiples.
@@ -64,12 +64,12 @@ def build(lanes: int) -> Sincos:
 
 @pytest.fixture(scope="module", params=[1, 2, None], ids=["one lane", "two lanes", "all lanes"])
 def sincos(request) -> Sincos:
-    return build(request.param or host_lanes())
+    return build(request.param or target().lanes)
 
 
 def test_narrower_targets(narrower, rng):
     """The same accuracy without fused products."""
-    for lanes in {1, host_lanes()}:
+    for lanes in {1, target().lanes}:
         code = build(lanes)
         check(code, rng.uniform(-math.pi, math.pi, 300))
         check(code, rng.uniform(-REACH, REACH, 300))
@@ -166,7 +166,7 @@ def test_infinity_and_nan_give_nan(sincos):
 @pytest.mark.parametrize("odd", [math.inf, math.nan, 1e300, -REACH * 1.5])
 def test_lanes_do_not_disturb_each_other(odd):
     """One lane that needs the slow way takes its neighbours along; they stay right, whichever lane it is."""
-    lanes = host_lanes()
+    lanes = target().lanes
     wide = build(lanes)
     for lane in range(lanes):
         x = np.linspace(-3, 3, lanes)

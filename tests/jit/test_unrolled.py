@@ -16,7 +16,7 @@ from backends import CALLS, arguments, both, results, zeros_where_they_belong
 from featherjet.jit import straight as unrolled
 from featherjet.jit.emit.border import NONFINITE, SINGULAR
 from featherjet.jit.emit.straight import emit_unrolled
-from featherjet.jit.engine import Library, compile_module, host_lanes, target_machine
+from featherjet.jit.engine import Library, compile_module, target
 from featherjet.jit.graph import Expr, Graph
 from featherjet.jit.gufunc import Gufunc
 from featherjet.jit.schedule import PIECE, SUMS, Schedule
@@ -207,11 +207,11 @@ def machine_code(outputs: list[list[Expr | float]], watched=()) -> list:
     n = 1 + max((op.data[1] for op in graph.ops if op.name == "load"), default=0)
     entries = [((len(out),), [graph.lift(x) for x in out]) for out in outputs]
     straight = unrolled.Straight(graph, {"q": (n,)}, entries, list(watched))
-    tables = Tables(Tree(fj.models.chain(1)), host_lanes())
+    tables = Tables(Tree(fj.models.chain(1)), target().lanes)
     signature = f"(),({n})->" + ",".join(f"({len(out)})" for out in outputs)
     found = []
-    for lanes in (1, host_lanes()):
-        library = Library(compile_module(*emit_unrolled(straight, lanes, target_machine().triple)))
+    for lanes in (1, target().lanes):
+        library = Library(compile_module(*emit_unrolled(straight, lanes, target().triple)))
         gufunc = Gufunc(library.address("entry"), tables.address, signature, "small")
 
         def call(q, keep=(library, tables, gufunc)):

@@ -26,7 +26,7 @@ from backends import (
     zeros_where_they_belong,
 )
 from featherjet.algorithms import quantities
-from featherjet.jit.engine import host_lanes
+from featherjet.jit.engine import target
 from featherjet.model.joints import KINDS
 from featherjet.treejit.kernels import KERNELS
 from helpers import models, random_state
@@ -81,14 +81,14 @@ def test_numbers_of_dofs_around_the_lanes_of_narrower_targets(narrower):
     names = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "mass_matrix")
     for n in (1, 2, 3, 4, 5, 8, 9, 17):
         pair = both(fj.models.tree(n, seed=n), shared=False, fext=False)
-        for size in (1, host_lanes() + 1):
+        for size in (1, target().lanes + 1):
             compare(pair, random_state(pair.reference, size, seed=n), names)
 
 
 def test_numbers_of_entries_around_the_lanes_of_narrower_targets(narrower):
     for n in (1, 3, 4, 5):
         pair = both(fj.models.tree(n, seed=n), unroll=True)
-        for size in (1, host_lanes() + 1):
+        for size in (1, target().lanes + 1):
             compare(pair, random_state(pair.reference, size, seed=n), ("mass_matrix",))
 
 
@@ -115,7 +115,7 @@ def test_numbers_of_dofs_around_the_number_of_lanes(n):
     """Groups of columns that are full, nearly full, or have one column."""
     names = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "forward_dynamics", "mass_matrix")
     pair = both(fj.models.tree(n, seed=n), shared=False, fext=False)
-    for size in (1, host_lanes(), host_lanes() + 1):
+    for size in (1, target().lanes, target().lanes + 1):
         compare(pair, random_state(pair.reference, size, seed=n), names)
 
 
@@ -123,7 +123,7 @@ def test_numbers_of_dofs_around_the_number_of_lanes(n):
 def test_numbers_of_entries_around_the_number_of_lanes(n):
     """Results of n and n^2 entries, which leave an unrolled kernel transposed, in groups of lanes and a rest."""
     pair = both(fj.models.tree(n, seed=n), unroll=True)
-    for size in (1, host_lanes(), host_lanes() + 1):
+    for size in (1, target().lanes, target().lanes + 1):
         compare(pair, random_state(pair.reference, size, seed=n), ("gravity", "mass_matrix"))
 
 

@@ -53,6 +53,10 @@ class Target:
         """One target machine for all compilation; never give it to an engine."""
         return self.machine()
 
+    @property
+    def triple(self) -> str:
+        return self.shared.triple
+
     @cached_property
     def text(self) -> str:
         """Everything besides its source that determines machine code: versions of LLVM, triple, CPU, features."""
@@ -106,28 +110,13 @@ def _missing(name: str) -> list[str]:
     return [feature for feature in needed if not has.get(feature)]
 
 
-def target_machine() -> llvm.TargetMachine:
-    """The current target's shared machine; never give it to an engine, which would dispose of it."""
-    return target().shared
-
-
-def host_lanes() -> int:
-    """How many doubles a vector register of the current target holds."""
-    return target().lanes
-
-
-def host_name() -> str:
-    """Everything besides its source that determines the machine code of the current target."""
-    return target().text
-
-
-def compile_module(module: ir.Module, straight: str = "") -> bytes:
-    """Object code for the current target, optimised.
+def compile_module(target: Target, module: ir.Module, straight: str = "") -> bytes:
+    """Object code for a target, optimised.
 
     `straight` is the text of straight-line functions, which are linked in as they are: nothing in them can be
     optimised.
     """
-    machine = target().shared
+    machine = target.shared
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
@@ -144,10 +133,10 @@ def compile_module(module: ir.Module, straight: str = "") -> bytes:
 class Library:
     """Loaded object code; it stays loaded as long as this object lives."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, target: Target) -> None:
         symbol = "PyLong_FromLongLong"  # of Python itself; not every system finds it by name
         llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target().machine())
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
         self._engine.finalize_object()
 

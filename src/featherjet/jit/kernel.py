@@ -19,7 +19,7 @@ import numpy as np
 
 from .data import Data
 from .emit.quick import headers_are_known, quick_call
-from .engine import Library, host_lanes, target_machine
+from .engine import Library, Target, target
 from .gufunc import Gufunc
 from .library import library
 from .memory import POOL, SMALL
@@ -37,6 +37,7 @@ def compile(
     key: Hashable,
     name: str = "",
     *,
+    cpu: Target | None = None,
     outputs: Sequence[Shape] | None = None,
     alternatives: Sequence[Function] = (),
     watch: int = 0,
@@ -47,12 +48,14 @@ def compile(
 
     shapes: of one sample of each input, by name.
     key: identifies the function and everything it depends on; prints the same in every process.
+    cpu: what to make code for; by default, what FEATHERJET_CPU chooses.
     outputs: shapes of one sample of each result, if they are known before the function is traced.
     alternatives: functions with the same results; the one that takes the fewest instructions is compiled.
     watch: so many of the last results are not returned, but flagged where they are not clearly positive.
     units: for each input, parts (start, size) that must have norm one; they are checked, and scaled to it.
     limit: operations beyond which the first call raises `TooLong`.
     """
+    cpu = cpu or target()
 
     def straight() -> Straight:
         traced = [trace(f, shapes, limit, watch) for f in (function, *alternatives)]
@@ -61,14 +64,14 @@ def compile(
         return best
 
     def load(precision: int, one: bool) -> Library:
-        lanes = 1 if one else host_lanes()
+        lanes = 1 if one else cpu.lanes
 
         def make() -> Any:
             from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, target_machine().triple, precision == 32)
+            return emit_straight(straight(), lanes, cpu.triple, precision == 32)
 
-        return library(("straight", key, lanes, precision), name, make)
+        return library(cpu, ("straight", key, lanes, precision), name, make)
 
     return Kernel(name, shapes, outputs, Data(), load, own_single=True)
 

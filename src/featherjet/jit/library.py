@@ -8,16 +8,16 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from . import cache
-from .engine import Library, compile_module, host_name
+from .engine import Library, Target, compile_module
 
 _loaded: dict[str, Library] = {}
 _lock = threading.Lock()
 _log = logging.getLogger("featherjet")
 
 
-def library(what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> Library:
+def library(target: Target, what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> Library:
     """The code of `what`, which prints the same in every process; `make` gives an LLVM module and further text."""
-    key = cache.name_of(what, host_name())
+    key = cache.name_of(what, target.text)
     found = _loaded.get(key)
     if found is None:
         with _lock:
@@ -26,7 +26,7 @@ def library(what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> L
                 code = cache.read(key)
                 if code is None:
                     _log.info("compiling %s", name)
-                    code = compile_module(*make())
+                    code = compile_module(target, *make())
                     cache.write(key, code)
-                found = _loaded[key] = Library(code)
+                found = _loaded[key] = Library(code, target)
     return found

@@ -12,7 +12,7 @@ from ..algorithms.quantities import FEXT, Quantity, sizes
 from ..algorithms.scan import Scan
 from ..jit import kernel as jit
 from ..jit.emit.border import Operand
-from ..jit.engine import Library, host_lanes, target_machine
+from ..jit.engine import Library, target
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
 from ..jit.library import library
@@ -32,7 +32,8 @@ class TreeCompiler:
 
     def __init__(self, tree: Tree, unroll: bool | None = None) -> None:
         self.tree, self.unroll = tree, unroll
-        self.tables = Tables(tree, host_lanes())
+        self.target = target()
+        self.tables = Tables(tree, self.target.lanes)
 
     def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         """The kernel of a quantity for these inputs. Its margins are watched: flagged, not returned."""
@@ -67,6 +68,7 @@ class TreeCompiler:
             quantity.input_shapes(given, size),
             (quantity.name, self.tables.digest, tuple(given), tuple(known.items())),
             quantity.name,
+            cpu=self.target,
             outputs=quantity.result_shapes(size),
             alternatives=others,
             watch=len(quantity.margins),
@@ -75,7 +77,7 @@ class TreeCompiler:
         )
 
     def _rolled(self, quantity: Quantity, fext: bool) -> Kernel:
-        tree, lanes = self.tree, host_lanes()
+        tree, cpu = self.tree, self.target
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
         def load(precision: int, one: bool) -> Library:
@@ -88,9 +90,9 @@ class TreeCompiler:
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
                 program = trace_rolled(quantity, kinds, fext)
-                return emit_rolled(program, operands, lanes, target_machine().triple, precision == 32), ""
+                return emit_rolled(program, operands, cpu.lanes, cpu.triple, precision == 32), ""
 
-            return library(("rolled", quantity.name, kinds, fext, lanes, precision), quantity.name, make)
+            return library(cpu, ("rolled", quantity.name, kinds, fext, cpu.lanes, precision), quantity.name, make)
 
         size = sizes(tree)
         shapes = quantity.input_shapes([i.name for i in inputs], size)
