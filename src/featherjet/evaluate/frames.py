@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.frames.jacobians import Sight
+from ..algorithms.frames.jacobians import View
 from ..errors import InputError
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
@@ -34,14 +34,14 @@ def named(model: Model, name: FrameName) -> Frame:
     return Frame(base.name, base.joint, placement, base.kind)
 
 
-def sight(tree: Tree, f: Frame, viewpoint: str) -> Sight:
+def sight(tree: Tree, f: Frame, viewpoint: str) -> View:
     """The frame as algorithms take it: placed in its body's canonical frame."""
     A = np.eye(3)
     if f.joint != WORLD:
         align = tree.nodes[f.joint].align
         A = np.array([[c.x, c.y, c.z] for c in (align.x, align.y, align.z)])  # the transpose of align
     R, p = A @ f.placement[:3, :3], A @ f.placement[:3, 3]
-    return Sight(f.joint, Transform(Mat3.from_array(R), Vec3(*p.tolist())), viewpoint)
+    return View(f.joint, Transform(Mat3.from_array(R), Vec3(*p.tolist())), viewpoint)
 
 
 def jacobian(tree: Tree, joint: int, placement: Array, columns: Array, frame: str) -> Array:

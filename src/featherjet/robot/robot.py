@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..algorithms.dynamics.projected import ProjectedNewtonEuler
-from ..algorithms.frames.jacobians import Sight
+from ..algorithms.frames.jacobians import View
 from ..arrays import Out
 from ..errors import InputError, UnknownName
 from ..evaluate import frames
@@ -263,6 +263,6 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
             raise UnknownName("frame choice", frame, FRAMES)
         return frames.named(self.model, name)
 
-    def _sight(self, name: FrameName, frame: str) -> dict[str, Sight]:
+    def _sight(self, name: FrameName, frame: str) -> dict[str, View]:
         """What frame to look at, and from where, as algorithms take it."""
         return {"sight": frames.sight(self._reference.tree, self._frame(name, frame), frame)}

@@ -19,8 +19,8 @@ class SlopeReference(Reference):
     def _torque_slopes(self, scan: Scan, q, v, a, weights, fext=None, fixed=False):
         c = self.tree.coupling
         if c is None:
-            return torque_slopes(scan, q, v, a, weights, fext, fixed)
-        return tuple(coupled.reduce_vector(c.G, x) for x in torque_slopes(scan, q, v, a, weights, fext, fixed))
+            return torque_slopes(scan, q, v, a, weights, fext, fixed=fixed)
+        return tuple(coupled.reduce_vector(c.G, x) for x in torque_slopes(scan, q, v, a, weights, fext, fixed=fixed))
 
 
 class Slopes:

@@ -63,7 +63,7 @@ KERNELS: dict[str, Kernel] = {
     ),
     "forward_dynamics_derivatives": Kernel(
         ("q", "v", "tau"), (NN, NN, NN), _derivatives(direct.forward_dynamics_derivatives), (500, 0, 65), True, True,
-        _derivatives(coupled.forward_dynamics_derivatives),
+        _derivatives(fdsva.reduced),
         (_derivatives(fdsva.dmm), _derivatives(fdsva.aza), _derivatives(fdsva.by_ltl)),
     ),
     "forward_kinematics": Kernel(

@@ -1,4 +1,4 @@
-"""What derivative algorithms return."""
+"""The results of derivatives of inverse and forward dynamics."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from featherjet.errors import UnknownName
 from featherjet.math.rotations.inputs import Array, checked
 from featherjet.math.rotations.quaternion import quaternion_product, skew
 from featherjet.math.rotations.stumpff import angle_over_sine, stumpff
+from featherjet.math.vec3 import Mat3
 
 # Below this the square of a number is no longer a normal float: a direction cannot be read from it.
 TINY = 1e-150
@@ -94,11 +95,9 @@ def angle_axis_from_quaternion(q: ArrayLike) -> Array:
 
 
 def matrix_from_quaternion(q: ArrayLike) -> Array:
-    """C = (q0^2 - qv.qv) 1 + 2 q0 skew(qv) + 2 qv qv^T of a unit q; (..., 4) -> (..., 3, 3). Holomorphic."""
-    q = checked("matrix_from_quaternion", "q", q, 4)
-    w, vec = q[..., :1, None], q[..., 1:]
-    diagonal = w * w - np.sum(vec * vec, -1)[..., None, None]
-    return diagonal * np.eye(3) + 2 * w * skew(vec) + 2 * vec[..., :, None] * vec[..., None, :]
+    """C = 1 + 2 q0 skew(qv) + 2 skew(qv)^2 of a unit q; (..., 4) -> (..., 3, 3). Holomorphic."""
+    w, x, y, z = np.moveaxis(checked("matrix_from_quaternion", "q", q, 4), -1, 0)
+    return Mat3.from_quaternion(x, y, z, w).to_array()
 
 
 def quaternion_from_matrix(C: ArrayLike) -> Array:
