@@ -16,7 +16,6 @@ from test_mimic import urdf
 
 import featherjet as fj
 from featherjet.algorithms.contacts import derivatives as contact_derivatives
-from featherjet.algorithms.contacts import dynamics as contact
 from featherjet.algorithms.scan import Scan
 from featherjet.contact.reference import ContactReference
 from featherjet.errors import InputError, SingularContacts, UnknownName
@@ -342,7 +341,7 @@ def test_a_held_point_accelerates_as_baumgarte_says() -> None:
         body = c.robot._reference.run("forward_kinematics", {"q": q})[0][f.joint] @ f.placement
         S = c.robot._reference.run("joint_columns", {"q": q})[0]
         moves = np.zeros(c.robot.nv)
-        for node in contact.path(c.robot._reference.tree, f.joint):
+        for node in c.robot._reference.tree.path(f.joint):
             moves[node.v] = 1.0
         twist = (moves * v) @ S
         moving = (twist[:3] + np.cross(twist[3:], body[:3, 3])).imag / H
@@ -413,7 +412,7 @@ def test_the_algorithms_can_be_traced() -> None:
     graph = Graph()
     traced = [np.array([graph.load((name, k)) for k in range(len(x))], object) for name, x in given.items()]
     scan = Scan(robot._reference.tree, (), object)
-    found = contact_derivatives.constrained_dynamics_derivatives(scan, contacts.core, *traced)
+    found = contact_derivatives.constrained_dynamics_derivatives(scan, *traced, contacts=contacts.core)
     want = robot.constrained_dynamics_derivatives(**given, contacts=contacts)
     for what, x, y in zip(want._fields, found, want, strict=False):
         roots = [graph.lift(entry).index for entry in x.flat]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.contacts.dynamics import path
 from ..errors import InputError
 from ..model.model import WORLD, Array
 from .bilateral import model_of, numbered, one
@@ -74,7 +73,7 @@ class Ground:
         self._radii = np.array([f.radius for f in self.feet])
         self._moved = np.zeros((len(frames), robot._reference.tree.nv))
         for moved, joint in zip(self._moved, self._joints, strict=True):
-            for node in path(robot._reference.tree, joint):
+            for node in robot._reference.tree.path(joint):
                 moved[node.v] = 1.0
 
     def __repr__(self) -> str:

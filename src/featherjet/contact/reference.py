@@ -9,7 +9,7 @@ import numpy as np
 
 from ..algorithms.contacts import derivatives as cd
 from ..algorithms.contacts import dynamics as ct
-from ..algorithms.contacts.dynamics import Contacts
+from ..algorithms.contacts.dynamics import ContactSet
 from ..algorithms.scan import Scan
 from ..evaluate.reference import Array, Reference
 
@@ -34,23 +34,23 @@ class ContactReference(Reference):
         own = {name: _front(x, lanes) for name, x in given.items() if name in ("forces", "restitution")}
         return super()._enter({name: x for name, x in given.items() if name not in own}, lanes) | own
 
-    def _constrained_dynamics(self, scan: Scan, q, v, tau, contacts: Contacts, fext=None):
-        return ct.constrained_dynamics(scan, contacts, q, v, tau, fext)
+    def _constrained_dynamics(self, scan: Scan, q, v, tau, contacts: ContactSet, fext=None):
+        return ct.constrained_dynamics(scan, q, v, tau, fext, contacts=contacts)
 
-    def _constrained_dynamics_derivatives(self, scan: Scan, q, v, tau, contacts: Contacts, fext=None):
-        return cd.constrained_dynamics_derivatives(scan, contacts, q, v, tau, fext)
+    def _constrained_dynamics_derivatives(self, scan: Scan, q, v, tau, contacts: ContactSet, fext=None):
+        return cd.constrained_dynamics_derivatives(scan, q, v, tau, fext, contacts=contacts)
 
-    def _impulse_dynamics(self, scan: Scan, q, v, restitution, contacts: Contacts):
-        return ct.impulse_dynamics(scan, contacts, q, v, restitution[0])
+    def _impulse_dynamics(self, scan: Scan, q, v, restitution, contacts: ContactSet):
+        return ct.impulse_dynamics(scan, q, v, restitution, contacts=contacts)
 
-    def _impulse_dynamics_derivatives(self, scan: Scan, q, v, restitution, contacts: Contacts):
-        return cd.impulse_dynamics_derivatives(scan, contacts, q, v, restitution[0])
+    def _impulse_dynamics_derivatives(self, scan: Scan, q, v, restitution, contacts: ContactSet):
+        return cd.impulse_dynamics_derivatives(scan, q, v, restitution, contacts=contacts)
 
-    def _contact_inverse_dynamics(self, scan: Scan, q, v, a, forces, contacts: Contacts, fext=None):
-        return (ct.contact_inverse_dynamics(scan, contacts, q, v, a, forces, fext),)
+    def _contact_inverse_dynamics(self, scan: Scan, q, v, a, forces, contacts: ContactSet, fext=None):
+        return (ct.contact_inverse_dynamics(scan, q, v, a, forces, fext, contacts=contacts),)
 
-    def _contact_jacobian(self, scan: Scan, q, contacts: Contacts):
-        return (ct.told_jacobian(scan, contacts, q),)
+    def _contact_jacobian(self, scan: Scan, q, contacts: ContactSet):
+        return (ct.contact_jacobian(scan, q, contacts=contacts),)
 
 
 def _front(x: Array, lanes: tuple[int, ...]) -> Array:

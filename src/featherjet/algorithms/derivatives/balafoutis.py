@@ -95,13 +95,8 @@ def moved(node: Node, parent: SpinningBody | None, ground: Vec3, q, v, a) -> Spi
         seen = [to_body(p.Omega @ (X.R @ s.lin)) for s in S]  # A^T Omega_p A y
         above = parent.by
     else:
-        w_p, wd_p, sdd_p, seen, above = (
-            NONE,
-            NONE,
-            ground,
-            [NONE for _ in S],
-            Sets((Partials(), Partials(), Partials())),
-        )
+        w_p, wd_p, sdd_p, seen = NONE, NONE, ground, [NONE for _ in S]
+        above = Sets((Partials(), Partials(), Partials()))
 
     w = w_p + wJ
     wd = wd_p + w_p.cross(wJ) + Jd.ang
