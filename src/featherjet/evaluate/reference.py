@@ -157,7 +157,7 @@ class Reference:
         return self._leave("jacobian_drift", jacobians.jacobian_drift(scan, q, v, sight))
 
     def _jacobian_hessian(self, scan: Scan, q, sight):
-        return self._leave("jacobian_hessian", np.stack(jacobians.jacobian_hessian(scan, q, sight)))
+        return self._leave("jacobian_hessian", jacobians.jacobian_hessian(scan, q, sight))
 
     def _projected_newton_euler(self, scan: Scan, q, v, fext=None):
         return self._leave("projected_newton_euler", *projected_newton_euler(scan, q, v, fext))
