@@ -97,7 +97,7 @@ class Mat3(Linear):
         """An array (..., 3, 3) from entries that are floats or arrays (...)."""
         entries = [(c.x, c.y, c.z) for c in (self.x, self.y, self.z)]
         flat = [x for column in entries for x in column]
-        A = np.empty((*np.broadcast_shapes(*map(np.shape, flat)), 3, 3), np.result_type(*flat))
+        A = np.empty((*np.broadcast(*flat).shape, 3, 3), np.result_type(*flat))
         for k, column in enumerate(entries):
             A[..., 0, k], A[..., 1, k], A[..., 2, k] = column
         return A

@@ -13,7 +13,7 @@ in WORLD is not the derivative of its getFrameAcceleration.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from ...math.spatial import Motion
@@ -61,13 +61,14 @@ def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, view: View) -> Fr
     bodies = in_world(scan, q, v)
     frame, seen, moved = observed(bodies, view)
 
-    def by_q(body: Moving, m: DofMotion) -> Motion:
-        return seen(m.Psid - frame.v.cross(m.S)) - moved(m.S, frame.v)
+    def by_q(body: Moving, S: Motion) -> Motion:
+        return seen(body.v_parent.cross(S) - frame.v.cross(S)) - moved(S, frame.v)
 
-    def by_v(body: Moving, m: DofMotion) -> Motion:
-        return seen(m.S)
+    def by_v(body: Moving, S: Motion) -> Motion:
+        return seen(S)
 
-    return FrameVelocityDerivatives(*(columns(scan, bodies, view, by) for by in (by_q, by_v)))
+    columns_of = {n.index: bodies[n.index].S for n in scan.tree.path(view.joint)}
+    return FrameVelocityDerivatives(*(columns(scan, bodies, columns_of, by) for by in (by_q, by_v)))
 
 
 def frame_acceleration_derivatives(
@@ -86,7 +87,8 @@ def frame_acceleration_derivatives(
     def by_a(body: Moving, m: DofMotion) -> Motion:
         return seen(m.S)
 
-    return FrameAccelerationDerivatives(*(columns(scan, bodies, view, by) for by in (by_q, by_v, by_a)))
+    motions = {n.index: dof_motions(n, bodies[n.index]) for n in scan.tree.path(view.joint)}
+    return FrameAccelerationDerivatives(*(columns(scan, bodies, motions, by) for by in (by_q, by_v, by_a)))
 
 
 def observed(bodies: list[Moving], view: View) -> tuple[Moving, Callable[[Motion], Motion], Callable]:
@@ -95,10 +97,11 @@ def observed(bodies: list[Moving], view: View) -> tuple[Moving, Callable[[Motion
     return bodies[view.joint], seen, lambda S, m: V(seen(S)).cross(seen(m))
 
 
-def columns(scan: Scan, bodies: list[Moving], view: View, by: Callable[[Moving, DofMotion], Motion]) -> Array:
-    """A matrix (6, nv) with zero columns for dofs that do not move the frame."""
+def columns(scan: Scan, bodies: list[Moving], dofs: Mapping[int, Sequence], by: Callable[..., Motion]) -> Array:
+    """A matrix (6, nv) with columns by(body, dof) for the given dofs of each joint; the other columns are zero."""
 
-    def step(node: Node, body: Moving, on_path: float) -> list[Motion]:
-        return [by(body, m) if on_path else REST for m in dof_motions(node, body)]
+    def step(node: Node, body: Moving) -> list[Motion]:
+        found = dofs.get(node.index)
+        return [by(body, dof) for dof in found] if found else [REST for _ in body.S]
 
-    return flat(scan, scan.each(step, bodies, view.mask(scan.tree)))
+    return flat(scan, scan.each(step, bodies))
