@@ -7,12 +7,12 @@
 
 from . import errors, models, verify
 from .algorithms.derivatives.methods import methods
-from .algorithms.derivatives.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
+from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
 from .errors import FeatherjetError
 from .model import Model, ModelBuilder
-from .robot.convention import convert
-from .robot.differentiation import autodiff
+from .robot.autodiff import autodiff
+from .robot.convert import convert
 from .robot.loading import load, robots
 from .robot.robot import Robot
 from .simulation import Trajectory

@@ -1,4 +1,4 @@
-"""The border: what users hand in is checked here once, and trusted everywhere after."""
+"""Checks of arrays that users hand in: done here once, and trusted everywhere after."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
-from .model import configuration
-from .model.configuration import Space
-from .model.model import Array
 
+Array = np.ndarray
 Out = Any  # None, an array, or a tuple of arrays
-UNIT_TOLERANCE = 1e-6  # how far a quaternion's (or cosine-sine pair's) norm may be from one
 
 
 def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
@@ -33,26 +30,12 @@ def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     return a
 
 
-def unit_parts(model: Space, name: str, q: Array) -> Array:
-    """q with quaternions and cosine-sine pairs of norm one; those that are not nearly so are refused."""
-    out = q
-    for joint, manifold, iq, _ in configuration.parts(model):
-        for part in manifold.units:
-            norm = np.linalg.norm(q[..., iq][..., part], axis=-1)
-            off = np.abs(norm - 1)
-            if (off > UNIT_TOLERANCE).any():
-                where = tuple(int(i) for i in np.argwhere(off > UNIT_TOLERANCE)[0])
-                what = "cosine and sine" if part.stop - part.start == 2 else f"quaternion {manifold.quaternion}"
-                at = f" at sample {where}" if where else ""
-                raise InputError(
-                    f"{name}: joint {joint.name!r}: its {what}, entries {iq.start + part.start} to "
-                    f"{iq.start + part.stop - 1}, has norm {norm[where]:.6g}{at}, not 1; normalise it, "
-                    "or start from robot.neutral()"
-                )
-        if manifold.units:
-            out = q.copy() if out is q else out
-            out[..., iq] = manifold.normalised(q[..., iq])
-    return out
+def exactly(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
+    """The same of just this shape: no batch."""
+    found = numbers(name, x, core, letters)
+    if found.shape != core:
+        raise InputError(f"{name}: expected {letters}, shape {core}; got {found.shape}")
+    return found
 
 
 def common_batch(arrays: dict[str, tuple[Array, int]]) -> tuple[int, ...]:
@@ -74,7 +57,7 @@ def outputs(out: Out) -> tuple[Array, ...]:
     return tuple(outs)
 
 
-def into(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
+def copied(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
     """Results, copied into `out` if that is given."""
     if out is None:
         return results

@@ -1,7 +1,7 @@
 """Oracles for your robot: derivatives by complex step and by central differences, on the manifold of q.
 
 Complex step evaluates a quantity at integrate(q, i h e_k) and reads the imaginary part: exact to rounding, since all of
-featherjet's algorithms are analytic and nothing is subtracted. Both take any quantity that `Reference` runs.
+featherjet's algorithms are analytic and nothing is subtracted. Both take any quantity without options.
 """
 
 from __future__ import annotations
@@ -12,17 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import arrays
+from .algorithms.quantities import FEXT, QUANTITIES
 from .errors import InputError, UnknownName
 from .model import configuration
 from .model.model import Array
-from .robot.robot import Robot
+from .robot import Robot
 
 STEP = 1e-30
-QUANTITIES = (
-    "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "gravity", "bias",
-    "coriolis_matrix", "forward_kinematics", "kinetic_energy", "potential_energy", "center_of_mass",
-    "centroidal_map", "centroidal_momentum", "inverse_dynamics_derivatives",
-)  # fmt: skip
 
 
 def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Array:
@@ -35,7 +31,7 @@ def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Arra
     """
     given = _checked(robot, quantity, by, inputs)
     moved = _moved(robot, by, given[by], 1j * STEP)
-    (result, *_) = robot._reference.run(quantity, _beside(given, by, moved))
+    result = robot.evaluator.reference(quantity, given | {by: moved})[0]
     return np.moveaxis(np.imag(result) / STEP, 0, -1)
 
 
@@ -43,16 +39,15 @@ def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6,
     """The same by central differences: slower to converge, but knows nothing of complex numbers."""
     _check_step(step)
     given = _checked(robot, quantity, by, inputs)
-    ends = [
-        robot._reference.run(quantity, _beside(given, by, _moved(robot, by, given[by], h)))[0] for h in (step, -step)
-    ]
+    moved = [given | {by: _moved(robot, by, given[by], h)} for h in (step, -step)]
+    ends = [robot.evaluator.reference(quantity, inputs)[0] for inputs in moved]
     return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
 
 
 def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, step: float = 1e-6) -> Array:
     """Central differences of your own function of q, (..., nq) -> (...), on the manifold: (..., nv)."""
     _check_step(step)
-    at = robot._q("q", q)  # type: ignore[arg-type]
+    at = robot.evaluator.checked_q("q", q)
     ends = [np.asarray(f(_moved(robot, "q", at, h))) for h in (step, -step)]
     return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
 
@@ -107,31 +102,30 @@ def _check_step(step: float) -> None:
         raise InputError(f"step: expected a number between 0 and 1, got {step!r}")
 
 
-def _checked(robot: Robot, quantity: str, by: str, inputs: Mapping[str, object]) -> dict[str, Array]:
-    if quantity not in QUANTITIES:
-        raise UnknownName("quantity", quantity, QUANTITIES)
-    if quantity.startswith("cent") and robot.mass == 0:
+def _checked(robot: Robot, name: str, by: str, inputs: Mapping[str, object]) -> dict[str, Array]:
+    known = [x.name for x in QUANTITIES.values() if not x.options]
+    if name not in known:
+        raise UnknownName("quantity", name, known)
+    record, evaluator = QUANTITIES[name], robot.evaluator
+    if record.needs_mass and robot.mass == 0:
         raise InputError(f"robot {robot.name!r} has no mass, so no centre of mass")
-    needed, forces = robot._bindable(quantity)
+    needed = [i.name for i in record.inputs]
     given = {name: x for name, x in inputs.items() if x is not None}
-    if by == "fext":
+    if by == FEXT.name:
         raise InputError("derivatives by fext are not taken here; differentiate by q, v, a or tau")
     if by not in needed:
-        raise UnknownName(f"input of {quantity} to differentiate by", by, needed)
-    if {*given} - {"fext"} != {*needed} or ("fext" in given and not forces):
-        raise InputError(f"{quantity} takes {', '.join(needed)}{' and fext' if forces else ''}; got {', '.join(given)}")
-    out = robot._checked(quantity, [given[name] for name in needed], given.get("fext"))
-    if quantity in ("forward_dynamics", "inverse_mass_matrix"):
-        robot._run_reference(quantity, out)  # refuses a singular mass matrix
-    batch = arrays.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in out.items()})
+        raise UnknownName(f"input of {name} to differentiate by", by, needed)
+    if {*given} - {FEXT.name} != {*needed} or (FEXT.name in given and not record.forces):
+        takes = f"{', '.join(needed)}{' and fext' if record.forces else ''}"
+        raise InputError(f"{name} takes {takes}; got {', '.join(given)}")
+    out = evaluator.checked(record, [given[k] for k in needed], given.get(FEXT.name))
+    if record.margins:
+        evaluator.refuse_singular(name, out)
+    batch = arrays.common_batch({k: (x, len(record.input(k).axes)) for k, x in out.items()})
     return out | {by: np.broadcast_to(out[by], (*batch, out[by].shape[-1]))}
 
 
 def _moved(robot: Robot, by: str, x: Array, h: complex) -> Array:
     """x moved by h along each tangent direction, directions leading: (nv, ..., n)."""
     directions = h * np.eye(robot.nv).reshape(robot.nv, *(1 for _ in x.shape[:-1]), robot.nv)
-    return configuration.integrate(robot._space, x, directions) if by == "q" else x + directions
-
-
-def _beside(given: Mapping[str, Array], by: str, moved: Array) -> dict[str, Array]:
-    return {**given, by: moved}
+    return configuration.integrate(robot.evaluator.space, x, directions) if by == "q" else x + directions

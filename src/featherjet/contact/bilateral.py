@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,14 +12,12 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..algorithms.contacts import dynamics as algorithm
 from ..errors import InputError, ModelError, UnknownName
+from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..evaluate.frames import canonical, placement
 from ..math.spatial import Transform
-from ..math.vec3 import Mat3, Vec3
 from ..model.builder import transform
 from ..model.model import WORLD, Array, Model, rigid
 from ..model.tree import Tree
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 AXES = ("world_aligned", "local")
 
@@ -45,7 +43,7 @@ class PointContact:
         return 3
 
     def placement(self, x: Any, what: str) -> Array:
-        return transform(p=one(what, x, (3,), "x y z"))
+        return transform(p=arrays.exactly(what, x, (3,), "x y z"))
 
 
 @dataclass(frozen=True)
@@ -84,22 +82,26 @@ class Contacts:
     """
 
     def __init__(
-        self, robot: Robot, held: Sequence[Held], baumgarte: tuple[float, float] = (0.0, 0.0), damping: float = 0.0
+        self,
+        robot: HasEvaluator,
+        held: Sequence[Held],
+        baumgarte: tuple[float, float] = (0.0, 0.0),
+        damping: float = 0.0,
     ) -> None:
         self.held = tuple(held) if isinstance(held, Sequence) else ()
         if not self.held or not all(isinstance(c, PointContact | SurfaceContact) for c in self.held):
             raise InputError("Contacts: expected a robot and a list of PointContact and SurfaceContact, at least one")
-        gains = one("baumgarte", baumgarte, (2,), "kp, kd")
-        mu = one("damping", damping, (), "a number")
+        gains = arrays.exactly("baumgarte", baumgarte, (2,), "kp, kd")
+        mu = arrays.exactly("damping", damping, (), "a number")
         if (gains < 0).any():
             raise InputError(f"baumgarte: kp and kd must not be negative, got {baumgarte!r}")
         if mu < 0:
             raise InputError(f"damping: must not be negative, got {damping!r}")
-        self.model: Model = model_of(robot, "Contacts")
-        self.reference = robot._touching
+        evaluator = evaluator_of(robot, "Contacts")
+        self.model: Model = evaluator.model
         self.damping = float(mu)
-        tree, (kp, kd) = self.reference.tree, gains.tolist()
-        each = tuple(_core(self.model, tree, c, kp or None, kd or None) for c in self.held)
+        tree, (kp, kd) = evaluator.tree, gains.tolist()
+        each = tuple(contact_of(self.model, tree, c, kp or None, kd or None) for c in self.held)
         self.core = algorithm.ContactSet(each, self.damping or None)
         self.settings = np.array(self.core.settings, float)  # what code leaves open, so that footholds share it
         self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
@@ -128,11 +130,11 @@ class Contacts:
         forces = arrays.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
         return {name: forces[..., at] for name, at in zip(self.names, self.slices, strict=True)}
 
-    def arrows(self, robot: Robot, q: ArrayLike, forces: Array) -> Array:
+    def arrows(self, evaluator: Evaluator, q: ArrayLike, forces: Array) -> Array:
         """Where contacts are, and their forces, (..., n, 2, 3) in the world, from forces (..., rows)."""
         out = []
         for c, f in zip(self.held, self.split(forces).values(), strict=True):
-            T = robot.frame_placement(q, c.frame) @ c.placement(c.offset, "offset")
+            T = placement(evaluator, q, c.frame) @ c.placement(c.offset, "offset")
             turned = (T[..., :3, :3] @ f[..., :3, None])[..., 0] if c.axes == "local" else f[..., :3]
             out.append(np.stack([T[..., :3, 3], turned], -2))
         return np.stack(out, -3)
@@ -143,10 +145,10 @@ class Contacts:
 
     def _refuse_redundant(self) -> None:
         """Contacts that say the same twice, whatever the configuration."""
-        told: list[tuple[str, str | None, bytes]] = []
+        given: list[tuple[str, str | None, bytes]] = []
         for c in self.held:
-            told.append((c.frame, c.other, c.placement(c.offset, "offset").tobytes()))
-            if told[-1] in told[:-1]:
+            given.append((c.frame, c.other, c.placement(c.offset, "offset").tobytes()))
+            if given[-1] in given[:-1]:
                 raise InputError(f"contact {c.frame!r} is given twice")
         if self.damping:
             return
@@ -161,19 +163,11 @@ class Contacts:
             seen[pair] = name
 
 
-def one(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
-    """Numbers of just this shape: no batch."""
-    found = arrays.numbers(name, x, core, letters)
-    if found.shape != core:
-        raise InputError(f"{name}: expected {letters}, shape {core}; got {found.shape}")
-    return found
-
-
-def model_of(robot: Robot, what: str) -> Model:
-    model = getattr(robot, "model", None)
-    if not isinstance(model, Model):
+def evaluator_of(robot: HasEvaluator, what: str) -> Evaluator:
+    evaluator = getattr(robot, "evaluator", None)
+    if not isinstance(evaluator, Evaluator):
         raise InputError(f"{what}: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
-    return model
+    return evaluator
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
@@ -181,7 +175,7 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(n if names.count(n) == 1 else f"{n} {names[: k + 1].count(n)}" for k, n in enumerate(names))
 
 
-def _core(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> algorithm.Contact:
+def contact_of(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> algorithm.Contact:
     """A contact in the terms of the algorithms."""
     what = f"contact {held.frame!r}"
     if held.axes not in AXES:
@@ -200,15 +194,7 @@ def _core(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | No
         raise InputError(f"{what}: baumgarte's kp pulls to a place: give `at`, such as robot.frame_placement(q, frame)")
     if held.at is not None:
         Y = Y @ held.placement(held.at, f"{what}: at")
-    first = _transform(tree, frame.joint, X)
-    second = Transform.identity() if kp is None else _transform(tree, other, Y)
-    ours = held.axes == "world_aligned"
-    return algorithm.Contact(frame.joint, first, other, second, isinstance(held, PointContact), ours, kp, kd)
-
-
-def _transform(tree: Tree, joint: int, T: Array) -> Transform:
-    """A placement in a joint's own frame, in its canonical one."""
-    if joint != WORLD:
-        A = tree.nodes[joint].align
-        T = transform(np.array([[c.x, c.y, c.z] for c in (A.x, A.y, A.z)])) @ T  # rows are columns: A^T
-    return Transform(Mat3.from_array(T[:3, :3]), Vec3(*T[:3, 3].tolist()))
+    first = canonical(tree, frame.joint, X)
+    second = Transform.identity() if kp is None else canonical(tree, other, Y)
+    point, world_axes = isinstance(held, PointContact), held.axes == "world_aligned"
+    return algorithm.Contact(frame.joint, first, other, second, point, world_axes, kp, kd)

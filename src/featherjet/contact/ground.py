@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..errors import InputError
+from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..evaluate.frames import moves
 from ..model.model import WORLD, Array
-from .bilateral import model_of, numbered, one
+from .bilateral import evaluator_of, numbered
 from .terrain import Plane, Terrain, axes
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Ground:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: HasEvaluator,
         feet: Sequence[str | Foot],
         friction: ArrayLike = 0.7,
         restitution: ArrayLike = 0.0,
@@ -57,7 +56,8 @@ class Ground:
         if isinstance(feet, str | Foot) or not feet:
             raise InputError("feet: expected a list of frames' names or Foot, at least one")
         self.feet = tuple(f if isinstance(f, Foot) else Foot(f) for f in feet)
-        self.model = model_of(robot, "Ground")
+        evaluator = evaluator_of(robot, "Ground")
+        self.model = evaluator.model
         self.terrain: Terrain = Plane() if terrain is None else terrain
         if isinstance(terrain, type) or not callable(getattr(self.terrain, "nearest", None)):
             raise InputError(f"terrain: expected fj.Plane(...) or fj.HeightField(...), got {terrain!r}")
@@ -71,10 +71,7 @@ class Ground:
         self._joints = [f.joint for f in frames]
         self._points = np.array([(f.placement @ [*x, 1.0])[:3] for f, x in zip(frames, offsets, strict=True)])
         self._radii = np.array([f.radius for f in self.feet])
-        self._moved = np.zeros((len(frames), robot._reference.tree.nv))
-        for moved, joint in zip(self._moved, self._joints, strict=True):
-            for node in robot._reference.tree.path(joint):
-                moved[node.v] = 1.0
+        self._moved = np.stack([moves(evaluator.tree, joint) for joint in self._joints])
 
     def __repr__(self) -> str:
         return f"<Ground of {self.model.name}: {', '.join(self.names)}>"
@@ -89,15 +86,19 @@ class Ground:
         """Where each foot's force stands among all."""
         return [slice(3 * k, 3 * k + 3) for k in range(len(self.feet))]
 
-    def gap(self, robot: Robot, q: ArrayLike) -> Array:
+    def gap(self, robot: HasEvaluator, q: ArrayLike) -> Array:
         """How far each foot is above the ground, (..., n) [m], at configurations q (..., nq)."""
-        centres = self._centres(robot, q)
+        return self.gaps(robot.evaluator, q)
+
+    def gaps(self, evaluator: Evaluator, q: ArrayLike) -> Array:
+        """The same, of an evaluator."""
+        centres = self._centres(evaluator, q)
         distance, _ = self.terrain.nearest(centres.reshape(-1, 3))
         return distance.reshape(centres.shape[:-1]) - self._radii
 
-    def arrows(self, robot: Robot, q: ArrayLike, forces: Array) -> Array:
+    def arrows(self, evaluator: Evaluator, q: ArrayLike, forces: Array) -> Array:
         """The feet's lowest points and their forces, (..., n, 2, 3) in the world, from forces (..., 3 n)."""
-        centres = self._centres(robot, q)
+        centres = self._centres(evaluator, q)
         _, normals = self.terrain.nearest(centres.reshape(-1, 3))
         lowest = centres - self._radii[:, None] * normals.reshape(centres.shape)
         return np.stack([lowest, forces.reshape(centres.shape)], -2)
@@ -107,21 +108,21 @@ class Ground:
         drawn = getattr(self.terrain, "surface", None)
         return np.zeros((0, 0, 3)) if drawn is None else drawn(points)
 
-    def meet(self, robot: Robot, q: Array) -> Meeting:
+    def meet(self, evaluator: Evaluator, q: Array) -> Meeting:
         """Gaps, axes and Jacobian at one configuration q (nq,)."""
-        centres = self._centres(robot, q)
+        centres = self._centres(evaluator, q)
         distance, normals = self.terrain.nearest(centres)
         lowest = centres - self._radii[:, None] * normals
         frames = axes(normals)
-        columns = robot._run("joint_columns", (q,))[0]  # each dof's motion at the world's origin, linear then angular
+        columns = evaluator("joint_columns", q)  # each dof's motion at the world's origin, linear then angular
         velocities = columns[:, :3] + np.cross(columns[:, 3:], lowest[:, None])
         J = frames @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
         J = J.reshape(3 * len(self.feet), -1)
-        coupling = robot._reference.tree.coupling
+        coupling = evaluator.tree.coupling
         return Meeting(distance - self._radii, frames, J if coupling is None else J @ coupling.G)
 
-    def _centres(self, robot: Robot, q: ArrayLike) -> Array:
-        T = robot.forward_kinematics(q)[..., self._joints, :, :]
+    def _centres(self, evaluator: Evaluator, q: ArrayLike) -> Array:
+        T = evaluator("forward_kinematics", q)[..., self._joints, :, :]
         return (T[..., :3, :3] @ self._points[:, :, None])[..., 0] + T[..., :3, 3]
 
     def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
@@ -136,6 +137,6 @@ class Ground:
     def _checked(self, foot: Foot) -> Array:
         if self.model.frame(foot.frame).joint == WORLD:
             raise InputError(f"foot {foot.frame!r}: this frame is fixed to the world and touches nothing")
-        if one(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
+        if arrays.exactly(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
             raise InputError(f"foot {foot.frame!r}: its radius must not be negative, got {foot.radius!r}")
-        return one(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")
+        return arrays.exactly(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")

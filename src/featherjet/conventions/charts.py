@@ -1,7 +1,7 @@
-"""How other conventions write a joint: coordinates on manifolds of their own, velocities partly in fixed axes.
+"""How other conventions write a joint: coordinates on other manifolds, velocities partly in fixed axes.
 
-Fixed axes are those of the frame the joint stands in: the world's, for a floating base. A chart names the parts of our
-v that its convention writes in fixed axes (`turned`), and the order in which it lists all of them.
+Fixed axes are those of the frame the joint stands in: the world's, for a floating base. A chart names the parts of the
+standard v that its convention writes in fixed axes (`turned`), and the order in which it lists all of them.
 """
 
 from __future__ import annotations
@@ -104,20 +104,21 @@ class Product(Manifold):
 class Chart:
     """How a convention writes one kind of joint.
 
-    `plain` and `own` carry its coordinates to ours and back. With R, the body's axes in the fixed ones, its velocities
-    are u = (T v)[order], T being R on the `turned` parts of our v and the identity elsewhere.
+    `to_standard` and `from_standard` convert its coordinates to featherjet's standard ones (Pinocchio's) and back. With
+    R, the body's axes in the fixed ones, its velocities are u = (T v)[order], where v are the standard velocities and T
+    is R on their `turned` parts and the identity elsewhere.
     """
 
     manifold: Manifold
-    plain: Callable[[Array], Array]
-    own: Callable[[Array], Array]
-    rotation: Callable[[Array], Array] | None = None  # R (..., k, k) of our q
+    to_standard: Callable[[Array], Array]
+    from_standard: Callable[[Array], Array]
+    rotation: Callable[[Array], Array] | None = None  # R (..., k, k) of the standard q
     turned: tuple[slice, ...] = ()
-    axes: slice | None = None  # where our v holds the angular velocity
+    axes: slice | None = None  # where the standard v holds the angular velocity
     order: tuple[int, ...] = ()
 
     def B(self, q: Array) -> Array:
-        """v = B u at our q, (..., nv, nv), orthogonal; [KINDR] 'Transformation of Equations of Motion'."""
+        """v = B u at the standard q, (..., nv, nv), orthogonal; [KINDR] 'Transformation of Equations of Motion'."""
         assert self.rotation is not None
         R = self.rotation(q)
         T = np.zeros((*q.shape[:-1], self.manifold.nv, self.manifold.nv), q.dtype) + np.eye(self.manifold.nv)
@@ -126,9 +127,9 @@ class Chart:
         return np.swapaxes(T[..., self.order, :], -1, -2)
 
     def limits(self, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """Limits of our coordinates as those of its own; an angle kept as cosine and sine has none."""
-        if self.own is not angle:
-            return self.own(lower), self.own(upper)
+        """Limits of the standard coordinates as limits of its own; an angle kept as cosine and sine has none."""
+        if self.from_standard is not angle:
+            return self.from_standard(lower), self.from_standard(upper)
         none = np.full(1, np.inf)
         return np.concatenate([lower[:-2], -none]), np.concatenate([upper[:-2], none])
 
@@ -197,7 +198,7 @@ ROTATION_FIRST = Chart(
     (3, 4, 5, 0, 1, 2),
 )
 
-# Joints that are not listed are written as they are here.
+# Joints that are not listed keep their standard coordinates.
 KINDR = {"continuous": CONTINUOUS, "planar": PLANAR, "spherical": BODY_SPHERICAL, "free": POSITION_FIRST}
 CONVENTIONS: Mapping[str, Mapping[str, Chart]] = {
     "pinocchio": {},

@@ -1,35 +1,39 @@
-"""A model in the coordinates of another convention: positions, velocities, accelerations and forces, both ways.
+"""A robot's coordinates in another convention: q on other manifolds, and v = B(q) u.
 
-With our velocities v = B(q) u, power being the same in both, and B orthogonal ([KINDR] 'Transformation of Equations of
-Motion', where our quantities wear a bar):
+featherjet computes in its standard coordinates, which are Pinocchio's. Where a convention writes velocities otherwise,
+the standard ones are v = B u with an orthogonal B(q), so that ([KINDR] 'Transformation of Equations of Motion', where
+our quantities wear a bar):
 
     a = B du/dt + c,   c = dB/dt u = Gamma(v, v)         u = B^T v,   tau_u = B^T tau
 
-Gamma, a constant of each joint, tells how B turns: (dB . d) x = Gamma(B x, B d) along the tangent direction d.
+Gamma, a constant of each joint, says how B turns: (dB . d) x = Gamma(B x, B d) along the tangent direction d.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import InputError, UnknownName
 from ..model.joints import JointKind
-from ..model.model import Array, Joint, Model
+from ..model.model import Array, Joint, Model, Part
 from .charts import CONVENTIONS, Chart
+
+STANDARD = "pinocchio"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """A joint with coordinates of its own: how they are written, and where they stand."""
+class ChartedJoint:
+    """A joint with coordinates of its own: its chart, and where its entries stand."""
 
     joint: Joint
     chart: Chart
-    own: slice  # in the convention's q
-    plain: slice  # in ours
+    q: slice  # in the convention's q
+    standard_q: slice
     v: slice
     dofs: slice  # among the dofs of all joints, mimicking ones included
 
@@ -60,97 +64,123 @@ class Coordinates:
         if not isinstance(convention, str) or convention not in CONVENTIONS:
             raise UnknownName("convention", convention, CONVENTIONS)
         self.model, self.convention, self.nv = model, convention, model.nv
-        self.parts: list[Part] = []
+        self.joints: list[ChartedJoint] = []
         self.nq = dofs = 0
         for joint, iq, iv in zip(model.joints, model.q_starts, model.v_starts, strict=True):
             if not joint.mimic:
-                chart = CONVENTIONS[convention].get(joint.kind.name) or unchanged(joint.kind)
-                own = slice(self.nq, self.nq + chart.manifold.nq)
-                plain, v = slice(iq, iq + joint.nq), slice(iv, iv + joint.nv)
-                self.parts.append(Part(joint, chart, own, plain, v, slice(dofs, dofs + joint.nv)))
-                self.nq = own.stop
+                chart = CONVENTIONS[convention].get(joint.kind.name) or standard_chart(joint.kind)
+                q = slice(self.nq, self.nq + chart.manifold.nq)
+                standard_q, v = slice(iq, iq + joint.nq), slice(iv, iv + joint.nv)
+                self.joints.append(ChartedJoint(joint, chart, q, standard_q, v, slice(dofs, dofs + joint.nv)))
+                self.nq = q.stop
             dofs += joint.kind.nv
+        self.parts = [Part(j.joint, j.chart.manifold, j.q, j.v) for j in self.joints]
 
-    def plain_q(self, q: Array) -> Array:
-        """Our coordinates of a configuration."""
+    def joint_limits(self) -> list[tuple[Array, Array, Array, Array]]:
+        return [j.limits() for j in self.joints]
+
+    def q_to_standard(self, q: Array) -> Array:
+        """The standard coordinates (..., nq) of a configuration."""
         out = np.empty((*q.shape[:-1], self.model.nq), q.dtype)
-        for part in self.parts:
-            out[..., part.plain] = part.chart.plain(q[..., part.own])
+        for j in self.joints:
+            out[..., j.standard_q] = j.chart.to_standard(q[..., j.q])
         return out
 
-    def own_q(self, q: Array) -> Array:
-        """The convention's coordinates of our configuration q."""
+    def q_from_standard(self, q: Array) -> Array:
+        """The convention's coordinates of a configuration given in standard ones."""
         out = np.empty((*q.shape[:-1], self.nq), q.dtype)
-        for part in self.parts:
-            out[..., part.own] = part.chart.own(q[..., part.plain])
+        for j in self.joints:
+            out[..., j.q] = j.chart.from_standard(q[..., j.standard_q])
         return out
 
-    def plain(self, given: Mapping[str, Array]) -> tuple[dict[str, Array], Turning]:
-        """q and what is given of v, a, tau (a with v) in our coordinates; the rest as it is. And B there."""
-        out = dict(given) | {"q": self.plain_q(given["q"])}
-        B = self.turning(out["q"])
-        out |= {name: B.plain(given[name]) for name in ("v", "a", "tau") if name in given}
+    def to_standard(self, given: Mapping[str, Array]) -> tuple[dict[str, Array], VelocityMap]:
+        """q and whichever of v, a, tau are given (a only with v) in standard coordinates; the rest stays. And B."""
+        out = dict(given) | {"q": self.q_to_standard(given["q"])}
+        B = self.velocity_map(out["q"])
+        out |= {name: B.to_standard(given[name]) for name in ("v", "a", "tau") if name in given}
         if "a" in given:
             out["a"] = out["a"] + B.rate(out["v"])
         return out, B
 
-    def own(self, given: Mapping[str, Array]) -> dict[str, Array]:
-        """The other way round: ours as the convention's."""
-        B = self.turning(given["q"])
-        out = dict(given) | {"q": self.own_q(given["q"])}
+    def from_standard(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The inverse of `to_standard`."""
+        B = self.velocity_map(given["q"])
+        out = dict(given) | {"q": self.q_from_standard(given["q"])}
         if "a" in given:
             out["a"] = given["a"] - B.rate(given["v"])
-        return out | {name: B.own(out[name]) for name in ("v", "a", "tau") if name in given}
+        return out | {name: B.from_standard(out[name]) for name in ("v", "a", "tau") if name in given}
 
-    def turning(self, q: Array) -> Turning:
-        """B and its derivative, at our q."""
-        turned = [part for part in self.parts if part.chart.turned]
-        return Turning([Block(p.v, p.dofs, p.chart.B(q[..., p.plain]), p.chart.gamma) for p in turned])
+    def positions_to_standard(self, positions: Any) -> Any:
+        """Coordinates by joints' names in standard ones; names of other joints, and what is no mapping, stay."""
+        if not isinstance(positions, Mapping):
+            return positions
+        known = {j.joint.name: j for j in self.joints}
+        return {name: x if name not in known else position_to_standard(known[name], x) for name, x in positions.items()}
+
+    def velocity_map(self, q: Array) -> VelocityMap:
+        """B and its derivative at a standard q."""
+        turned = [j for j in self.joints if j.chart.turned]
+        return VelocityMap([Block(j.v, j.dofs, j.chart.B(q[..., j.standard_q]), j.chart.gamma) for j in turned])
 
 
-def unchanged(kind: JointKind) -> Chart:
-    """The chart of a joint that a convention writes as we do."""
+def position_to_standard(part: ChartedJoint, x: ArrayLike) -> Array:
+    """A joint's coordinates (nq,) in standard ones."""
+    n = part.chart.manifold.nq
+    try:
+        own = np.atleast_1d(np.asarray(x, float))
+    except (TypeError, ValueError):
+        own = np.array([])
+    if own.shape != (n,):
+        raise InputError(f"joint {part.joint.name!r} ({part.joint.kind}): expected {n} coordinates, got {x!r}")
+    return part.chart.to_standard(own)
+
+
+def standard_chart(kind: JointKind) -> Chart:
+    """The chart of a joint that keeps its standard coordinates."""
     return Chart(kind.manifold, lambda q: q, lambda q: q)
 
 
-class Turning:
-    """v = B u at some configurations; away from its blocks B is the identity.
-
-    Vectors are (..., nv), matrices (..., m, nv) or (..., nv, nv); all are new arrays.
-    """
+class VelocityMap:
+    """v = B u at some configurations; away from its blocks B is the identity. Every result is a new array."""
 
     def __init__(self, blocks: list[Block]) -> None:
         self.blocks = blocks
 
-    def plain(self, u: Array) -> Array:
-        """B u: a velocity, acceleration or force of the convention's, but for c, as ours."""
+    def to_standard(self, u: Array) -> Array:
+        """B u (..., nv): a velocity or force in standard coordinates; of an acceleration, all but c."""
         return self._vectors(u, lambda b, x: (b.B @ x[..., None])[..., 0])
 
-    def own(self, v: Array) -> Array:
-        """B^T v: ours as the convention's."""
+    def from_standard(self, v: Array) -> Array:
+        """B^T v (..., nv)."""
         return self._vectors(v, lambda b, x: (np.swapaxes(b.B, -1, -2) @ x[..., None])[..., 0])
 
     def rate(self, v: Array) -> Array:
-        """c = dB/dt u = Gamma(v, v), the acceleration that comes from turning axes alone; v is ours."""
+        """c = dB/dt u = Gamma(v, v), the acceleration that comes from turning axes alone, at standard velocities v."""
         out = np.zeros_like(v)
         for b in self.blocks:
             out[..., b.v] = (by_second(b, v) @ v[..., b.v, None])[..., 0]
         return out
 
     def columns(self, X: Array) -> Array:
-        """X B."""
+        """X B for matrices X (..., m, nv)."""
         out = np.array(X)
         for b in self.blocks:
             out[..., b.v] = X[..., b.v] @ b.B
         return out
 
-    def rows(self, X: Array) -> Array:
-        """B^T X."""
-        return np.swapaxes(self.columns(np.swapaxes(X, -1, -2)), -1, -2)
+    def along(self, X: Array, axis: int, core: int, dofs: bool = False) -> Array:
+        """B^T along one of the last `core` axes of X, counted from the end (-1 is the last).
 
-    def similar(self, X: Array) -> Array:
-        """B^T X B, which as B is orthogonal is also B^-1 X B^-T."""
-        return self.rows(self.columns(X))
+        That axis has nv entries or, if `dofs`, one for each dof of the tree.
+        """
+        batch = X.shape[: X.ndim - core]
+        last = np.moveaxis(X, axis, -1)
+        flat = last.reshape(*batch, -1, last.shape[-1])
+        out = flat.astype(np.result_type(flat, *(b.B for b in self.blocks)))
+        for b in self.blocks:
+            part = b.dofs if dofs else b.v
+            out[..., part] = flat[..., part] @ b.B
+        return np.moveaxis(out.reshape(*out.shape[:-2], *last.shape[len(batch) :]), -1, axis)
 
     def _vectors(self, x: Array, turn: Callable[[Block, Array], Array]) -> Array:
         shapes = [(*b.B.shape[:-2], x.shape[-1]) for b in self.blocks]

@@ -1,255 +1,187 @@
-"""Every quantity in the coordinates of another convention, from the same quantity in ours.
+"""How quantities read in the coordinates of another convention.
 
-With our velocities v = B(q) u, forces tau = B tau_u and accelerations a = B du + Gamma(v, v) (model/convention.py), and
-directions d of the convention's tangent space being B d in ours, differentiating tau_u = B^T ID(q, v, a) gives
+The standard velocities are v = B(q) u, forces tau = B tau_u and accelerations a = B du + Gamma(v, v) (coordinates.py).
+A rule takes a quantity's standard results to the convention's. Most quantities need none of their own: `axes` applies
+B^T along every axis over degrees of freedom, and `derivatives` differentiates that. Along a direction B d of the
+standard tangent space, the inputs move by
 
-    dtau_u/dq = B^T [ID_q + ID_v Gamma(v, .) + M (Gamma(B du, .) + K Gamma(v, .)) + tau.Gamma] B
-    dtau_u/du = B^T [ID_v + M K] B,        K = Gamma(., v) + Gamma(v, .), the derivative of Gamma(v, v) by v
+    dv = Gamma(v, .),   da = Gamma(B du, .) + K dv,   dtau = Gamma(tau, .),   K = Gamma(., v) + Gamma(v, .)
 
-and du = B^T (FD(q, v, tau) - Gamma(v, v)) likewise, with contacts or without; contact forces are the same numbers in
-every convention. docs/conventions.md derives it.
+K being the derivative of Gamma(v, v) by v; a result y with y_u = B^T y gains y.Gamma, and an acceleration loses the
+derivative of Gamma(v, v) before. For instance
+
+    dtau_u/dq = B^T [ID_q + ID_v dv + M da + tau.Gamma] B,        dtau_u/du = B^T [ID_v + M K] B
+
+docs/conventions.md derives it. Contact forces are the same numbers in every convention.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..algorithms.quantities import INPUTS
-from ..errors import InputError
 from ..model.model import Array
-from .coordinates import Coordinates, Turning, by_first, by_second, of_force
+from .coordinates import Coordinates, VelocityMap, by_first, by_second, of_force
 
 Inputs = Mapping[str, Array]
 Results = tuple[Array, ...]
-Run = Callable[..., Results]  # (quantity, inputs, **static) -> results, in our coordinates
+Run = Callable[..., Results]  # (quantity, inputs, **options) -> results in standard coordinates
+Rule = Callable[..., Results]  # (Call, *standard results) -> the convention's
 
 
-class Given(NamedTuple):
-    """A call's inputs in our coordinates, and what it takes to translate its results."""
+class Shaped(Protocol):
+    """What rules read of a result: its axes, "v" being those over degrees of freedom; whether it is an acceleration."""
 
+    @property
+    def axes(self) -> tuple[Any, ...]: ...
+
+    @property
+    def acceleration(self) -> bool: ...
+
+
+class Translatable(Protocol):
+    """What rules read of a quantity."""
+
+    @property
+    def results(self) -> Sequence[Shaped]: ...
+
+    @property
+    def base(self) -> Any: ...
+
+    @property
+    def by(self) -> tuple[str, ...]: ...
+
+    @property
+    def rule(self) -> Rule: ...
+
+
+class Call(NamedTuple):
+    """One evaluation of a quantity: its inputs in standard coordinates, and all that translating its results takes."""
+
+    quantity: Translatable
     run: Run
     inputs: dict[str, Array]
-    B: Turning
-    static: dict[str, Any]
+    B: VelocityMap
+    options: dict[str, Any]
 
-    def __call__(self, quantity: str, **changed: Array) -> Results:
-        """Another quantity at the same inputs, some of them replaced."""
-        known = self.inputs | changed
-        wanted = (*INPUTS[quantity], "fext") if "fext" in known else INPUTS[quantity]
-        return self.run(quantity, {name: known[name] for name in wanted})
+    def value(self, quantity: Any, **changed: Array) -> Results:
+        """Another quantity at the same state, some inputs replaced."""
+        return self.run(quantity, self.inputs | changed, **self.options)
 
     @property
     def v(self) -> Array:
         return self.inputs["v"]
 
 
-# How each quantity's results, in our coordinates, read in the convention's
+def translated(coordinates: Coordinates, run: Run, quantity: Translatable, inputs: Inputs, **options: Any) -> Results:
+    """A quantity in the convention's coordinates, by a `run` in standard ones."""
+    given, B = coordinates.to_standard(inputs)
+    results = run(quantity, given, **options)
+    return quantity.rule(Call(quantity, run, given, B, options), *results) if B.blocks else tuple(results)
 
 
-def same(at: Given, *results: Array) -> Results:
-    return results
+# The two general rules. Results that a quantity does not name (margins) come last, and stay.
 
 
-def covector(at: Given, tau: Array, *rest: Array) -> Results:
-    return (at.B.own(tau), *rest)
+def axes(at: Call, *results: Array) -> Results:
+    """B^T along every axis over degrees of freedom."""
+    named = len(at.quantity.results)
+    turned = (turn(at.B, r.axes, x) for r, x in zip(at.quantity.results, results, strict=False))
+    return *turned, *results[named:]
 
 
-def similar(at: Given, X: Array, *rest: Array) -> Results:
-    """B^T X B: the mass matrix, and as B is orthogonal its inverse."""
-    return (at.B.similar(X), *rest)
+def turn(B: VelocityMap, names: tuple[Any, ...], x: Array) -> Array:
+    for k, name in enumerate(names):
+        if name in ("v", "dofs"):
+            x = B.along(x, k - len(names), len(names), name == "dofs")
+    return x
 
 
-def columns(at: Given, X: Array) -> Results:
-    return (at.B.columns(X),)
+def derivatives(at: Call, *results: Array) -> Results:
+    """Derivatives of the results of `quantity.base`, each by all of `quantity.by`, result after result."""
+    base, by = at.quantity.base, at.quantity.by
+    values = at.value(base) if any("v" in r.axes for r in base.results) else (None,) * len(base.results)
+    out: list[Array] = []
+    for k, (result, value) in enumerate(zip(base.results, values, strict=False)):
+        group = dict(zip(by, results[k * len(by) : (k + 1) * len(by)], strict=True))
+        moved = along_inputs(at, group)
+        if value is not None and "v" in result.axes:
+            along_result(at, moved, value, result)
+        out += (turn(at.B, (*result.axes, "v"), moved[name]) for name in by)
+    return *out, *results[len(out) :]
 
 
-def rows(at: Given, X: Array, *rest: Array) -> Results:
-    """B^T X: derivatives of torques, or of accelerations, by what is the same in every convention."""
-    return (at.B.rows(X), *rest)
-
-
-def rows_by_forces(at: Given, X: Array, *rest: Array) -> Results:
-    flat = X.reshape(*X.shape[:-2], -1)
-    return (at.B.rows(flat).reshape(X.shape), *rest)
-
-
-def joint_columns(at: Given, X: Array) -> Results:
-    """B^T X, with a row for each dof of the tree."""
-    X = np.array(X)
+def along_inputs(at: Call, by: Mapping[str, Array]) -> dict[str, Array]:
+    """Derivatives by q and v of any rows, v, a and tau being functions of q, u, du and tau_u: B is still to be applied."""
+    out = {name: np.array(x) for name, x in by.items()}
+    du = at.inputs["a"] - at.B.rate(at.v) if "a" in by else None  # B du/dt
     for b in at.B.blocks:
-        X[..., b.dofs, :] = np.swapaxes(b.B, -1, -2) @ X[..., b.dofs, :]
-    return (X,)
+        if "v" in by:
+            dv = by_second(b, at.v)
+            out["q"][..., b.v] += by["v"][..., b.v] @ dv
+            if du is not None:
+                K = by_first(b, at.v) + dv
+                out["q"][..., b.v] += by["a"][..., b.v] @ (by_second(b, du) + K @ dv)
+                out["v"][..., b.v] += by["a"][..., b.v] @ K
+        if "tau" in by:
+            out["q"][..., b.v] -= by["tau"][..., b.v] @ of_force(b, at.inputs["tau"])
+    return out
 
 
-def bias(at: Given, b: Array) -> Results:
-    """The torques of no du/dt; ours take a = c then."""
-    return covector(at, *at("inverse_dynamics", a=at.B.rate(at.v)))
+def along_result(at: Call, by: dict[str, Array], value: Array, result: Shaped) -> None:
+    """Add what the turning of B^T makes of a result, whose last axis is over degrees of freedom."""
+    for b in at.B.blocks:
+        if result.acceleration:
+            dv = by_second(b, at.v)
+            K = by_first(b, at.v) + dv
+            by["q"][..., b.v, b.v] -= K @ dv + by_second(b, value - at.B.rate(at.v))
+            by["v"][..., b.v, b.v] -= K
+        else:
+            by["q"][..., b.v, b.v] += of_force(b, value)
 
 
-def acceleration(at: Given, a: Array, *rest: Array) -> Results:
-    return (at.B.own(a - at.B.rate(at.v)), *rest)
+# Rules of single quantities
 
 
-def coriolis_matrix(at: Given, C: Array) -> Results:
+def bias(at: Call, b: Array) -> Results:
+    """The torques of no du/dt, where the standard acceleration is c."""
+    return axes(at, *at.value("inverse_dynamics", a=at.B.rate(at.v)))
+
+
+def acceleration(at: Call, a: Array, *rest: Array) -> Results:
+    return axes(at, a - at.B.rate(at.v), *rest)
+
+
+def coriolis_matrix(at: Call, C: Array) -> Results:
     """B^T (C B + M dB/dt), whose Mdot - 2C is skew as well."""
-    (M,) = at("mass_matrix")
+    (M,) = at.value("mass_matrix")
     C = np.array(C)
     for b in at.B.blocks:
         C[..., b.v] += M[..., b.v] @ by_first(b, at.v)
-    return (at.B.similar(C),)
+    return axes(at, C)
 
 
-def chained(at: Given, by_q: Array, by_v: Array, by_a: Array | None = None) -> tuple[Array, Array]:
-    """Derivatives by q and v of any rows, when v and a are functions of q and u: B is still to be applied.
-
-    Along a direction v moves by Gamma(v, .), and a = B du + Gamma(v, v) by Gamma(B du, .) + K times that.
-    """
-    du = None if by_a is None else at.inputs["a"] - at.B.rate(at.v)  # B du/dt
-    by_q, by_v = np.array(by_q), np.array(by_v)
-    for b in at.B.blocks:
-        dv = by_second(b, at.v)
-        by_q[..., b.v] += by_v[..., b.v] @ dv
-        if by_a is not None and du is not None:
-            K = by_first(b, at.v) + dv
-            by_q[..., b.v] += by_a[..., b.v] @ (by_second(b, du) + K @ dv)
-            by_v[..., b.v] += by_a[..., b.v] @ K
-    return by_q, by_v
+def centroidal_derivatives(at: Call, dh_dq: Array, *rate: Array) -> Results:
+    """dh_dq moves with v through the centroidal map; the rest are derivatives of rows that all conventions share."""
+    (dh_dv,) = at.value("centroidal_map")
+    dh = along_inputs(at, {"q": dh_dq, "v": dh_dv})["q"]
+    return axes(at, dh, *along_inputs(at, dict(zip("qva", rate, strict=True))).values())
 
 
-def of_rows(at: Given, by_q: Array, by_v: Array, *by_a: Array) -> Results:
-    """Derivatives of what is the same in every convention: a frame's velocity or acceleration."""
-    return tuple(at.B.columns(X) for X in (*chained(at, by_q, by_v, *by_a), *by_a))
-
-
-def centroidal_derivatives(at: Given, dh_dq: Array, by_q: Array, by_v: Array, by_a: Array) -> Results:
-    dh_dq, _ = chained(at, dh_dq, *at("centroidal_map"))
-    return at.B.columns(dh_dq), *of_rows(at, by_q, by_v, by_a)
-
-
-def static_torque_derivatives(at: Given, by_q: Array) -> Results:
-    return (at.B.similar(turned(at, by_q, *at("static_torque"))),)
-
-
-def turned(at: Given, by_q: Array, tau: Array) -> Array:
-    """With tau.Gamma, what the turning of B^T makes of torques."""
-    by_q = np.array(by_q)
-    for b in at.B.blocks:
-        by_q[..., b.v, b.v] += of_force(b, tau)
-    return by_q
-
-
-def inverse_dynamics_derivatives(at: Given, by_q: Array, by_v: Array, M: Array) -> Results:
-    by_q, by_v = chained(at, turned(at, by_q, *at("inverse_dynamics")), by_v, M)
-    return at.B.similar(by_q), at.B.similar(by_v), at.B.similar(M)
-
-
-def forward_dynamics_derivatives(at: Given, *results: Array) -> Results:
-    return *forward_derivatives(at, at("forward_dynamics")[0], *results[:3]), *results[3:]
-
-
-def forward_derivatives(at: Given, a: Array, by_q: Array, by_v: Array, by_tau: Array) -> Results:
-    """Of accelerations, from those of ours, which are a."""
-    du = a - at.B.rate(at.v)
-    by_q, by_v = np.array(by_q), np.array(by_v)
-    for b in at.B.blocks:
-        dv = by_second(b, at.v)
-        K = by_first(b, at.v) + dv
-        by_q[..., b.v] += by_v[..., b.v] @ dv - by_tau[..., b.v] @ of_force(b, at.inputs["tau"])
-        by_q[..., b.v, b.v] -= K @ dv + by_second(b, du)
-        by_v[..., b.v, b.v] -= K
-    return at.B.similar(by_q), at.B.similar(by_v), at.B.similar(by_tau)
-
-
-def constrained_dynamics_derivatives(at: Given, *results: Array) -> Results:
-    """Accelerations as without contacts; forces are numbers that every convention shares."""
-    (a_q, a_v, a_tau), (l_q, l_v, l_tau), margins = results[:3], results[3:6], results[6:]
-    a, *_ = at.run("constrained_dynamics", at.inputs)
-    l_q, l_v = chained(at, l_q, l_v)
-    for b in at.B.blocks:
-        l_q[..., b.v] -= l_tau[..., b.v] @ of_force(b, at.inputs["tau"])
-    forces = (at.B.columns(X) for X in (l_q, l_v, l_tau))
-    return *forward_derivatives(at, a, a_q, a_v, a_tau), *forces, *margins
-
-
-def impulse_dynamics_derivatives(at: Given, j_q: Array, j_v: Array, l_q: Array, l_v: Array, *rest: Array) -> Results:
-    """Of the jump B^T (v+ - v-), and of impulses."""
-    jump, *_ = at.run("impulse_dynamics", at.inputs)
-    by_q, by_v = chained(at, turned(at, j_q, jump), j_v)
-    return (at.B.similar(by_q), at.B.similar(by_v), *of_rows(at, l_q, l_v), *rest)
-
-
-def jacobian_derivative(at: Given, dJ: Array) -> Results:
+def jacobian_derivative(at: Call, dJ: Array) -> Results:
     """(dJ/dt B + J dB/dt)."""
-    J, dJ = at.run("jacobian", {"q": at.inputs["q"]}, **at.static)[0], np.array(dJ)
+    J, dJ = at.value("jacobian")[0], np.array(dJ)
     for b in at.B.blocks:
         dJ[..., b.v] += J[..., b.v] @ by_first(b, at.v)
-    return (at.B.columns(dJ),)
+    return axes(at, dJ)
 
 
-def jacobian_drift(at: Given, drift: Array) -> Results:
-    J = at.run("jacobian", {"q": at.inputs["q"]}, **at.static)[0]
+def jacobian_drift(at: Call, drift: Array) -> Results:
+    (J,) = at.value("jacobian")
     return (drift + (J @ at.B.rate(at.v)[..., None])[..., 0],)
 
 
-def jacobian_hessian(at: Given, H: Array) -> Results:
-    """The derivative of column i of J B along B e_k: H is carried along, and B e_i turns."""
-    J, H = at.run("jacobian", {"q": at.inputs["q"]}, **at.static)[0], np.array(H)
-    for b in at.B.blocks:
-        H[..., b.v, b.v] += np.einsum("...ri,ijk->...rjk", J[..., b.v], b.gamma)
-    wide = Turning([b._replace(B=b.B[..., None, :, :]) for b in at.B.blocks])
-    return (wide.similar(H),)
-
-
-def projected_newton_euler(at: Given, M: Array, g: Array, f: Array) -> Results:
-    g = g + (M @ at.B.rate(at.v)[..., None])[..., 0]
-    return at.B.similar(M), at.B.own(g), at.B.own(f)
-
-
-TRANSLATIONS: dict[str, Callable[..., Results]] = {
-    "inverse_dynamics": covector,
-    "gravity": covector,
-    "bias": bias,
-    "forward_dynamics": acceleration,
-    "mass_matrix": similar,
-    "inverse_mass_matrix": similar,
-    "coriolis_matrix": coriolis_matrix,
-    "inverse_dynamics_derivatives": inverse_dynamics_derivatives,
-    "forward_dynamics_derivatives": forward_dynamics_derivatives,
-    "jacobian": columns,
-    "joint_columns": joint_columns,
-    "jacobian_derivative": jacobian_derivative,
-    "jacobian_drift": jacobian_drift,
-    "jacobian_hessian": jacobian_hessian,
-    "projected_newton_euler": projected_newton_euler,
-    "centroidal_map": columns,
-    "centroidal_derivatives": centroidal_derivatives,
-    "static_torque": covector,
-    "static_torque_derivatives": static_torque_derivatives,
-    "constrained_dynamics": acceleration,
-    "constrained_dynamics_derivatives": constrained_dynamics_derivatives,
-    "contact_inverse_dynamics": covector,
-    "contact_jacobian": columns,
-    "impulse_dynamics": covector,
-    "impulse_dynamics_derivatives": impulse_dynamics_derivatives,
-    "torque_regressor": rows,
-    "forward_dynamics_parameter_derivatives": rows,
-    **dict.fromkeys(("inverse_dynamics_force_derivatives", "forward_dynamics_force_derivatives"), rows_by_forces),
-    **dict.fromkeys(("frame_velocity_derivatives", "frame_acceleration_derivatives"), of_rows),
-    **dict.fromkeys(("forward_kinematics", "center_of_mass", "potential_energy"), same),
-    **dict.fromkeys(("kinetic_energy", "centroidal_momentum", "frame_acceleration"), same),
-}
-
-
-def translated(space: Coordinates, run: Run, quantity: str, inputs: Inputs, **static: Any) -> Results:
-    """A quantity in the convention's coordinates, by a `run` in ours."""
-    if quantity not in TRANSLATIONS:
-        raise InputError(
-            f"{quantity} is not available in the convention {space.convention!r}; "
-            "take it from robot.with_convention('pinocchio')"
-        )
-    given, B = space.plain({name: x for name, x in inputs.items() if x is not None})
-    results = run(quantity, given, **static)
-    return TRANSLATIONS[quantity](Given(run, given, B, static), *results) if B.blocks else tuple(results)
+def projected_newton_euler(at: Call, M: Array, g: Array, f: Array) -> Results:
+    return axes(at, M, g + (M @ at.B.rate(at.v)[..., None])[..., 0], f)

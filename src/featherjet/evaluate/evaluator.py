@@ -1,33 +1,57 @@
-"""Both backends: what runs the quantities of a model, with inputs checked and flags explained."""
+"""The evaluator: computes any quantity of one model, on either backend, with inputs checked and failures explained."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..algorithms.derivatives import methods
-from ..algorithms.quantities import DIVIDING, INPUTS, UNCOMPILED
-from ..arrays import Out, into, outputs
+from ..algorithms.quantities import FEXT, SETTINGS, Input, Quantity, quantity, shape, sizes
+from ..arrays import Out, copied, outputs
+from ..conventions.coordinates import STANDARD, Coordinates
+from ..conventions.rules import translated
 from ..errors import InputError, SingularMassMatrix, UnknownName
+from ..jit.fingerprint import Fingerprints
+from ..jit.flags import Flag
+from ..jit.graph import TooLong
 from ..model import configuration
+from ..model.configuration import Space
 from ..model.model import Array, Model
-from .reference import Reference
+from ..model.tree import Tree
+from . import reference
 
 if TYPE_CHECKING:
-    from .compiled import Compiled, Specialised
+    from ..jit.kernel import Kernel
+    from ..treejit.compiler import TreeCompiler
 
 BACKENDS = ("compiled", "numpy")
-CHUNK = 4096  # samples the reference treats at a time, so that a large batch does not fill the memory
-SINGULAR = 1e-13  # a margin of the mass matrix this small is rounding error
-
+CHUNK, CONTACT_CHUNK = 4096, 1024  # samples the reference treats at a time, so that a large batch fits the memory
+LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # margins smaller than this are rounding errors
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
-SUSPECT = 4  # the flag a kernel raises for pivots that may be zero
+
+
+class HasEvaluator(Protocol):
+    """A robot, for layers that know its evaluator alone."""
+
+    @property
+    def evaluator(self) -> Evaluator: ...
+
+
+class SmallMargin(Exception):
+    """A sample (its index in the batch) at which a margin of some kind, in row `row`, is zero up to rounding."""
+
+    def __init__(self, kind: str, sample: tuple[int, ...], row: int) -> None:
+        self.kind, self.sample, self.row = kind, sample, row
+        super().__init__(f"margin of {kind}, row {row}{self.where}")
+
+    @property
+    def where(self) -> str:
+        return f" at sample {self.sample}" if self.sample else ""
 
 
 def processors() -> int:
@@ -35,109 +59,206 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Backends:
-    """Part of `Robot`, which tells what the arguments mean: `_run` computes any quantity."""
+class Evaluator:
+    """Computes the quantities of one model.
+
+    backend: "compiled" or "numpy"; threads: for batches; unroll: as TreeCompiler takes it; convention: whose
+    coordinates inputs and results are in. `standard` is the evaluator of the same model in the standard convention.
+    """
 
     def __init__(
-        self, model: Model, backend: str | None = None, threads: int | None = None, unroll: bool | None = None
+        self,
+        model: Model,
+        backend: str | None = None,
+        threads: int | None = None,
+        unroll: bool | None = None,
+        convention: str = STANDARD,
     ) -> None:
         if not isinstance(model, Model):
-            raise InputError(f"Robot takes a Model, got {type(model).__name__}; to load a file use featherjet.load")
+            raise InputError(f"expected a Model, got {type(model).__name__}; to load a file use featherjet.load")
         backend = backend or os.environ.get("FEATHERJET_BACKEND") or "compiled"
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
-        self._space: configuration.Space = model
-        self._reference = Reference(model)
-        self._compiled: Compiled | None = None
-        self._specialised: dict[type, Specialised] = {}
+        self.coordinates = None if convention == STANDARD else Coordinates(model, convention)
+        self.space: Space = self.coordinates or model
         self._quick: dict[str, Any] = {}  # the shortest way to each quantity of one state
-        self.unroll = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", "")) if unroll is None else unroll
-        self.threads = processors() if threads is None else threads
+        self._kernels: dict[tuple, Kernel | None] = {}
+        self._compiler: TreeCompiler | None = None
+        self._fingerprint = Fingerprints()
+        if self.coordinates is not None:
+            self.standard = Evaluator(model, backend, threads, unroll)
+            self.tree, self.unroll = self.standard.tree, self.standard.unroll
+        else:
+            self.standard, self.tree = self, Tree(model)
+            default = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", ""))
+            self.unroll = default if unroll is None else unroll
+            self.threads = processors() if threads is None else threads
+
+    def with_model(self, model: Model) -> Evaluator:
+        """The same settings for another model."""
+        return Evaluator(model, self.backend, self.threads, self.unroll, self.convention)
+
+    def with_convention(self, convention: str) -> Evaluator:
+        if convention == self.convention:
+            return self
+        if convention == STANDARD:
+            return self.standard
+        return Evaluator(self.model, self.backend, self.threads, self.unroll, convention)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"model": self.model, "backend": self.backend, "threads": self.threads, "unroll": self.unroll}
+        settings = {"backend": self.backend, "threads": self.threads, "unroll": self.unroll}
+        return {"model": self.model, **settings, "convention": self.convention}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)
 
     @property
+    def convention(self) -> str:
+        return STANDARD if self.coordinates is None else self.coordinates.convention
+
+    @property
     def threads(self) -> int:
         """How many threads a batch may use; results do not depend on it."""
-        return self._threads
+        return self.standard._threads
 
     @threads.setter
     def threads(self, count: int) -> None:
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
             raise InputError(f"threads: expected a positive whole number, got {count!r}")
-        self._threads = int(count)
+        self.standard._threads = int(count)
 
-    @property
-    def name(self) -> str:
-        return self.model.name
+    # Checks of what users hand in
 
-    @property
-    def nq(self) -> int:
-        """Length of a configuration."""
-        return self._space.nq
+    def checked_q(self, name: str, q: Any) -> Array:
+        """Configurations (..., nq), finite, with quaternions of norm one."""
+        q = arrays.numbers(name, q, (self.space.nq,), f"nq = {self.space.nq}")
+        return configuration.unit_parts(self.space, name, q)
 
-    @property
-    def nv(self) -> int:
-        """Degrees of freedom."""
-        return self.model.nv
+    def checked_v(self, name: str, v: Any) -> Array:
+        """Vectors (..., nv) over degrees of freedom, finite."""
+        return arrays.numbers(name, v, (self.space.nv,), f"nv = {self.space.nv}")
 
-    @property
-    def njoints(self) -> int:
-        return self.model.njoints
+    def checked(
+        self, record: Quantity, given: Sequence[Any], fext: Any = None, settings: Any = None, contacts: Any = None
+    ) -> dict[str, Array]:
+        """A quantity's inputs by name, as arrays that may be trusted, and whose batches broadcast."""
+        size = sizes(self.tree, contacts) | {"q": self.space.nq}
+        optional = ((FEXT, fext), (SETTINGS, settings))
+        pairs = [*zip(record.inputs, given, strict=True), *((i, x) for i, x in optional if x is not None)]
+        inputs = {i.name: self._checked_input(i, x, size) for i, x in pairs}
+        arrays.common_batch({i.name: (inputs[i.name], len(i.axes)) for i, _ in pairs})
+        return inputs
 
-    def _q(self, name: str, q: ArrayLike) -> Array:
-        q = arrays.numbers(name, q, (self.nq,), f"nq = {self.nq}")
-        return arrays.unit_parts(self._space, name, q)
+    def _checked_input(self, given: Input, x: Any, size: Mapping[str, int]) -> Array:
+        if given.axes == ("q",):
+            return self.checked_q(given.name, x)
+        core = shape(given.axes, size)
+        if given is FEXT:
+            letters = f"njoints = {core[0]}, then force and moment"
+        else:
+            axis = given.axes[0]
+            letters = f"{'nv' if axis == 'v' else axis} = {core[0]}"
+        return arrays.numbers(given.name, x, core, letters)
 
-    def _v(self, name: str, v: ArrayLike) -> Array:
-        return arrays.numbers(name, v, (self.nv,), f"nv = {self.nv}")
+    # Evaluation
 
-    def _pair(self, **given: Array) -> tuple[Array, ...]:
-        """Arrays whose batches broadcast."""
-        arrays.common_batch({name: (x, 1) for name, x in given.items()})
-        return tuple(given.values())
-
-    def _run(
-        self, quantity: str, given: Sequence[Any], fext: Any = None, out: Out = None, **static: Any
-    ) -> tuple[Array, ...]:
-        """A quantity by the backend: inputs checked, flags explained."""
-        quick = self._quick.get(quantity)
-        if quick is not None and fext is None and not static:
+    def run(
+        self, name: str | Quantity, given: Sequence[Any], fext: Any = None, out: Out = None, settings: Any = None,
+        **options: Any,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        """A quantity's results, from its inputs in order; options are those its record names, and `method`."""
+        quick = self._quick.get(name) if not options else None  # type: ignore[arg-type]
+        if quick is not None and fext is None:
             results = quick(*given) if out is None else quick(*given, out=out)
             if results is not None:
                 return results
-        if self.backend != "compiled" or static or quantity in UNCOMPILED:
-            results = self._run_reference(quantity, self._checked(quantity, given, fext), **static)
-            single = all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given)
-            return into(out, tuple(r.astype(FLOAT32) for r in results) if single else results)
-        compiled = self._compiled or self._compile()
-        inputs = given if fext is None else (*given, fext)
-        if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
-            inputs = tuple(self._checked(quantity, given, fext).values())
-        outs = None if out is None else self._outputs(quantity, inputs, outputs(out))
-        try:
-            kernel = compiled.kernel(quantity, fext is not None)
-            results, flags = kernel(inputs, outs, self._threads)
-        except (TypeError, ValueError):
-            self._checked(quantity, given, fext)  # says what is wrong, and where
-            raise
-        if flags or not results[0].size:  # an empty batch runs no kernel, so nothing has been looked at
-            checked = self._checked(quantity, given, fext)
-            if flags & SUSPECT:
-                self._run_reference(quantity, checked)  # raises if the mass matrix is singular indeed
-        elif quick is None and fext is None and results[0].ndim == len(kernel.shapes[0]):
-            self._quick[quantity] = kernel.quick
-        return results
+        record = quantity(name)
+        if record.needs_mass and self.model.mass == 0:
+            raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
+        options = self._options(record, options)
+        check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
+        if self.coordinates is not None:
+            inputs = check()
+            return copied(out, translated(self.coordinates, self.standard.run_named, record, inputs, **options))
+        names = (
+            [i.name for i in record.inputs]
+            + [FEXT.name] * (fext is not None)
+            + [SETTINGS.name] * (settings is not None)
+        )
+        kernel = self.kernel(record, names, options)
+        if kernel is not None:
+            inputs = [*given, *(x for x in (fext, settings) if x is not None)]
+            if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
+                inputs = list(check().values())
+            try:
+                outs = None if out is None else self._outputs(kernel, inputs, outputs(out))
+                results, flags = kernel(inputs, outs, self._threads)
+            except TooLong:
+                self._kernels[self._key(record, names, options)] = None
+            except (TypeError, ValueError):
+                check()  # says what is wrong, and where
+                raise
+            else:
+                if flags or not results[0].size:  # an empty batch runs no kernel, so nothing has been looked at
+                    checked = check()
+                    if flags & Flag.SMALL_MARGIN:
+                        self._by_reference(record, checked, options)  # raises if the margin is zero indeed
+                elif (
+                    quick is None
+                    and len(names) == len(given)
+                    and not options
+                    and results[0].ndim == len(kernel.shapes[0])
+                ):
+                    self._quick[record.name] = kernel.quick
+                return results
+        results = self._by_reference(record, check(), options)
+        single = all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given)
+        return copied(out, tuple(r.astype(FLOAT32) for r in results) if single else results)
 
-    def _outputs(self, quantity: str, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
+    def __call__(self, name: str, *given: Any, fext: Any = None, out: Out = None, **options: Any) -> Any:
+        """A quantity as users get it: an array, or a named tuple of several."""
+        return quantity(name).packed(self.run(name, given, fext, out, **options))
+
+    def run_named(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
+        """The same from inputs by name, of which a quantity takes what it knows; and likewise of the options."""
+        record = quantity(name)
+        known = {k: x for k, x in options.items() if k in record.options or (k == "method" and record.methods)}
+        optional = {i.name: inputs[i.name] for i in record.optional if i.name in inputs}
+        return self.run(record, [inputs[i.name] for i in record.inputs], **optional, **known)
+
+    def reference(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
+        """The same by the reference, on checked inputs, which may be complex; margins come last."""
+
+        def run(name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
+            record = quantity(name)
+            taken = {i.name: inputs[i.name] for i in (*record.inputs, *record.optional) if i.name in inputs}
+            return reference.evaluate(self.tree, record, taken, **options)
+
+        if self.coordinates is None:
+            return run(name, inputs, **options)
+        return translated(self.coordinates, run, quantity(name), inputs, **options)
+
+    def refuse_singular(self, name: str, inputs: Mapping[str, Array]) -> None:
+        """Raise SingularMassMatrix where a quantity at checked inputs has no margin."""
+        self.standard._by_reference(quantity(name), self._standard_inputs(inputs), {})
+
+    def _standard_inputs(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        return dict(inputs) if self.coordinates is None else self.coordinates.to_standard(inputs)[0]
+
+    def _options(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
+        """Options without what they would be anyway: a method that is what is compiled, or the default."""
+        method = options.get("method")
+        if method is None:
+            return options
+        found = methods.find(record.methods, record.name, method, self.tree.coupling is not None)
+        rest = {k: x for k, x in options.items() if k != "method"}
+        compiled = self.backend == "compiled" and found.function is record.algorithm
+        return rest if method == "auto" or compiled else {**rest, "method": method}
+
+    def _outputs(self, kernel: Kernel, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
         """`out`, if it has the shapes of the results."""
-        kernel = (self._compiled or self._compile()).kernel(quantity, len(inputs) > len(INPUTS[quantity]))
-        named = {str(k): (x, core) for k, (x, core) in enumerate(zip(inputs, kernel.cores, strict=True))}
+        named = {str(k): (np.asarray(x), core) for k, (x, core) in enumerate(zip(inputs, kernel.cores, strict=True))}
         batch = arrays.common_batch(named)
         want = [(*batch, *shape) for shape in kernel.shapes]
         if [o.shape for o in outs] != want:
@@ -145,88 +266,71 @@ class Backends:
             raise InputError(f"out: expected arrays of shape {expected}; got {got or 'none'}")
         return outs
 
-    def _bindable(self, quantity: str) -> tuple[tuple[str, ...], bool]:
-        """A quantity's inputs, and whether it takes external forces."""
-        inputs = INPUTS[quantity]
-        return inputs, "a" in inputs or "tau" in inputs
+    # Kernels
 
-    def _kernel(self, quantity: str, fext: bool):
-        """Compiled code for a quantity, or None where there is none."""
-        if self.backend != "compiled":
+    def _key(self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]) -> tuple:
+        return (record, *names, *((k, self._fingerprint(x)) for k, x in sorted(options.items())))
+
+    def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
+        """Compiled code for a quantity of these inputs; None on the numpy backend, and where there is none.
+
+        What takes more operations than its record allows has none: it would take too long to compile.
+        """
+        options = options or {}
+        if self.backend != "compiled" or self.coordinates is not None:
             return None
-        return (self._compiled or self._compile()).kernel(quantity, fext)
+        key = self._key(record, names, options)
+        try:
+            return self._kernels[key]
+        except KeyError:
+            pass
+        method = options.get("method")
+        made = None if method and not record.methods[method].traced else self.compiler.kernel(record, names, options)
+        return self._kernels.setdefault(key, made)  # one wins, if threads come at once
 
-    def _compile(self) -> Compiled:
-        from .compiled import Compiled
+    @property
+    def compiler(self) -> TreeCompiler:
+        if self._compiler is None:
+            from ..treejit.compiler import TreeCompiler
 
-        self._compiled = Compiled(self._reference.tree, self.unroll)
-        return self._compiled
+            self._compiler = TreeCompiler(self.tree, self.unroll)
+        return self._compiler
 
-    def _checked(self, quantity: str, given: Sequence[Any], fext: Any) -> dict[str, Array]:
-        """The inputs by name, as arrays that may be trusted."""
-        inputs: dict[str, Array] = {}
-        for name, value in zip(INPUTS[quantity], given, strict=True):
-            inputs[name] = self._q(name, value) if name == "q" else self._v(name, value)
-        if fext is not None:
-            letters = f"njoints = {self.njoints}, then force and moment"
-            inputs["fext"] = arrays.numbers("fext", fext, (self.njoints, 6), letters)
-        arrays.common_batch({name: (x, 2 if name == "fext" else 1) for name, x in inputs.items()})
-        return inputs
+    # The reference, chunk by chunk
 
-    def _by_reference(self, quantity: str, **static: Any) -> Callable[..., tuple[Array, ...]]:
-        """What runs an algorithm: as it is written, or as machine code, if it has no kernel of its own."""
-        kernel = quantity not in UNCOMPILED and not static
-        traced = "method" not in static or methods.find(quantity, static["method"]).traced
-        return self._reference.run if kernel or not traced else self._specialise(self._reference)
-
-    def _specialise(self, reference: Reference) -> Callable[..., tuple[Array, ...]]:
-        """`reference.run`, or on the compiled backend the same as machine code for this robot."""
-        if self.backend != "compiled":
-            return reference.run
-        found = self._specialised.get(type(reference))
-        if found is None:
-            from .compiled import Specialised
-
-            found = Specialised(reference, (self._compiled or self._compile()).tables)
-            self._specialised[type(reference)] = found
-        return partial(found.run, threads=self._threads)
-
-    def _run_reference(
-        self, quantity: str, inputs: dict[str, Array], run: Callable | None = None, **static: Any
+    def _by_reference(
+        self, record: Quantity, inputs: Mapping[str, Array], options: Mapping[str, Any]
     ) -> tuple[Array, ...]:
-        """By the reference, or whatever runs in its place, chunk by chunk."""
-        chunk = max(1, CHUNK // self.nv) if "method" in static else CHUNK  # methods may keep nv numbers for each entry
-        cores = {name: 2 if name == "fext" else 1 for name in inputs}
+        chunk = CONTACT_CHUNK if "contacts" in options else CHUNK
+        if "method" in options:  # methods may keep nv numbers for each entry
+            chunk = max(1, CHUNK // self.space.nv)
+        cores = {name: len(record.input(name).axes) for name in inputs}
         batch = arrays.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
-        flat = {
-            name: np.broadcast_to(x, (*batch, *x.shape[x.ndim - cores[name] :])).reshape(
-                -1, *x.shape[x.ndim - cores[name] :]
-            )
-            for name, x in inputs.items()
-        }
-        total = int(np.prod(batch))
-        run = run or self._by_reference(quantity, **static)
+        flat = {}
+        for name, x in inputs.items():
+            core = x.shape[x.ndim - cores[name] :]
+            flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
         pieces = []
-        for start in range(0, max(total, 1), chunk):
+        for start in range(0, max(int(np.prod(batch)), 1), chunk):
             part = {name: x[start : start + chunk] for name, x in flat.items()}
-            results = run(quantity, part, **static)
-            if quantity in DIVIDING:
-                self._refuse_singular(results[-1], start, batch)
-                results = results[:-1]
-            pieces.append(results)
+            results = reference.evaluate(self.tree, record, part, **options)
+            kept = len(results) - len(record.margins)
+            for kind, margins in reversed(list(zip(record.margins, results[kept:], strict=True))):
+                self._refuse_small(kind, margins, start, batch)
+            pieces.append(results[:kept])
         return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
 
-    def _refuse_singular(self, margins: Array, start: int, batch: tuple[int, ...]) -> None:
-        bad = ~(margins > SINGULAR)
+    def _refuse_small(self, kind: str, margins: Array, start: int, batch: tuple[int, ...]) -> None:
+        bad = ~(margins > LEAST_MARGIN[kind])
         if bad.any():
             sample = int(np.argwhere(bad)[0, 0])
-            # a margin of zero spoils those of all joints nearer the root: the outermost bad one is to blame
-            dof = int(np.flatnonzero(bad[sample])[-1])
-            joint = next(
-                j.name for j, i in zip(self.model.joints, self.model.v_starts, strict=True) if i <= dof < i + j.nv
-            )
-            where = f" at sample {tuple(map(int, np.unravel_index(start + sample, batch)))}" if batch else ""
+            # a margin of zero spoils those of all rows before it: the last bad one is to blame
+            row = int(np.flatnonzero(bad[sample])[-1])
+            small = SmallMargin(kind, tuple(map(int, np.unravel_index(start + sample, batch))) if batch else (), row)
+            if kind != "mass":
+                raise small
+            joint = next(part.joint.name for part in self.model.parts if part.v.start <= row < part.v.stop)
             raise SingularMassMatrix(
-                f"robot {self.name!r}: the mass matrix is singular{where}: joint {joint!r} can move without moving any "
-                "inertia. Give the links beyond it a mass and inertia, give the joint an armature, or lock it."
+                f"robot {self.model.name!r}: the mass matrix is singular{small.where}: joint {joint!r} can move without "
+                "moving any inertia. Give the links beyond it a mass and inertia, give the joint an armature, or lock it."
             )

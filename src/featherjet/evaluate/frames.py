@@ -1,26 +1,27 @@
-"""Frames and points on bodies, and their Jacobians from what each degree of freedom does to the bodies beyond it."""
+"""Frames and points on bodies: their placements, velocities and Jacobians."""
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.frames.jacobians import View
-from ..errors import InputError
+from ..algorithms.frames.jacobians import VIEWPOINTS, View
+from ..errors import InputError, UnknownName
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
-from ..model.model import WORLD, Frame, Model
+from ..model.model import WORLD, Array, Frame, Model
 from ..model.tree import Tree
+from .evaluator import Evaluator
 
-Array = np.ndarray
 FrameName: TypeAlias = str | tuple[str, ArrayLike]  # a frame, or a point given in one
+FrameChoice = Literal["local", "world", "world_aligned"]
 
 
 def named(model: Model, name: FrameName) -> Frame:
-    """The frame of that name; (name, point) is its like with the origin at that point (3,) [m], given in it."""
+    """The frame of that name; (name, point) is the same with its origin moved to a point (3,) [m] given in it."""
     if not isinstance(name, tuple):
         return model.frame(name)
     if len(name) != 2:
@@ -34,37 +35,69 @@ def named(model: Model, name: FrameName) -> Frame:
     return Frame(base.name, base.joint, placement, base.kind)
 
 
-def sight(tree: Tree, f: Frame, viewpoint: str) -> View:
-    """The frame as algorithms take it: placed in its body's canonical frame."""
+def canonical(tree: Tree, joint: int, T: Array) -> Transform:
+    """A placement (4, 4) in a joint's own frame (or the world), in the joint's canonical frame."""
     A = np.eye(3)
-    if f.joint != WORLD:
-        align = tree.nodes[f.joint].align
-        A = np.array([[c.x, c.y, c.z] for c in (align.x, align.y, align.z)])  # the transpose of align
-    R, p = A @ f.placement[:3, :3], A @ f.placement[:3, 3]
-    return View(f.joint, Transform(Mat3.from_array(R), Vec3(*p.tolist())), viewpoint)
+    if joint != WORLD:
+        align = tree.nodes[joint].align
+        A = np.array([[c.x, c.y, c.z] for c in (align.x, align.y, align.z)])  # rows are columns: align^T
+    R, p = A @ T[:3, :3], A @ T[:3, 3]
+    return Transform(Mat3.from_array(R), Vec3(*p.tolist()))
 
 
-def jacobian(tree: Tree, joint: int, placement: Array, columns: Array, frame: str) -> Array:
-    """Geometric Jacobian (..., 6, nv) of a frame on a joint's body, rows (linear, angular); [KINDR] eq. 14.
+def view(evaluator: Evaluator, name: FrameName, viewpoint: str) -> View:
+    """A frame, and from where it is seen, as algorithms take them."""
+    if viewpoint not in VIEWPOINTS:
+        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+    f = named(evaluator.model, name)
+    return View(f.joint, canonical(evaluator.tree, f.joint, f.placement), viewpoint)
 
-    placement (..., 4, 4) is the frame's in the world, columns (..., nv of the tree, 6) each dof's motion at the world's
-    origin. Only dofs between the body and the root move it; mimicking joints' columns go to their leaders.
+
+def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName) -> Array:
+    """Placement (..., 4, 4) of a frame in the world."""
+    f = named(evaluator.model, name)
+    if f.joint == WORLD:
+        return np.broadcast_to(f.placement, (*evaluator.checked_q("q", q).shape[:-1], 4, 4)).copy()
+    return evaluator("forward_kinematics", q)[..., f.joint, :, :] @ f.placement
+
+
+def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str) -> Array:
+    """Geometric Jacobian (..., 6, nv) of a frame, rows (linear, angular); [KINDR] eq. 14.
+
+    Made from the motion of each dof of the tree at the world's origin: only dofs between the frame's body and the root
+    move it, and the columns of joints that mimic go to their leaders.
     """
-    moves = np.zeros(tree.nv)
-    at = joint
-    while at >= 0:
-        node = tree.nodes[at]
-        moves[node.v] = 1.0
-        at = node.parent
-    J = np.swapaxes(columns, -1, -2) * moves
+    if viewpoint not in VIEWPOINTS:
+        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+    f, tree = named(evaluator.model, name), evaluator.tree
+    if f.joint == WORLD:
+        return np.zeros((*evaluator.checked_q("q", q).shape[:-1], 6, evaluator.model.nv))
+    J = np.swapaxes(evaluator("joint_columns", q), -1, -2) * moves(tree, f.joint)
     if tree.coupling is not None:
         J = J @ tree.coupling.G
-    if frame == "world":
+    if viewpoint == "world":
         return J
+    T = placement(evaluator, q, name)
     linear, angular = J[..., :3, :], J[..., 3:, :]
-    p = placement[..., :3, 3, None]
-    linear = linear - np.cross(p, angular, axis=-2)
-    if frame == "local":
-        back = np.swapaxes(placement[..., :3, :3], -1, -2)
+    linear = linear - np.cross(T[..., :3, 3, None], angular, axis=-2)
+    if viewpoint == "local":
+        back = np.swapaxes(T[..., :3, :3], -1, -2)
         linear, angular = back @ linear, back @ angular
     return np.concatenate([linear, angular], -2)
+
+
+def moves(tree: Tree, joint: int) -> Array:
+    """One for the dofs of the tree (nv,) that move a joint's body, zero for the others."""
+    found = np.zeros(tree.nv)
+    while joint != WORLD:
+        node = tree.nodes[joint]
+        found[node.v] = 1.0
+        joint = node.parent
+    return found
+
+
+def velocity(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, name: FrameName, viewpoint: str) -> Array:
+    """Velocity (..., 6) of a frame, linear then angular."""
+    v = evaluator.checked_v("v", v)
+    arrays.common_batch({"q": (evaluator.checked_q("q", q), 1), "v": (v, 1)})
+    return (jacobian(evaluator, q, name, viewpoint) @ v[..., None])[..., 0]

@@ -9,13 +9,11 @@ zero is never made.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import add, mul, neg, sub, truediv
 from typing import Any
 
 import numpy as np
 
-from ..math.vec3 import sincos
-from .graph import Expr, Graph
+from .graph import OPERATIONS, Expr, Graph
 
 Array = np.ndarray
 Rates = dict[int, Expr]  # derivatives along directions; what is missing is zero
@@ -172,27 +170,11 @@ def cheaper(outputs: Sequence[Expr], inputs: Sequence[Expr], seeds: Sequence[Rat
     return "forward" if forward <= reverse else "reverse"
 
 
-def square_root(x: Any) -> Any:
-    own = getattr(x, "sqrt", None)
-    return own() if own else np.sqrt(x)
-
-
 class Tape:
     """Expressions as a list of operations to be played on any scalars: numbers, arrays, expressions of another graph.
 
     The graph is not kept, and values only as long as they are needed.
     """
-
-    PLAYED: Mapping[str, Callable[..., Any]] = {
-        "neg": neg,
-        "sin": lambda a: sincos(a)[0],
-        "cos": lambda a: sincos(a)[1],
-        "sqrt": square_root,
-        "add": add,
-        "sub": sub,
-        "mul": mul,
-        "div": truediv,
-    }
 
     def __init__(self, results: Sequence[Expr]) -> None:
         graph = results[0].graph
@@ -219,7 +201,9 @@ class Tape:
             elif op.name == "load":
                 self.loads.append((place[i], op.data))
             else:
-                self.steps.append((self.PLAYED[op.name], place[i], args))
+                meaning = OPERATIONS[op.name].meaning
+                assert meaning is not None
+                self.steps.append((meaning, place[i], args))
         self.results = [place[x.index] for x in results]
 
     def play(self, memory: Mapping[Any, Any]) -> list[Any]:

@@ -2,19 +2,50 @@
 
 Expressions are hash-consed in a `Graph`: equal operations on equal operands are one node, so common subexpressions are
 shared by construction. Constants fold, and zeros, ones and signs simplify as an expression is made. The set of
-operations is closed: `OPS`; `interpret` defines what each of them means.
+operations is closed: `OPERATIONS` has what each of them means, and `interpret` evaluates a graph plainly.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-# operation -> number of operands. "const" carries a float, "load" a reference to memory.
-OPS = {"const": 0, "load": 0, "neg": 1, "sin": 1, "cos": 1, "sqrt": 1, "add": 2, "sub": 2, "mul": 2, "div": 2}
+from ..math.vec3 import sincos
+
+
+def square_root(x: Any) -> Any:
+    """Of numbers, arrays and expressions."""
+    own = getattr(x, "sqrt", None)
+    return own() if own else np.sqrt(x)
+
+
+class Operation(NamedTuple):
+    """What an operation is: its number of operands, what it means on any scalars, and how LLVM calls it."""
+
+    arity: int
+    meaning: Callable[..., Any] | None = None
+    instruction: str = ""
+    intrinsic: str = ""
+
+
+# The closed set of operations. "const" carries a float, "load" a reference to memory; a sine and a cosine of the same
+# angle are emitted together, by a function of our own.
+OPERATIONS: Mapping[str, Operation] = {
+    "const": Operation(0),
+    "load": Operation(0),
+    "neg": Operation(1, operator.neg, "fneg"),
+    "sin": Operation(1, lambda a: sincos(a)[0]),
+    "cos": Operation(1, lambda a: sincos(a)[1]),
+    "sqrt": Operation(1, square_root, intrinsic="sqrt"),
+    "add": Operation(2, operator.add, "fadd"),
+    "sub": Operation(2, operator.sub, "fsub"),
+    "mul": Operation(2, operator.mul, "fmul"),
+    "div": Operation(2, operator.truediv, "fdiv"),
+}
 
 
 class Op(NamedTuple):
@@ -84,10 +115,11 @@ class Graph:
         if len(set(self.ops)) != len(self.ops):
             raise ValueError("an operation stands twice")
         for i, op in enumerate(self.ops):
-            if op.name not in OPS:
+            if op.name not in OPERATIONS:
                 raise ValueError(f"%{i}: unknown operation {op.name!r}")
-            if len(op.args) != OPS[op.name]:
-                raise ValueError(f"%{i}: {op.name} takes {OPS[op.name]} operands, has {len(op.args)}")
+            arity = OPERATIONS[op.name].arity
+            if len(op.args) != arity:
+                raise ValueError(f"%{i}: {op.name} takes {arity} operands, has {len(op.args)}")
             if any(not 0 <= a < i for a in op.args):
                 raise ValueError(f"%{i}: {op.name} uses an operand that does not come before it")
             if (op.data is not None) != (op.name in ("const", "load")):
@@ -114,19 +146,9 @@ class Graph:
         return counts
 
     def interpret(self, roots: Iterable[int], memory: Callable[[Any], Any] | Mapping[Any, Any]) -> list[Any]:
-        """Evaluate plainly, on numbers or arrays: this defines the operations."""
+        """Evaluate plainly, on numbers or arrays."""
         roots = list(roots)
         fetch = memory if callable(memory) else memory.__getitem__
-        meaning: dict[str, Callable[..., Any]] = {
-            "neg": lambda a: -a,
-            "sin": np.sin,
-            "cos": np.cos,
-            "sqrt": np.sqrt,
-            "add": lambda a, b: a + b,
-            "sub": lambda a, b: a - b,
-            "mul": lambda a, b: a * b,
-            "div": lambda a, b: a / b,
-        }
         values: dict[int, Any] = {}
         for i in self.reachable(roots):
             op = self.ops[i]
@@ -135,7 +157,9 @@ class Graph:
             elif op.name == "load":
                 values[i] = fetch(op.data)
             else:
-                values[i] = meaning[op.name](*(values[a] for a in op.args))
+                meaning = OPERATIONS[op.name].meaning
+                assert meaning is not None
+                values[i] = meaning(*(values[a] for a in op.args))
         return [values[r] for r in roots]
 
 

@@ -1,24 +1,19 @@
-"""Tracing an algorithm for one robot: every body and every pair written out, constants folded."""
+"""Tracing a function into straight-line code: every operation written out, constants folded."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..algorithms.dynamics import coupled
-from ..algorithms.scan import Scan
-from ..model.tree import Tree
-from ..treejit.kernels import COMPARED, Kernel, effort
-from ..treejit.tables import sizes
 from .graph import Expr, Graph
 from .schedule import Schedule
 
 Shape = tuple[int, ...]
+Function = Callable[..., Sequence[Any]]  # of named arrays of scalars, gives arrays of scalars
 
 
 @dataclass
@@ -28,51 +23,33 @@ class Straight:
     graph: Graph
     inputs: dict[str, Shape]
     outputs: list[tuple[Shape, list[Expr]]]  # of each result, its entries row by row
-    watched: list[Expr]  # margins of the mass matrix, flagged where they are close to zero
+    watched: list[Expr] = field(default_factory=list)  # flagged where they are not clearly positive
+    units: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # parts of norm one: start and size
 
     @property
     def roots(self) -> list[int]:
         return [x.index for entries in (*(e for _, e in self.outputs), self.watched) for x in entries]
 
+    @property
+    def instructions(self) -> int:
+        """Arithmetic instructions for one sample."""
+        return Schedule(self.graph, self.roots).instructions
 
-def trace(function: Callable[..., Sequence[Any]], inputs: dict[str, Shape], limit: int | None = None) -> Straight:
-    """Run a function of arrays on arrays of expressions."""
+
+def loads(graph: Graph, name: str, shape: Shape) -> np.ndarray:
+    """An input as an array of expressions, each the load of one of its entries."""
+    entries = np.empty(prod(shape), object)
+    entries[:] = [graph.load((name, k)) for k in range(len(entries))]
+    return entries.reshape(shape)
+
+
+def trace(function: Function, inputs: Mapping[str, Shape], limit: int | None = None, watch: int = 0) -> Straight:
+    """Run a function on arrays of expressions; the last `watch` of its results are watched instead of returned."""
     graph = Graph(limit)
-    given = {}
-    for name, shape in inputs.items():
-        entries = np.empty(prod(shape), object)
-        entries[:] = [graph.load((name, k)) for k in range(len(entries))]
-        given[name] = entries.reshape(shape)
+    given = {name: loads(graph, name, shape) for name, shape in inputs.items()}
     with np.errstate(divide="ignore", invalid="ignore"):  # of constants that are known to be zero
         results = [np.asarray(r, object) for r in function(**given)]
-    return Straight(graph, inputs, [(r.shape, [graph.lift(x) for x in r.flat]) for r in results], [])
-
-
-def trace_kernel(tree: Tree, kernel: Kernel, fext: bool) -> Straight:
-    """The same for a kernel, whose margins are watched."""
-    known = sizes(tree)
-    inputs: dict[str, Shape] = {name: (known["q" if name == "q" else "v"],) for name in kernel.inputs}
-    if fext:
-        inputs["fext"] = (known["joints"], 6)
-
-    def run(algorithm: Callable[..., Sequence[Any]], **given: Any) -> Sequence[Any]:
-        scan = Scan(tree, (), object)
-        if "fext" in given:
-            given["fext"] = [tuple(f) for f in given["fext"]]
-        if tree.coupling is None:
-            return algorithm(scan, *given.values())
-        c = tree.coupling
-        expanded = [coupled.expand(c, name, x) for name, x in given.items()]
-        if kernel.coupled:
-            return kernel.coupled(scan, c.G, *expanded)
-        results = kernel.trace(scan, *expanded)
-        return [coupled.reduce(c.G, core, r) for core, r in zip(kernel.outputs, results, strict=True)]
-
-    ways = [kernel.trace]
-    if tree.coupling is None and effort(kernel, tree) <= COMPARED:
-        ways += kernel.others
-    traced = [trace(partial(run, way), inputs) for way in ways]
-    straight = min(traced, key=lambda s: Schedule(s.graph, s.roots).instructions) if len(traced) > 1 else traced[0]
-    if kernel.margins:
-        straight.watched = straight.outputs.pop()[1]
-    return straight
+    outputs = [(r.shape, [graph.lift(x) for x in r.flat]) for r in results]
+    kept = len(outputs) - watch
+    watched = [x for _, entries in outputs[kept:] for x in entries]
+    return Straight(graph, dict(inputs), outputs[:kept], watched)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import ModelError, UnknownName
 from .joints import JointKind
+from .manifolds import Manifold
 
 Array = np.ndarray
 WORLD = -1
@@ -135,6 +137,15 @@ class Joint:
         return 0 if self.mimic else self.kind.nv
 
 
+class Part(NamedTuple):
+    """A joint with coordinates of its own: the manifold they live on, and its slices of q and v."""
+
+    joint: Joint
+    manifold: Manifold
+    q: slice
+    v: slice
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A named frame fixed to a joint's body: `placement` (4, 4) in that joint's frame (or the world's)."""
@@ -218,6 +229,20 @@ class Model:
                 starts[joint.name] = at
                 at += getattr(joint, size)
         return tuple(starts[j.mimic.joint if j.mimic else j.name] for j in self.joints)
+
+    @cached_property
+    def parts(self) -> tuple[Part, ...]:
+        """The joints that have coordinates of their own, in order: all but those that mimic."""
+        starts = zip(self.joints, self.q_starts, self.v_starts, strict=True)
+        return tuple(
+            Part(joint, joint.kind.manifold, slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
+            for joint, iq, iv in starts
+            if not joint.mimic
+        )
+
+    def joint_limits(self) -> list[tuple[Array, Array, Array, Array]]:
+        """Lower, upper, velocity and effort limits of each part."""
+        return [(j.lower, j.upper, j.velocity_limit, j.effort_limit) for j, *_ in self.parts]
 
     @cached_property
     def subtree_end(self) -> tuple[int, ...]:

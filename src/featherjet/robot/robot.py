@@ -4,49 +4,119 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import TYPE_CHECKING, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..algorithms.dynamics.projected import ProjectedNewtonEuler
-from ..algorithms.frames.jacobians import View
+from ..algorithms.frames.centroidal import CentroidalDerivatives
+from ..algorithms.frames.derivatives import FrameAccelerationDerivatives, FrameVelocityDerivatives
+from ..algorithms.results import (
+    ConstrainedDynamics,
+    ConstrainedDynamicsDerivatives,
+    ContactInverseDynamics,
+    ForwardDynamicsDerivatives,
+    ImpulseDynamics,
+    ImpulseDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+)
 from ..arrays import Out
-from ..errors import InputError, UnknownName
+from ..contact import Contacts, Ground
+from ..contact import dynamics as contact
+from ..errors import InputError
 from ..evaluate import frames
-from ..evaluate.evaluator import Backends
-from ..evaluate.frames import FrameName
+from ..evaluate.bound import Bound
+from ..evaluate.evaluator import Evaluator
+from ..evaluate.frames import FrameChoice, FrameName
 from ..model import configuration
 from ..model.configuration import Limits
 from ..model.lock import lock
-from ..model.model import WORLD, Array
-from .bound import Bound
-from .contacts import RobotContacts
-from .derivatives import RobotDerivatives
-
-if TYPE_CHECKING:
-    pass
-
-FrameChoice = Literal["local", "world", "world_aligned"]
-FRAMES = ("local", "world", "world_aligned")
+from ..model.model import Array, Model
+from ..simulation.simulate import Controller, simulate
+from ..simulation.trajectory import Trajectory
 
 
-class Robot(RobotDerivatives, RobotContacts, Backends):
+class Robot:
     """A model together with its dynamics.
 
     q (..., nq), v, a, tau (..., nv); fext (..., njoints, 6): force then moment on each joint's body, in that joint's
-    frame. SI units. Leading axes broadcast.
+    frame. SI units. Leading axes broadcast. `out` takes an array, or a tuple of arrays for several results, to write
+    into. Derivatives by q have columns in its tangent space.
+
     backend: "compiled" (the default) or "numpy", the plain reference; FEATHERJET_BACKEND changes the default.
-    unroll: whether machine code is made for this robot alone, which takes a second and runs faster (True), or shared by
-    all robots with the same kinds of joints (False); None, the default, leaves it to what each quantity costs, or to
+    threads: how many threads a batch may use; by default as many as there are cores.
+    unroll: True compiles machine code for this robot alone, which takes a second and runs faster; False shares code
+    with all robots that have the same kinds of joints; None, the default, chooses by what each quantity costs, or by
     FEATHERJET_UNROLL, 0 or 1.
     """
 
+    __slots__ = ("__weakref__", "_run", "evaluator")
+
+    def __init__(
+        self, model: Model, backend: str | None = None, threads: int | None = None, unroll: bool | None = None
+    ) -> None:
+        self._hold(Evaluator(model, backend, threads, unroll))
+
+    def _hold(self, evaluator: Evaluator) -> None:
+        self.evaluator, self._run = evaluator, evaluator.run
+
+    @classmethod
+    def of(cls, evaluator: Evaluator) -> Robot:
+        """The robot whose quantities an evaluator computes."""
+        robot = cls.__new__(cls)
+        robot._hold(evaluator)
+        return robot
+
+    def __reduce__(self) -> tuple:
+        return Robot.of, (self.evaluator,)
+
     def __repr__(self) -> str:
-        return f"<Robot {self.name}: {self.model.njoints} joints, nq {self.nq}, nv {self.nv}>"
+        convention = "" if self.convention == "pinocchio" else f" ({self.convention})"
+        return f"<Robot{convention} {self.name}: {self.model.njoints} joints, nq {self.nq}, nv {self.nv}>"
 
     # What it is
+
+    @property
+    def model(self) -> Model:
+        """Joints, bodies and frames; what its joints say of limits and coordinates is in the standard convention."""
+        return self.evaluator.model
+
+    @property
+    def backend(self) -> str:
+        return self.evaluator.backend
+
+    @property
+    def unroll(self) -> bool | None:
+        return self.evaluator.unroll
+
+    @property
+    def threads(self) -> int:
+        """How many threads a batch may use; results do not depend on it."""
+        return self.evaluator.threads
+
+    @threads.setter
+    def threads(self, count: int) -> None:
+        self.evaluator.threads = count
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @property
+    def nq(self) -> int:
+        """Length of a configuration."""
+        return self.evaluator.space.nq
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+        return self.model.nv
+
+    @property
+    def njoints(self) -> int:
+        return self.model.njoints
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -63,36 +133,45 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
 
     def lock(self, positions: Mapping[str, ArrayLike]) -> Robot:
         """A smaller robot with the named joints fixed at the given coordinates."""
-        return Robot(lock(self.model, positions), self.backend, self.threads, self.unroll)
+        coordinates = self.evaluator.coordinates
+        standard = positions if coordinates is None else coordinates.positions_to_standard(positions)
+        return Robot.of(self.evaluator.with_model(lock(self.model, standard)))
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot under another gravity (3,) [m/s^2]."""
         model = self.model.with_gravity(arrays.numbers("gravity", gravity, (3,), "x y z"))
-        return Robot(model, self.backend, self.threads, self.unroll)
+        return Robot.of(self.evaluator.with_model(model))
 
     @property
     def convention(self) -> str:
-        """Whose coordinates q, v, a and tau are: "pinocchio", or what `with_convention` was given."""
-        return "pinocchio"
+        """Whose coordinates q, v, a and tau are in: "pinocchio", or what `with_convention` was given."""
+        return self.evaluator.convention
 
     def with_convention(self, convention: str) -> Robot:
-        """The same robot, all of whose inputs and results speak "pinocchio", "kindr", "mujoco" or "drake".
+        """The same robot with inputs and results in the convention "pinocchio", "kindr", "mujoco" or "drake".
 
         Derivatives by q are then along that convention's velocities; docs/conventions.md has the tables.
         """
-        from .convention import ConventionRobot
-
-        return self if convention == self.convention else ConventionRobot.of(self, convention)
+        evaluator = self.evaluator.with_convention(convention)
+        return self if evaluator is self.evaluator else Robot.of(evaluator)
 
     # Configurations
 
+    def checked_q(self, name: str, q: ArrayLike) -> Array:
+        """Configurations (..., nq) as a float array; refuses wrong shapes, NaN and quaternions that are not unit."""
+        return self.evaluator.checked_q(name, q)
+
+    def checked_v(self, name: str, v: ArrayLike) -> Array:
+        """Vectors (..., nv) over degrees of freedom as a float array; refuses wrong shapes and NaN."""
+        return self.evaluator.checked_v(name, v)
+
     def neutral(self) -> Array:
         """The configuration (nq,) of no displacement."""
-        return configuration.neutral(self._space)
+        return configuration.neutral(self.evaluator.space)
 
     def limits(self) -> Limits:
         """Lower and upper limits of q (nq,), and limits of velocity and effort (nv,), infinite where there are none."""
-        return configuration.limits(self._space)
+        return configuration.limits(self.evaluator.space)
 
     def random_configuration(
         self, rng: np.random.Generator | int | None = None, size: int | tuple[int, ...] | None = None
@@ -108,45 +187,52 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
             raise InputError(f"size: expected a whole number or a tuple of them, got {size!r}") from e
         if any(n < 0 for n in shape):
             raise InputError(f"size: must not be negative, got {size!r}")
-        return configuration.random(self.model, rng, shape)
+        q = configuration.random(self.model, rng, shape)
+        coordinates = self.evaluator.coordinates
+        return q if coordinates is None else coordinates.q_from_standard(q)
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """q moved along the tangent vector dv (..., nv)."""
-        return configuration.integrate(self._space, *self._pair(q=self._q("q", q), dv=self._v("dv", dv)))
+        return configuration.integrate(self.evaluator.space, *self._pair({"q": q}, {"dv": dv}))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The tangent vector (..., nv) at q0 that leads to q1."""
-        return configuration.difference(self._space, *self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1)))
+        return configuration.difference(self.evaluator.space, *self._pair({"q0": q0, "q1": q1}))
 
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
         """The geodesic between q0 (t = 0) and q1 (t = 1)."""
         t = arrays.numbers("t", t, (), "any shape")
-        start, end = self._q("q0", q0), self._q("q1", q1)
+        start, end = self.checked_q("q0", q0), self.checked_q("q1", q1)
         arrays.common_batch({"q0": (start, 1), "q1": (end, 1), "t": (t, 0)})
-        return configuration.interpolate(self._space, start, end, t)
+        return configuration.interpolate(self.evaluator.space, start, end, t)
 
     def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of integrate by q and by dv."""
-        pair = self._pair(q=self._q("q", q), dv=self._v("dv", dv))
-        return configuration.integrate_jacobians(self._space, *pair)
+        return configuration.integrate_jacobians(self.evaluator.space, *self._pair({"q": q}, {"dv": dv}))
 
     def difference_jacobians(self, q0: ArrayLike, q1: ArrayLike) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of difference by q0 and by q1."""
-        pair = self._pair(q0=self._q("q0", q0), q1=self._q("q1", q1))
-        return configuration.difference_jacobians(self._space, *pair)
+        return configuration.difference_jacobians(self.evaluator.space, *self._pair({"q0": q0, "q1": q1}))
 
     def rate_map(self, q: ArrayLike) -> Array:
         """F (..., nq, nv): the coordinates' rates dq/dt = F v."""
-        return configuration.rate_map(self._space, self._q("q", q))
+        return configuration.rate_map(self.evaluator.space, self.checked_q("q", q))
 
     def rate_map_inverse(self, q: ArrayLike) -> Array:
         """Fbar (..., nv, nq): v = Fbar dq/dt, whatever dq/dt does to the norms of quaternions.
 
         D @ Fbar turns a derivative D by q in the tangent space (nv columns) into one by q's own entries (nq columns).
         """
-        return configuration.rate_map_inverse(self._space, self._q("q", q))
+        return configuration.rate_map_inverse(self.evaluator.space, self.checked_q("q", q))
 
-    # Dynamics. `out` takes an array, or a tuple of arrays for several results, to write into.
+    def _pair(self, of_q: Mapping[str, ArrayLike], of_v: Mapping[str, ArrayLike] | None = None) -> list[Array]:
+        """Checked configurations and vectors whose batches broadcast."""
+        found = {name: self.checked_q(name, x) for name, x in of_q.items()}
+        found |= {name: self.checked_v(name, x) for name, x in (of_v or {}).items()}
+        arrays.common_batch({name: (x, 1) for name, x in found.items()})
+        return list(found.values())
+
+    # Dynamics
 
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
@@ -164,6 +250,12 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
         """M (..., nv, nv), symmetric, armature included."""
         return self._run("mass_matrix", (q,), None, out)[0]
 
+    def inverse_mass_matrix(self, q: ArrayLike, method: str = "auto", out: Out = None) -> Array:
+        """M^-1 (..., nv, nv)."""
+        if method == "auto":
+            return self._run("inverse_mass_matrix", (q,), None, out)[0]
+        return self._run("inverse_mass_matrix", (q,), None, out, method=method)[0]
+
     def gravity(self, q: ArrayLike, out: Out = None) -> Array:
         """g (..., nv): the torques that hold the robot still."""
         return self._run("gravity", (q,), None, out)[0]
@@ -176,58 +268,143 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
         """C (..., nv, nv), such that Mdot - 2C is skew-symmetric."""
         return self._run("coriolis_matrix", (q, v), None, out)[0]
 
+    def projected_newton_euler(self, q: ArrayLike, v: ArrayLike, fext: ArrayLike | None = None) -> ProjectedNewtonEuler:
+        """M, g, f of M a + g = f + tau from the Jacobians of each body: slow and simple, to judge others by."""
+        return ProjectedNewtonEuler._make(self._run("projected_newton_euler", (q, v), fext))
+
     def bind(self, quantity: str, fext: bool = False) -> Bound:
         """A call with buffers of its own, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
-        return Bound(self, quantity, fext)
+        return Bound(self.evaluator, quantity, fext)
 
-    # Kinematics, energy, momentum
+    # Derivatives. `method` is a name of `featherjet.methods()`: "auto" is the fastest; docs/methods.md compares all.
+
+    def inverse_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        fext: ArrayLike | None = None,
+        method: str = "auto",
+        out: Out = None,
+    ) -> InverseDynamicsDerivatives:
+        """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv)."""
+        options = {} if method == "auto" else {"method": method}
+        found = self._run("inverse_dynamics_derivatives", (q, v, a), fext, out, **options)
+        return InverseDynamicsDerivatives._make(found)
+
+    def forward_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        fext: ArrayLike | None = None,
+        method: str = "auto",
+        out: Out = None,
+    ) -> ForwardDynamicsDerivatives:
+        """da_dq, da_dv, da_dtau, each (..., nv, nv)."""
+        options = {} if method == "auto" else {"method": method}
+        found = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, **options)
+        return ForwardDynamicsDerivatives._make(found)
+
+    def gravity_derivatives(self, q: ArrayLike) -> Array:
+        """dg_dq (..., nv, nv)."""
+        return self._run("static_torque_derivatives", (q,))[0]
+
+    def static_torque(self, q: ArrayLike, fext: ArrayLike | None = None) -> Array:
+        """g - J^T fext (..., nv): the torques that hold the robot still against external forces."""
+        return self._run("static_torque", (q,), fext)[0]
+
+    def static_torque_derivatives(self, q: ArrayLike, fext: ArrayLike | None = None) -> Array:
+        """d(g - J^T fext)/dq (..., nv, nv), fext being fixed in the joints' frames."""
+        return self._run("static_torque_derivatives", (q,), fext)[0]
+
+    def inverse_dynamics_force_derivatives(self, q: ArrayLike) -> Array:
+        """dtau_dfext (..., nv, njoints, 6) = -J^T."""
+        return self._run("inverse_dynamics_force_derivatives", (q,))[0]
+
+    def forward_dynamics_force_derivatives(self, q: ArrayLike) -> Array:
+        """da_dfext (..., nv, njoints, 6) = M^-1 J^T."""
+        return self._run("forward_dynamics_force_derivatives", (q,))[0]
+
+    def inertial_parameters(self) -> Array:
+        """(10 njoints,): joint after joint m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+
+        Given in the joint's frame, I about its origin; the order is Pinocchio's.
+        """
+        upper = ([0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2])
+        rows = []
+        for body in (joint.body for joint in self.model.joints):
+            c = body.com
+            about = body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+            rows.append([body.mass, *(body.mass * c), *about[upper]])
+        return np.concatenate(rows)
+
+    def torque_regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """Y = dtau/dparameters (..., nv, 10 njoints): tau = Y inertial_parameters() + armature * a."""
+        return self._run("torque_regressor", (q, v, a))[0]
+
+    def forward_dynamics_parameter_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None
+    ) -> Array:
+        """da/dparameters (..., nv, 10 njoints) = -M^-1 Y."""
+        return self._run("forward_dynamics_parameter_derivatives", (q, v, tau), fext)[0]
+
+    # Kinematics, energy, momentum. Frames are given by name, or as (name, point): the frame moved to a point (3,) in it.
 
     def forward_kinematics(self, q: ArrayLike) -> Array:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
-        rows = self._run("forward_kinematics", (q,))[0]
-        return rows.reshape((*np.shape(q)[:-1], self.njoints, 4, 4))
+        return self._run("forward_kinematics", (q,))[0]
 
     def frame_placement(self, q: ArrayLike, name: FrameName) -> Array:
-        """Placement (..., 4, 4) of a named frame in the world; (name, point) moves its origin to a point (3,) in it."""
-        f = frames.named(self.model, name)
-        if f.joint == WORLD:
-            return np.broadcast_to(f.placement, (*self._q("q", q).shape[:-1], 4, 4)).copy()
-        return self.forward_kinematics(q)[..., f.joint, :, :] @ f.placement
+        """Placement (..., 4, 4) of a frame in the world."""
+        return frames.placement(self.evaluator, q, name)
 
     def frame_jacobian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
-        """Jacobian (..., 6, nv) of a named frame, or of (name, point), rows linear then angular.
+        """Jacobian (..., 6, nv) of a frame, rows linear then angular.
 
         frame "local": the frame's velocity in its own axes; "world": the spatial velocity at the world's origin;
         "world_aligned": the velocity of the frame's origin in the world's axes.
         """
-        f = self._frame(name, frame)
-        if f.joint == WORLD:
-            return np.zeros((*self._q("q", q).shape[:-1], 6, self.nv))
-        columns = self._run("joint_columns", (q,))[0]
-        placement = self.frame_placement(q, name)
-        return frames.jacobian(self._reference.tree, f.joint, placement, columns, frame)
+        return frames.jacobian(self.evaluator, q, name, frame)
 
     def frame_velocity(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
-        """Velocity (..., 6) of a named frame, linear then angular; frames as in `frame_jacobian`."""
-        v = self._v("v", v)
-        arrays.common_batch({"q": (self._q("q", q), 1), "v": (v, 1)})
-        return (self.frame_jacobian(q, name, frame) @ v[..., None])[..., 0]
+        """Velocity (..., 6) of a frame, linear then angular; `frame` as in `frame_jacobian`."""
+        return frames.velocity(self.evaluator, q, v, name, frame)
+
+    def frame_velocity_derivatives(
+        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local"
+    ) -> FrameVelocityDerivatives:
+        """dv_dq, dv_dv (..., 6, nv) of `frame_velocity`."""
+        found = self._run("frame_velocity_derivatives", (q, v), **self._view(name, frame))
+        return FrameVelocityDerivatives._make(found)
+
+    def frame_acceleration(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local"
+    ) -> Array:
+        """Spatial acceleration (..., 6) of a frame without gravity, linear then angular; Pinocchio's.
+
+        For the acceleration of the frame's origin add angular x linear velocity to the linear part.
+        """
+        return self._run("frame_acceleration", (q, v, a), **self._view(name, frame))[0]
+
+    def frame_acceleration_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local"
+    ) -> FrameAccelerationDerivatives:
+        """da_dq, da_dv, da_da (..., 6, nv) of `frame_acceleration`."""
+        found = self._run("frame_acceleration_derivatives", (q, v, a), **self._view(name, frame))
+        return FrameAccelerationDerivatives._make(found)
 
     def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
         """dJ/dt (..., 6, nv) of `frame_jacobian` when the robot moves with v."""
-        return self._run("jacobian_derivative", (q, v), **self._sight(name, frame))[0]
+        return self._run("jacobian_derivative", (q, v), **self._view(name, frame))[0]
 
     def jacobian_drift(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
         """dJ/dt v (..., 6), without forming dJ/dt: the rate of `frame_velocity` at constant v."""
-        return self._run("jacobian_drift", (q, v), **self._sight(name, frame))[0]
+        return self._run("jacobian_drift", (q, v), **self._view(name, frame))[0]
 
     def jacobian_hessian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
         """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the change of column i along dof k."""
-        return self._run("jacobian_hessian", (q,), **self._sight(name, frame))[0]
-
-    def projected_newton_euler(self, q: ArrayLike, v: ArrayLike, fext: ArrayLike | None = None) -> ProjectedNewtonEuler:
-        """M, g, f of M a + g = f + tau from the Jacobians of each body: slow and plain, to judge by."""
-        return ProjectedNewtonEuler(*self._run("projected_newton_euler", (q, v), fext))
+        return self._run("jacobian_hessian", (q,), **self._view(name, frame))[0]
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
         """v^T M v / 2 [J], (...)."""
@@ -239,30 +416,94 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
 
     def center_of_mass(self, q: ArrayLike) -> Array:
         """(..., 3) in the world [m]."""
-        self._needs_mass()
         return self._run("center_of_mass", (q,))[0]
 
     def centroidal_map(self, q: ArrayLike) -> Array:
         """A (..., 6, nv): A v is the momentum about the centre of mass, linear then angular, in world axes."""
-        self._needs_mass()
         return self._run("centroidal_map", (q,))[0]
 
     def centroidal_momentum(self, q: ArrayLike, v: ArrayLike) -> Array:
         """(..., 6): linear momentum, then angular momentum about the centre of mass, in world axes."""
-        self._needs_mass()
         return self._run("centroidal_momentum", (q, v))[0]
 
-    # Inside
+    def centroidal_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> CentroidalDerivatives:
+        """dh_dq, dhdot_dq, dhdot_dv, dhdot_da (..., 6, nv) of `centroidal_momentum` h; dh_dv is `centroidal_map`."""
+        return CentroidalDerivatives._make(self._run("centroidal_derivatives", (q, v, a)))
 
-    def _needs_mass(self) -> None:
-        if self.mass == 0:
-            raise InputError(f"robot {self.name!r} has no mass, so no centre of mass")
+    def _view(self, name: FrameName, frame: str) -> dict[str, Any]:
+        return {"view": frames.view(self.evaluator, name, frame)}
 
-    def _frame(self, name: FrameName, frame: str):
-        if frame not in FRAMES:
-            raise UnknownName("frame choice", frame, FRAMES)
-        return frames.named(self.model, name)
+    # Contacts. forces (..., rows) are the contacts' one after the other; `contacts.split` names them.
 
-    def _sight(self, name: FrameName, frame: str) -> dict[str, View]:
-        """What frame to look at, and from where, as algorithms take it."""
-        return {"sight": frames.sight(self._reference.tree, self._frame(name, frame), frame)}
+    def constrained_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        contacts: Contacts,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> ConstrainedDynamics:
+        """Accelerations and contact forces: M a + h - J^T forces = tau, while the contacts hold."""
+        return contact.constrained_dynamics(self.evaluator, q, v, tau, contacts, fext, out)
+
+    def constrained_dynamics_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        contacts: Contacts,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> ConstrainedDynamicsDerivatives:
+        """da_dq, da_dv, da_dtau (..., nv, nv) and dforces_dq, dforces_dv, dforces_dtau (..., rows, nv)."""
+        return contact.constrained_dynamics_derivatives(self.evaluator, q, v, tau, contacts, fext, out)
+
+    def contact_inverse_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        contacts: Contacts,
+        forces: ArrayLike | None = None,
+        fext: ArrayLike | None = None,
+    ) -> ContactInverseDynamics:
+        """tau = M a + h - J^T forces, and the forces: those given, or the smallest that a free base needs."""
+        return contact.contact_inverse_dynamics(self.evaluator, q, v, a, contacts, forces, fext)
+
+    def contact_jacobian(self, q: ArrayLike, contacts: Contacts) -> Array:
+        """J (..., rows, nv) in the axes of the forces, whose power is forces . J v."""
+        return contact.contact_jacobian(self.evaluator, q, contacts)
+
+    def impulse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0
+    ) -> ImpulseDynamics:
+        """Velocities after an impact, and impulses: M (v+ - v) = J^T impulses, J v+ = -restitution J v."""
+        return contact.impulse_dynamics(self.evaluator, q, v, contacts, restitution)
+
+    def impulse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0
+    ) -> ImpulseDynamicsDerivatives:
+        """dv_dq, dv_dv (..., nv, nv) of the velocities after the impact, dimpulses_dq, dimpulses_dv (..., rows, nv)."""
+        return contact.impulse_dynamics_derivatives(self.evaluator, q, v, contacts, restitution)
+
+    # Motion over time
+
+    def simulate(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        controller: Controller | ArrayLike | None = None,
+        contacts: Contacts | Ground | None = None,
+        dt: float = 1e-3,
+        duration: float = 1.0,
+        method: str = "rk4",
+        progress: bool = True,
+    ) -> Trajectory:
+        """The motion from one state for `duration` seconds, rounded up to whole steps dt; Ctrl-C ends and keeps it.
+
+        controller: a function of t, q, v that returns tau, called once a step; or constant torques; None for none.
+        contacts: a Ground to stand, slide and bounce on (time stepping), Contacts that hold, or None.
+        method: "rk4" or "semi-implicit", for motion without a Ground.
+        """
+        return simulate(self.evaluator, q, v, controller, contacts, dt, duration, method, progress)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,13 +13,11 @@ from .. import arrays
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground
 from ..errors import InputError, SimulationError, SimulationWarning, SingularContacts, SingularMassMatrix, UnknownName
+from ..evaluate.convert import converted
+from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
-from ..robot.convention import convert
 from .steps import Smooth, TimeStepping
 from .trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 Controller = Callable[[float, Array, Array], ArrayLike]
 METHODS = ("rk4", "semi-implicit")
@@ -29,25 +26,26 @@ FASTEST = 1e8  # a velocity that says the motion has blown up
 
 
 def simulate(
-    robot: Robot,
+    evaluator: Evaluator,
     q: ArrayLike,
     v: ArrayLike,
     controller: Controller | ArrayLike | None = None,
     contacts: Contacts | Ground | None = None,
     dt: float = 1e-3,
-    T: float = 1.0,
+    duration: float = 1.0,
     method: str = "rk4",
     progress: bool = True,
 ) -> Trajectory:
     """See `Robot.simulate`."""
-    plain = robot.with_convention("pinocchio")  # steps do not depend on the convention
-    start = convert(robot, plain, q, v)
+    standard = evaluator.standard  # steps do not depend on the convention
+    start = converted(evaluator, standard, q, v)
     if start.q.ndim != 1 or start.v is None or start.v.ndim != 1:
-        raise InputError(f"simulate: one state at a time, q ({robot.nq},) and v ({robot.nv},), not a batch")
-    steps = _count(dt, T)
-    step = _step(plain, contacts, float(dt), method)
-    command = _controller(robot, plain, controller)
-    record = _Record(robot, plain, steps, float(dt), step)
+        nq, nv = evaluator.space.nq, evaluator.space.nv
+        raise InputError(f"simulate: one state at a time, q ({nq},) and v ({nv},), not a batch")
+    steps = _count(dt, duration)
+    step = _step(standard, contacts, float(dt), method)
+    command = _controller(evaluator, controller)
+    record = _Record(evaluator, steps, float(dt), step)
     record.state(0, start.q, start.v)
     if isinstance(step, TimeStepping) and (sunk := step.sunk(start.q)):
         warnings.warn(sunk, SimulationWarning, stacklevel=3)
@@ -84,14 +82,15 @@ def simulate(
 
 
 class _Record:
-    """Arrays that fill up step by step, in our coordinates."""
+    """Arrays that fill up step by step, in standard coordinates."""
 
-    def __init__(self, robot: Robot, plain: Robot, steps: int, dt: float, step: Smooth | TimeStepping) -> None:
-        self.robot, self.plain, self.steps, self.dt, self.contacts = robot, plain, steps, dt, step.contacts
+    def __init__(self, evaluator: Evaluator, steps: int, dt: float, step: Smooth | TimeStepping) -> None:
+        self.evaluator, self.steps, self.dt, self.contacts = evaluator, steps, dt, step.contacts
+        nq, nv = evaluator.model.nq, evaluator.model.nv
         self.names, slices = ((), ()) if step.contacts is None else (step.contacts.names, step.contacts.slices)
         self.rows = tuple(at.stop - at.start for at in slices)
-        self.q, self.v = np.empty((steps + 1, plain.nq)), np.empty((steps + 1, plain.nv))
-        self.tau, self.forces = np.zeros((steps + 1, plain.nv)), np.zeros((steps + 1, sum(self.rows)))
+        self.q, self.v = np.empty((steps + 1, nq)), np.empty((steps + 1, nv))
+        self.tau, self.forces = np.zeros((steps + 1, nv)), np.zeros((steps + 1, sum(self.rows)))
         self.residual = np.zeros(steps + 1)
         self.unsolved = 0
 
@@ -104,13 +103,14 @@ class _Record:
     def trajectory(self, done: int) -> Trajectory:
         """What there is after so many steps, in the robot's convention; the last torques and forces are repeated."""
         n = done + 1
-        here = convert(self.plain, self.robot, self.q[:n], self.v[:n], tau=self.tau[:n])
+        standard = self.evaluator.standard
+        here = converted(standard, self.evaluator, self.q[:n], self.v[:n], tau=self.tau[:n])
         parts = [np.array(x) for x in (here.q, here.v, here.tau, self.forces[:n], self.residual[:n])]
         for x in parts[2:]:
             x[done] = x[max(done - 1, 0)]
         arrows, surface = np.zeros((n, 0, 2, 3)), np.zeros((0, 0, 3))
         if self.contacts is not None:
-            arrows = self.contacts.arrows(self.plain, self.q[:n], parts[3])
+            arrows = self.contacts.arrows(standard, self.q[:n], parts[3])
             surface = self.contacts.surface(arrows[..., 0, :].reshape(-1, 3))
         return Trajectory(
             self.dt * np.arange(n),
@@ -119,64 +119,65 @@ class _Record:
             surface=surface,
             contacts=self.names,
             rows=self.rows,
-            robot=self.robot.name,
-            model=self.robot.model,
-            convention=self.robot.convention,
+            robot=self.evaluator.model.name,
+            model=self.evaluator.model,
+            convention=self.evaluator.convention,
             complete=done == self.steps,
         )
 
 
-def _count(dt: float, T: float) -> int:
-    for name, x in (("dt", dt), ("T", T)):
+def _count(dt: float, duration: float) -> int:
+    for name, x in (("dt", dt), ("duration", duration)):
         if arrays.numbers(name, x, (), "a number").shape != () or not x > 0:
             raise InputError(f"{name}: expected a positive time in seconds, got {x!r}")
-    if dt > T:
-        raise InputError(f"dt: a step of {dt:g} s does not fit into T = {T:g} s")
-    steps = math.ceil(T / dt - 1e-9)
+    if dt > duration:
+        raise InputError(f"dt: a step of {dt:g} s does not fit into a duration of {duration:g} s")
+    steps = math.ceil(duration / dt - 1e-9)
     if steps > MOST:
-        raise InputError(f"dt: {T:g} s in steps of {dt:g} s would be {steps} steps; take at most {MOST}")
+        raise InputError(f"dt: {duration:g} s in steps of {dt:g} s would be {steps} steps; take at most {MOST}")
     return steps
 
 
-def _step(robot: Robot, contacts: Contacts | Ground | None, dt: float, method: str) -> Smooth | TimeStepping:
+def _step(evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, method: str) -> Smooth | TimeStepping:
     if method not in METHODS:
         raise UnknownName("method", method, METHODS)
     if isinstance(contacts, Ground):
-        if contacts.model.joints is not robot.model.joints:
+        if contacts.model.joints is not evaluator.model.joints:
             raise InputError(f"contacts: this ground was made for another robot ({contacts.model.name!r})")
-        return TimeStepping(robot, dt, contacts)
+        return TimeStepping(evaluator, dt, contacts)
     if contacts is not None and not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Ground, fj.Contacts or None, got {type(contacts).__name__}")
-    return Smooth(robot, dt, method, contacts)
+    return Smooth(evaluator, dt, method, contacts)
 
 
-def _controller(robot: Robot, plain: Robot, given: Controller | ArrayLike | None) -> Callable[..., Array]:
-    """Torques (nv,) from time and state, checked every time; the user's are in the robot's convention, ours plain."""
-    command = _torques(robot, given)
-    if robot is plain:
+def _controller(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Callable[..., Array]:
+    """Torques (nv,) from time and state, checked every time; the user's are in the evaluator's convention."""
+    command, standard = _torques(evaluator, given), evaluator.standard
+    if evaluator is standard:
         return command
 
-    def translated(t: float, q: Array, v: Array) -> Array:
-        here = convert(plain, robot, q, v)
+    def in_standard(t: float, q: Array, v: Array) -> Array:
+        here = converted(standard, evaluator, q, v)
         tau = command(t, here.q.copy(), here.v)  # its own copies: it may spoil them
-        return np.asarray(convert(robot, plain, here.q, tau=tau).tau)
+        return np.asarray(converted(evaluator, standard, here.q, tau=tau).tau)
 
-    return translated
+    return in_standard
 
 
-def _torques(robot: Robot, given: Controller | ArrayLike | None) -> Callable[..., Array]:
+def _torques(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Callable[..., Array]:
+    nv = evaluator.space.nv
     if callable(given):
 
         def command(t: float, q: Array, v: Array) -> Array:
-            tau = arrays.numbers(f"controller's tau at t = {t:g}", given(t, q, v), (robot.nv,), f"nv = {robot.nv}")
+            tau = arrays.numbers(f"controller's tau at t = {t:g}", given(t, q, v), (nv,), f"nv = {nv}")
             if tau.ndim != 1:
-                raise InputError(f"controller's tau at t = {t:g}: expected shape ({robot.nv},), got {tau.shape}")
+                raise InputError(f"controller's tau at t = {t:g}: expected shape ({nv},), got {tau.shape}")
             return tau
 
         return command
-    tau = np.zeros(robot.nv) if given is None else robot._v("controller", given)
+    tau = np.zeros(nv) if given is None else evaluator.checked_v("controller", given)
     if tau.ndim != 1:
-        raise InputError(f"controller: expected a function of t, q, v or torques ({robot.nv},), got {tau.shape}")
+        raise InputError(f"controller: expected a function of t, q, v or torques ({nv},), got {tau.shape}")
     return lambda t, q, v: tau
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..contact import gauss_seidel
 from ..contact.bilateral import Contacts
+from ..contact.dynamics import constrained_dynamics
 from ..contact.ground import Ground, Meeting
+from ..evaluate.evaluator import Evaluator
 from ..model import configuration
 from ..model.model import Array
-
-if TYPE_CHECKING:
-    from ..robot.robot import Robot
 
 PUSH_OUT = 0.2  # share of a penetration that one step takes back
 GRAVITY = 9.81  # and not faster than something thrown up as high as the penetration is deep
@@ -33,8 +32,8 @@ class Stepped(NamedTuple):
 class Smooth:
     """Motion without impacts: free, or with bilateral contacts; torques are held over a step."""
 
-    def __init__(self, robot: Robot, dt: float, method: str, contacts: Contacts | None = None) -> None:
-        self.robot, self.dt, self.contacts = robot, dt, contacts
+    def __init__(self, evaluator: Evaluator, dt: float, method: str, contacts: Contacts | None = None) -> None:
+        self.evaluate, self.space, self.dt, self.contacts = evaluator, evaluator.space, dt, contacts
         self.advance: Callable[..., tuple[Array, Array]] = {"rk4": self.rk4, "semi-implicit": self.semi_implicit}[
             method
         ]
@@ -45,28 +44,28 @@ class Smooth:
 
     def acceleration(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         if self.contacts is None:
-            return self.robot.forward_dynamics(q, v, tau), np.zeros(0)
-        return self.robot.constrained_dynamics(q, v, tau, self.contacts)
+            return self.evaluate("forward_dynamics", q, v, tau), np.zeros(0)
+        return constrained_dynamics(self.evaluate, q, v, tau, self.contacts, None, None)
 
     def semi_implicit(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
         """v first, then q with the new v: of first order, but energy does not run away."""
         v = v + self.dt * a
-        return self.robot.integrate(q, self.dt * v), v
+        return configuration.integrate(self.space, q, self.dt * v), v
 
     def rk4(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
         """The classical method of fourth order for x in q(t) = integrate(q, x), where x' = dx/dq1 v (Munthe-Kaas)."""
-        robot, dt = self.robot, self.dt
+        space, dt = self.space, self.dt
 
         def rates(x: Array, u: Array) -> tuple[Array, Array]:
-            turn = configuration.block_diagonal(robot.model, x, lambda m, d: m.right_jacobian_inverse(d))
-            return turn @ u, self.acceleration(robot.integrate(q, x), u, tau)[0]
+            turn = configuration.block_diagonal(space, x, lambda m, d: m.right_jacobian_inverse(d))
+            return turn @ u, self.acceleration(configuration.integrate(space, q, x), u, tau)[0]
 
         k1 = v, a
         k2 = rates(dt / 2 * k1[0], v + dt / 2 * k1[1])
         k3 = rates(dt / 2 * k2[0], v + dt / 2 * k2[1])
         k4 = rates(dt * k3[0], v + dt * k3[1])
         x, dv = (dt / 6 * (k1[i] + 2 * k2[i] + 2 * k3[i] + k4[i]) for i in (0, 1))
-        return robot.integrate(q, x), v + dv
+        return configuration.integrate(space, q, x), v + dv
 
 
 class TimeStepping:
@@ -80,31 +79,32 @@ class TimeStepping:
     ball would else gain speed. In flight the method is of second order.
     """
 
-    def __init__(self, robot: Robot, dt: float, ground: Ground) -> None:
-        self.robot, self.dt, self.ground, self.contacts = robot, dt, ground, ground
-        self.slow = 2 * dt * float(np.linalg.norm(robot.model.gravity))
+    def __init__(self, evaluator: Evaluator, dt: float, ground: Ground) -> None:
+        self.evaluate, self.space, self.dt = evaluator, evaluator.space, dt
+        self.ground, self.contacts = ground, ground
+        self.slow = 2 * dt * float(np.linalg.norm(evaluator.model.gravity))
         self.last = np.zeros(3 * len(ground.feet))
 
     def __call__(self, q: Array, v: Array, tau: Array) -> Stepped:
-        dt, robot = self.dt, self.robot
-        gap = self.ground.gap(robot, q)
+        dt = self.dt
+        gap = self.ground.gaps(self.evaluate, q)
         first, _, _ = self.attempt(q, v, v, gap, tau)
         after, met, found = self.attempt(q, v, first, gap, tau)
         P = self.last.reshape(-1, 3)
         forces = np.einsum("nij,ni->nj", met.axes, P) / dt
         mean = (v + after) / 2
         flies = not P.any() and (gap + dt * (met.J @ mean)[2::3] > 0).all()
-        moved = robot.integrate(q, dt * (mean if flies else after))
+        moved = configuration.integrate(self.space, q, dt * (mean if flies else after))
         return Stepped(moved, after, forces.ravel(), found.residual, found.converged)
 
     def attempt(
         self, q: Array, v: Array, guess: Array, gap: Array, tau: Array
     ) -> tuple[Array, Meeting, gauss_seidel.Percussions]:
         """The velocity after the step, given a guess of it; the ground halfway; the percussions, kept in `last`."""
-        halfway = self.robot.integrate(q, self.dt / 2 * guess)
-        met = self.ground.meet(self.robot, halfway)
+        halfway = configuration.integrate(self.space, q, self.dt / 2 * guess)
+        met = self.ground.meet(self.evaluate, halfway)
         J, at = met.J, (halfway, (v + guess) / 2)
-        M, h = self.robot.mass_matrix(at[0]), self.robot.bias(*at)
+        M, h = self.evaluate("mass_matrix", at[0]), self.evaluate("bias", *at)
         solved = np.linalg.solve(M, np.column_stack([tau - h, J.T]))
         free, MinvJT = v + self.dt * solved[:, 0], solved[:, 1:]
         offset, near = self.offsets(gap, (J @ v)[2::3])
@@ -121,7 +121,7 @@ class TimeStepping:
 
     def sunk(self, q: Array) -> str:
         """What to tell if feet begin deeper in the ground than steps make them."""
-        gap = self.ground.gap(self.robot, q)
+        gap = self.ground.gaps(self.evaluate, q)
         k = int(np.argmin(gap))
         deep = 2 * GRAVITY * (self.dt / PUSH_OUT) ** 2
         if gap[k] > -deep:

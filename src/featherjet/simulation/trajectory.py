@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from ..conventions.coordinates import STANDARD, Coordinates
 from ..errors import InputError
 from ..files.whole import written
 from ..model.model import Array, Model
-from ..robot.convention import convert
-from ..robot.robot import Robot
 
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual", "arrows")
 TOLD = ("surface", "contacts", "rows", "robot", "convention", "complete")
@@ -43,7 +42,7 @@ class Trajectory:
     rows: tuple[int, ...] = ()  # of `forces`, for each contact
     robot: str = ""
     model: Model | None = None
-    convention: str = "pinocchio"
+    convention: str = STANDARD
     complete: bool = True
 
     def __len__(self) -> int:
@@ -98,12 +97,12 @@ class Trajectory:
         parts = np.split(self.forces, np.cumsum(self.rows)[:-1], axis=1)
         return dict(zip(self.contacts, parts, strict=True)) if self.contacts else {}
 
-    def plain(self) -> Trajectory:
-        """The same motion in our own coordinates, whatever the convention."""
-        if self.model is None or self.convention == "pinocchio":
+    def standard(self) -> Trajectory:
+        """The same motion in the standard convention, Pinocchio's."""
+        if self.model is None or self.convention == STANDARD:
             return self
-        robot = Robot(self.model, "numpy")
-        q, v, _, tau = convert(robot.with_convention(self.convention), robot, self.q, self.v, tau=self.tau)
-        told = np.array(tau)
-        told[-1] = told[-2:][0]  # that of the last step, as ever
-        return replace(self, q=q, v=v, tau=told, convention="pinocchio")
+        given = {"q": self.q, "v": self.v, "tau": self.tau}
+        found = Coordinates(self.model, self.convention).to_standard(given)[0]
+        tau = np.array(found["tau"])
+        tau[-1] = tau[-2:][0]  # the last step's, repeated
+        return replace(self, q=found["q"], v=found["v"], tau=tau, convention=STANDARD)

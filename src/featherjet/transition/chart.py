@@ -28,7 +28,7 @@ from ..model import configuration
 from ..model.manifolds import SE2, SE3, SO2, SO3, Euclidean
 from ..model.model import Model
 from . import turning
-from .compiled import Straight
+from .compiled import SampledFormula
 
 Array = np.ndarray
 
@@ -80,8 +80,8 @@ class Turning(Flat):
     def __init__(self, reference: Array, compiled: bool) -> None:
         self.constants = np.ascontiguousarray(self.constant(reference))
         lift, pull = self.formulas
-        self._lift = Straight(lift, len(self.constants), 3 * self.nv, compiled)
-        self._pull = Straight(pull, len(self.constants), 6 * self.nv, compiled)
+        self._lift = SampledFormula(lift, len(self.constants), 3 * self.nv, compiled)
+        self._pull = SampledFormula(pull, len(self.constants), 6 * self.nv, compiled)
 
     def constant(self, reference: Array) -> Array:
         """What the formulas are told of the reference."""

@@ -11,49 +11,38 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from ..jit.kernel import Kernel
+
 Array = np.ndarray
-Function = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+Formula = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
 
 
-class Straight:
+class SampledFormula:
     """f(constants, x) -> results on scalars, called with constants (c,) and x (N, rows), gives (N, results)."""
 
-    def __init__(self, function: Function, constants: int, rows: int, compiled: bool) -> None:
-        self.function = function
-        self._code = _compiled(function, constants, rows) if compiled else None
+    def __init__(self, formula: Formula, constants: int, rows: int, compiled: bool) -> None:
+        self.formula = formula
+        self._kernel = compiled_formula(formula, constants, rows) if compiled else None
 
     def __call__(self, constants: Array, x: Array) -> Array:
-        if self._code is None or x.dtype != np.float64:
-            return np.stack(self.function(constants.tolist(), list(x.T)), -1)
-        from ..evaluate.compiled import REPORT
-
-        report = REPORT
-        out = self._code.call(report.address, constants, x)
-        report.flags[0] = 0  # what is not finite shows in the energy
-        return out
+        if self._kernel is None or x.dtype != np.float64:
+            return np.stack(self.formula(constants.tolist(), list(x.T)), -1)
+        return self._kernel.values(constants, x)[0]  # what is not finite shows in the energy
 
 
 @cache
-def _compiled(function: Function, constants: int, rows: int) -> Any:
-    """A gufunc of the function; kept on disk like other kernels."""
-    from ..jit import library
-    from ..jit.gufunc import Gufunc
-    from ..jit.straight import trace
-
-    inputs = {"constants": (constants,), "x": (rows,)}
+def compiled_formula(formula: Formula, constants: int, rows: int) -> Kernel:
+    """The kernel of a formula, found again by the source of its module."""
+    from ..jit.kernel import compile
 
     def run(constants: Any, x: Any) -> list[Any]:
-        return [np.array(function(constants, x), object)]
+        return [np.array(formula(constants, x), object)]
 
-    straight = trace(run, inputs)
-    source = Path(str(sys.modules[function.__module__].__file__)).read_bytes()
-    what = ("chart", function.__name__, hashlib.sha256(source).hexdigest())
-    code = library.unrolled(what, lambda: straight, 64, False)
-    results = len(straight.outputs[0][1])
-    gufunc: Any = Gufunc(code.address("entry"), 0, f"(),({constants}),({rows})->({results})", function.__name__)
-    gufunc.code = code  # lives as long as what calls it
-    return gufunc
+    source = Path(str(sys.modules[formula.__module__].__file__)).read_bytes()
+    key = ("formula", formula.__name__, hashlib.sha256(source).hexdigest())
+    return compile(run, {"constants": (constants,), "x": (rows,)}, key, formula.__name__)

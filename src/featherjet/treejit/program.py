@@ -9,18 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from ..jit.data import HEADER
 from ..jit.graph import Expr, Graph
 
 # The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
-COUNTS = ("joints", "nq", "nv", "n_units", "groups", "ndarray", "float64")
-SLOTS = (
-    *COUNTS, "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks",
-    "pair_starts", "pair_runs", "start", "bodies", "paths",
+COUNTS = ("joints", "nq", "nv", "n_units", "groups")
+TABLES = (
+    "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
+    "pair_runs", "start", "bodies", "paths",
 )  # fmt: skip
-
+SLOTS = (*HEADER, *COUNTS, *TABLES)
 
 # What the table of constants holds for each joint, in this order.
 TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
+
+
+Entries = Literal["coordinates", "rates", "forces"]
 
 
 class Variant(NamedTuple):
@@ -30,14 +34,6 @@ class Variant(NamedTuple):
     is_root: bool
     nq: int
     nv: int
-
-
-@dataclass(frozen=True)
-class Operand:
-    """An operand of the gufunc: an input's name or an output's, and its core dimensions, by number or by name."""
-
-    name: str
-    core: tuple[int | str, ...]
 
 
 class Key(NamedTuple):
@@ -125,9 +121,9 @@ class Program:
     graph: Graph
     variants: tuple[Variant, ...]
     loops: list[Walk | Pairs | Responses] = field(default_factory=list)
-    inputs: list[str] = field(default_factory=list)
+    inputs: dict[str, Entries] = field(default_factory=dict)  # by name: of what each joint has its own entries
     outputs: list[Output] = field(default_factory=list)
-    watched: Key | None = None  # margins of the mass matrix, flagged where they are close to zero
+    watched: Key | None = None  # flagged where it is not clearly positive
 
     def wanted(self) -> set[Key]:
         """The numbers that somebody loads on the way to an output: only these are stored."""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from ..algorithms.quantities import Quantity, flat
 from ..jit.graph import Expr, Graph
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
-from .kernels import Kernel
-from .program import TABLE, Key, Output, Pairs, Program, Ref, Responses, Store, Variant, Walk
+from .program import TABLE, Entries, Key, Output, Pairs, Program, Ref, Responses, Store, Variant, Walk
 from .pytree import leaves, mapped, split
 
 
@@ -60,15 +60,15 @@ class RolledScan:
     # Fields
 
     def coordinates(self, q: str) -> Given:
-        return self._input(q, lambda variant: variant.nq)
+        return self._input(q, "coordinates", lambda variant: variant.nq)
 
     def rates(self, v: str | Vector) -> Given | Field:
         if isinstance(v, Vector):
             return v.field
-        return self._input(v, lambda variant: variant.nv)
+        return self._input(v, "rates", lambda variant: variant.nv)
 
     def forces(self, fext: str) -> Given:
-        return self._input(fext, lambda variant: 6)
+        return self._input(fext, "forces", lambda variant: 6)
 
     def no_rates(self) -> Given:
         return Given(lambda variant: (0.0,) * variant.nv)
@@ -85,9 +85,8 @@ class RolledScan:
     def dof_rows(self, field: Field) -> Numbers:
         return Numbers(field, "dofs")
 
-    def _input(self, name: str, count: Callable[[Variant], int]) -> Given:
-        if name not in self.program.inputs:
-            self.program.inputs.append(name)
+    def _input(self, name: str, entries: Entries, count: Callable[[Variant], int]) -> Given:
+        self.program.inputs[name] = entries
         return Given(lambda variant: tuple(self._load(Ref(name, "self", k)) for k in range(count(variant))))
 
     # Walks
@@ -319,19 +318,18 @@ def _self(number: int, path: tuple) -> Ref:
     return Ref("D", "self", k, Key("D", number, rest))
 
 
-def trace_kernel(kernel: Kernel, variants: Sequence[Variant], fext: bool) -> Program:
-    """A kernel for all robots with these joint variants."""
+def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) -> Program:
+    """A quantity for all robots with these joint variants."""
     scan = RolledScan(variants)
-    inputs: list[Any] = list(kernel.inputs)
-    if fext:
-        inputs.append(scan.forces("fext"))
-    results = list(kernel.trace(scan, *inputs))
+    names: list[Any] = [i.name for i in quantity.inputs]
+    options = {"fext": scan.forces("fext")} if fext else {}
+    results = flat(quantity.algorithm(scan, *names, **options))
     program = scan.program
-    if kernel.margins:
+    if quantity.margins:
         program.watched = _key(results.pop())
     program.outputs = [_output(r) for r in results]
-    # operands come in the kernel's order, whatever order the algorithm asked for them
-    program.inputs = [x for x in (*kernel.inputs, "fext") if x in program.inputs]
+    # operands come in the quantity's order, whatever order the algorithm asked for them
+    program.inputs = {x: program.inputs[x] for x in (*names, "fext") if x in program.inputs}
     return program
 
 

@@ -9,14 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from ..algorithms.quantities import sizes
+from ..jit.data import Data
 from ..model.tree import Tree
-from .program import SLOTS, TABLE, Variant
+from .program import COUNTS, TABLE, TABLES, Variant
 
 MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
 NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
 RUN = 3  # integers for each run: its kind, its first group and the one after its last
 # The four lists that each group has (see ColumnSteps), and the integers of each of their entries.
-OWN, UP, OUT, STRANGERS = range(4)
+OWN, UP, OUT, UNRELATED = range(4)
 STEP = 7
 # Kinds of runs outward: with something left on the way to a column's joint, without, below it, and all of these.
 ALONG, STILL, INSIDE, SOME = range(4)
@@ -27,34 +29,30 @@ def variants(tree: Tree) -> tuple[Variant, ...]:
     return tuple(sorted({Variant(n.kind.name, n.is_root, n.kind.nq, n.kind.nv) for n in tree.nodes}))
 
 
-def sizes(tree: Tree) -> dict[str, int]:
-    """The core dimensions of a robot's arrays: of the independent joints, where some mimic."""
-    c = tree.coupling
-    nq, nv = (int(c.qi.max()) + 1, c.G.shape[1]) if c else (tree.nq, tree.nv)
-    return {"q": nq, "v": nv, "dofs": tree.nv, "joints": len(tree.nodes), "three": 3, "six": 6, "sixteen": 16}
+def unit_parts(tree: Tree) -> list[tuple[int, int]]:
+    """The parts of a robot's q that must have norm one, quaternions and cosine-sine pairs: start and size."""
+    c = tree.coupling  # where joints mimic, q is that of the independent ones
+    place = c.qi if c else np.arange(tree.nq)
+    return [(int(place[n.q.start + p.start]), p.stop - p.start) for n in tree.nodes for p in n.kind.manifold.units]
 
 
-class Tables:
+class Tables(Data):
     """Arrays, and the block of counts and pointers to them that a kernel is given."""
 
     def __init__(self, tree: Tree, columns: int) -> None:
         nodes = tree.nodes
         known = variants(tree)
-        c = tree.coupling  # of joints that mimic: then q and v are those of the independent ones
-        place = c.qi if c else np.arange(tree.nq)
-        units = [(place[n.q.start + p.start], p.stop - p.start) for n in nodes for p in n.kind.manifold.units]
+        c, size, units = tree.coupling, sizes(tree), unit_parts(tree)
         variant = [known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]
         masks = pair_masks(tree, columns)
         pair_starts, runs = pair_runs(masks)
         responses = ColumnSteps(tree, columns, variant)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),
-            "nq": sizes(tree)["q"],
-            "nv": sizes(tree)["v"],
+            "nq": size["q"],
+            "nv": size["v"],
             "n_units": len(units),
             "groups": -(-tree.nv // columns),
-            "ndarray": id(np.ndarray),
-            "float64": id(np.dtype(np.float64)),
             "parent": integers([n.parent for n in nodes]),
             "variant": integers(variant),
             "q_start": integers([n.q.start for n in nodes]),
@@ -72,10 +70,8 @@ class Tables:
         }
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
-        self.block = np.array(
-            [a if isinstance(a, int) else a.ctypes.data for a in (self.arrays[name] for name in SLOTS)],
-            dtype=np.uint64,
-        )
+        slots = (self.arrays[name] for name in (*COUNTS, *TABLES))
+        super().__init__([a if isinstance(a, int) else a.ctypes.data for a in slots])
 
     @property
     def digest(self) -> str:
@@ -83,10 +79,6 @@ class Tables:
         names = ("parent", "q_start", "v_start", "table", "dofs", "param")
         parts = [repr(self.kinds).encode(), *(self.arrays[name].tobytes() for name in names), *self.mimics]
         return hashlib.sha256(b"\0".join(parts)).hexdigest()
-
-    @property
-    def address(self) -> int:
-        return self.block.ctypes.data
 
 
 def integers(x: Any) -> np.ndarray:
@@ -148,7 +140,7 @@ class ColumnSteps:
     OWN: (joint, lanes whose own joint it is, variant), joints at whose dofs something may be left;
     UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (ancestor, lanes below it), nearest first;
     OUT: (first body, end, kind, variant, lanes at or below, lanes at, whether the last has children), limbs;
-    STRANGERS: (body,) of trees that have none of the columns.
+    UNRELATED: (body,) of trees that have none of the columns.
     Then, for each group, the lanes that are columns at all.
     """
 

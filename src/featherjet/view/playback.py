@@ -19,7 +19,7 @@ class Playback:
     def __init__(self, trajectory: Trajectory) -> None:
         if trajectory.model is None or len(trajectory) < 2:
             raise InputError("a trajectory without its robot, or of one state alone, cannot be played")
-        self.robot, self.trajectory = Robot(trajectory.model, "numpy"), trajectory.plain()
+        self.robot, self.trajectory = Robot(trajectory.model, "numpy"), trajectory.standard()
         self._t = trajectory.t - trajectory.t[0]
         self.duration = float(self._t[-1])
 

@@ -23,7 +23,7 @@ def save_plot(motion: Trajectory, path: Path) -> Path:
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    motion = motion.plain()
+    motion = motion.standard()
     of_q, of_v = ([], []) if motion.model is None else coordinate_names(motion.model)
     panels = [
         ("q [m, rad]", motion.q, of_q), ("v [m/s, rad/s]", motion.v, of_v), ("tau [N, N m]", motion.tau, of_v),

@@ -18,9 +18,9 @@ from ...math.vec3 import Scalar
 from ...model.tree import Node
 from ..dynamics import aba
 from ..motion import external
+from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
 from .partials import IDENTITY, Entries, Local, Partials, Sets, local, matrices, own
-from .results import ForwardDynamicsDerivatives
 
 NOTHING: Partials = Partials()
 

@@ -27,9 +27,9 @@ from ...math.spatial import Force, Subspace, Transform, span
 from ...math.vec3 import Mat3, Sym3, Vec3
 from ...model.tree import Node
 from ..motion import external, upward
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .partials import IDENTITY, Entries, Partials, Sets, matrices, own
-from .results import InverseDynamicsDerivatives
 
 NONE = Vec3(0.0, 0.0, 0.0)
 tilde = Mat3.skew

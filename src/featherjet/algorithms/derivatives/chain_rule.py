@@ -16,9 +16,9 @@ from ...math.fieldwise import Additive
 from ...math.spatial import Force, Motion
 from ...model.tree import Node
 from ..dynamics import crba
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .partials import IDENTITY, Entries, Local, Partials, local, local_force, matrices, own
-from .results import InverseDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

@@ -32,8 +32,8 @@ from ..dynamics.aba import Articulated, BodyResponse, articulated, inertia, marg
 from ..dynamics.minv import response, unit_torque, up
 from ..dynamics.rnea import force
 from ..motion import REST, DofMotion, Moving, dof_motions, moving, net_force
+from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
-from .results import ForwardDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

@@ -18,10 +18,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ..dynamics import aba, coupled, ltl, minv
+from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
 from . import chain_rule, pinocchio
 from .idsva import inverse_dynamics_derivatives
-from .results import ForwardDynamicsDerivatives
 
 AZA_FROM = 60  # dofs from which sending columns through the tree is faster than multiplying, on NumPy arrays
 

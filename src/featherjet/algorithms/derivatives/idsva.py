@@ -14,8 +14,8 @@ from ...math.vec3 import Scalar, Vec3
 from ...model.tree import Node
 from ..dynamics.coriolis import Composite
 from ..motion import DofMotion, Moving, dof_motion, moving, net_force
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .results import InverseDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

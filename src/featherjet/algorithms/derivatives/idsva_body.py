@@ -14,10 +14,10 @@ from ...math.fieldwise import Additive
 from ...math.spatial import Coriolis, Force, Transform
 from ...math.vec3 import Vec3
 from ...model.tree import Node
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .idsva import ForcedComposite, across, dof_terms, within
 from .partials import IDENTITY, Entries, Local, Partials, local, local_force, matrices, own
-from .results import InverseDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

@@ -20,8 +20,8 @@ from ...math.vec3 import Scalar, Vec3
 from ...model.tree import Node
 from ..dynamics.coriolis import Composite, seed
 from ..motion import Moving, moving
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan, picked, stacked
-from .results import InverseDynamicsDerivatives
 from .statics import static_torque_derivatives
 
 

@@ -1,11 +1,11 @@
-"""Every way to compute a derivative, in one table: what users choose from by name, and what compilers can trace.
+"""Every way to compute a derivative: what users choose from by name, and what compilers can trace.
 
 docs/methods.md has a paragraph on each. To add one: a line here; `register` is for those that a later layer brings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,6 @@ from ...errors import InputError, UnknownName
 from ..dynamics import factored, minv
 from . import abacr, balafoutis, chain_rule, direct, fdsva, idsva, idsva_body, lagrangian, numeric
 from . import pinocchio as original
-
-ID, FD, INVERSE = "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "inverse_mass_matrix"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,29 +62,31 @@ class Methods(tuple[Method, ...]):
 
 
 EXACT, NO_MIMIC = "none", "no mimicking joints"
-_TABLE: dict[str, dict[str, Method]] = {ID: {}, FD: {}, INVERSE: {}}
 
-# What the compiled kernel of a quantity runs
-KERNEL = {ID: "idsva", FD: "direct", INVERSE: "direct"}
+# The methods of each quantity, by name
+ID: dict[str, Method] = {}
+FD: dict[str, Method] = {}
+INVERSE: dict[str, Method] = {}
+TABLES = {"inverse_dynamics_derivatives": ID, "forward_dynamics_derivatives": FD, "inverse_mass_matrix": INVERSE}
+_ID, _FD, _INVERSE = TABLES
 
 
 def register(method: Method) -> None:
-    """Add a method to the table."""
-    _TABLE[method.quantity][method.name] = method
+    """Add a method to its quantity's table."""
+    TABLES[method.quantity][method.name] = method
 
 
 def methods(quantity: str | None = None) -> Methods:
     """All methods, or those of one quantity."""
-    if quantity is not None and quantity not in _TABLE:
-        raise UnknownName("quantity with methods", quantity, _TABLE)
-    return Methods(m for name, of in _TABLE.items() if quantity in (None, name) for m in of.values())
+    if quantity is not None and quantity not in TABLES:
+        raise UnknownName("quantity with methods", quantity, TABLES)
+    return Methods(m for name, of in TABLES.items() if quantity in (None, name) for m in of.values())
 
 
-def find(quantity: str, name: str, mimic: bool = False) -> Method:
-    """The method of that name, if it can treat the robot at hand."""
-    known = _TABLE[quantity]
+def find(known: Mapping[str, Method], quantity: str, name: str, mimic: bool = False) -> Method:
+    """The method of that name among those of a quantity; `mimic`: whether it must treat joints that mimic."""
     if not isinstance(name, str) or name not in known:
-        raise UnknownName(f"method of {quantity}", name, known, "featherjet.methods() tells about each")
+        raise UnknownName(f"method of {quantity}", name, known, "featherjet.methods() describes each")
     method = known[name]
     if mimic and not method.mimic:
         able = ", ".join(m.name for m in known.values() if m.mimic)
@@ -98,48 +98,48 @@ def find(quantity: str, name: str, mimic: bool = False) -> Method:
 
 
 for _row in (
-    Method("auto", ID, "takes idsva", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
-    Method("idsva", ID, "[IDSVA] Alg. 1", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
-    Method("idsva-body", ID, "[IDSVA] Alg. 1, Fig. 3", "O(nd)", EXACT, idsva_body.inverse_dynamics_derivatives),
-    Method("chain-rule", ID, "[RSS18] Algs. 2-3", "O(nd)", EXACT, chain_rule.inverse_dynamics_derivatives),
-    Method("pinocchio", ID, "[IDSVA] Secs. I, V-C", "O(nd)", EXACT, original.inverse_dynamics_derivatives),
-    Method("balafoutis-patel", ID, "[BP]", "O(nd)", EXACT, balafoutis.inverse_dynamics_derivatives),
-    Method("lagrangian", ID, "[RSS18] eq. 10", "O(n^3)", "O(n^3) memory", lagrangian.inverse_dynamics_derivatives),
+    Method("auto", _ID, "takes idsva", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
+    Method("idsva", _ID, "[IDSVA] Alg. 1", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
+    Method("idsva-body", _ID, "[IDSVA] Alg. 1, Fig. 3", "O(nd)", EXACT, idsva_body.inverse_dynamics_derivatives),
+    Method("chain-rule", _ID, "[RSS18] Algs. 2-3", "O(nd)", EXACT, chain_rule.inverse_dynamics_derivatives),
+    Method("pinocchio", _ID, "[IDSVA] Secs. I, V-C", "O(nd)", EXACT, original.inverse_dynamics_derivatives),
+    Method("balafoutis-patel", _ID, "[BP]", "O(nd)", EXACT, balafoutis.inverse_dynamics_derivatives),
+    Method("lagrangian", _ID, "[RSS18] eq. 10", "O(n^3)", "O(n^3) memory", lagrangian.inverse_dynamics_derivatives),
     Method(
-        "complex-step", ID, "[IDSVA] ref. [13]", "O(n^2)", EXACT,
+        "complex-step", _ID, "[IDSVA] ref. [13]", "O(n^2)", EXACT,
         numeric.inverse(numeric.complex_step), traced=False,
     ),
     Method(
-        "finite-difference", ID, "[RSS18] Sec. V", "O(n^2)", "about nine digits",
+        "finite-difference", _ID, "[RSS18] Sec. V", "O(n^2)", "about nine digits",
         numeric.inverse(numeric.central()), traced=False,
     ),
     Method(
-        "finite-difference-forward", ID, "[RSS18] Sec. V", "O(n^2)", "about six digits",
+        "finite-difference-forward", _ID, "[RSS18] Sec. V", "O(n^2)", "about six digits",
         numeric.inverse(numeric.one_sided()), traced=False,
     ),
-    Method("auto", FD, "takes direct; fdsva-* on NumPy", "O(n^2)", EXACT, fdsva.auto, traced=False),
-    Method("direct", FD, "docs/direct.md", "O(n^2)", NO_MIMIC, direct.forward_dynamics_derivatives, mimic=False),
-    Method("fdsva-dmm", FD, "[IDSVA] eq. 5", "O(n^3)", NO_MIMIC, fdsva.dmm, mimic=False),
-    Method("fdsva-aza", FD, "[IDSVA] eq. 34", "O(n^2)", NO_MIMIC, fdsva.aza, mimic=False),
-    Method("fdsva-ltl", FD, "[IDSVA] eq. 5, [RBDA] 6.5", "O(n^2 d)", EXACT, fdsva.by_ltl),
-    Method("fdcr", FD, "[RSS18] eq. 24", "O(n^3)", NO_MIMIC, fdsva.chain_rule_dmm, mimic=False),
-    Method("abacr", FD, "[IDSVA] Table II", "O(n^2)", NO_MIMIC, abacr.forward_dynamics_derivatives, mimic=False),
-    Method("pinocchio", FD, "[IDSVA] Table II", "O(n^3)", NO_MIMIC, fdsva.pinocchio_dmm, mimic=False),
+    Method("auto", _FD, "takes direct; fdsva-* on NumPy", "O(n^2)", EXACT, fdsva.auto, traced=False),
+    Method("direct", _FD, "docs/direct.md", "O(n^2)", NO_MIMIC, direct.forward_dynamics_derivatives, mimic=False),
+    Method("fdsva-dmm", _FD, "[IDSVA] eq. 5", "O(n^3)", NO_MIMIC, fdsva.dmm, mimic=False),
+    Method("fdsva-aza", _FD, "[IDSVA] eq. 34", "O(n^2)", NO_MIMIC, fdsva.aza, mimic=False),
+    Method("fdsva-ltl", _FD, "[IDSVA] eq. 5, [RBDA] 6.5", "O(n^2 d)", EXACT, fdsva.by_ltl),
+    Method("fdcr", _FD, "[RSS18] eq. 24", "O(n^3)", NO_MIMIC, fdsva.chain_rule_dmm, mimic=False),
+    Method("abacr", _FD, "[IDSVA] Table II", "O(n^2)", NO_MIMIC, abacr.forward_dynamics_derivatives, mimic=False),
+    Method("pinocchio", _FD, "[IDSVA] Table II", "O(n^3)", NO_MIMIC, fdsva.pinocchio_dmm, mimic=False),
     Method(
-        "complex-step", FD, "[IDSVA] ref. [13]", "O(n^2)", EXACT,
+        "complex-step", _FD, "[IDSVA] ref. [13]", "O(n^2)", EXACT,
         numeric.forward(numeric.complex_step), traced=False,
     ),
     Method(
-        "finite-difference", FD, "[RSS18] Sec. V", "O(n^2)", "about eight digits",
+        "finite-difference", _FD, "[RSS18] Sec. V", "O(n^2)", "about eight digits",
         numeric.forward(numeric.central()), traced=False,
     ),
     Method(
-        "finite-difference-forward", FD, "[RSS18] Sec. V", "O(n^2)", "about five digits",
+        "finite-difference-forward", _FD, "[RSS18] Sec. V", "O(n^2)", "about five digits",
         numeric.forward(numeric.one_sided()), traced=False,
     ),
-    Method("auto", INVERSE, "takes direct; ltl if joints mimic", "O(n^2)", EXACT, factored.auto, traced=False),
-    Method("direct", INVERSE, "[RSS18] Sec. IV-C", "O(n^2)", NO_MIMIC, minv.inverse_mass_matrix, mimic=False),
-    Method("ltl", INVERSE, "[RBDA] 6.5", "O(n^2 d)", EXACT, factored.by_ltl),
-    Method("dense", INVERSE, "[RSS18] eq. 26", "O(n^3)", EXACT, factored.dense),
+    Method("auto", _INVERSE, "takes direct; ltl if joints mimic", "O(n^2)", EXACT, factored.auto, traced=False),
+    Method("direct", _INVERSE, "[RSS18] Sec. IV-C", "O(n^2)", NO_MIMIC, minv.inverse_mass_matrix, mimic=False),
+    Method("ltl", _INVERSE, "[RBDA] 6.5", "O(n^2 d)", EXACT, factored.by_ltl),
+    Method("dense", _INVERSE, "[RSS18] eq. 26", "O(n^3)", EXACT, factored.dense),
 ):  # fmt: skip
     register(_row)

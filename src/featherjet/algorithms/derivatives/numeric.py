@@ -15,8 +15,8 @@ from functools import cache, partial
 import numpy as np
 
 from ..dynamics import aba, coupled, rnea
+from ..results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 
 IMAGINARY = 1e-30
 EPS = float(np.finfo(float).eps)

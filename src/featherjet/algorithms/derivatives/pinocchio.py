@@ -18,9 +18,9 @@ from ...math.spatial import UNITS, Force, Inertia, Motion
 from ...math.vec3 import Vec3
 from ...model.tree import Node
 from ..motion import DofMotion, Moving, dof_motions, moving, net_force
+from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .partials import Entries, Partials, matrices, own
-from .results import InverseDynamicsDerivatives
 
 
 @dataclass(slots=True, eq=False)

@@ -21,15 +21,15 @@ from .minv import Inverse
 from .rnea import inverse_dynamics
 
 
-def expand(c: Coupling, name: str, x: Any) -> Any:
-    """The tree's coordinates or rates from the independent ones; tau and fext are returned unchanged."""
-    if name in ("tau", "fext"):
+def expand(c: Coupling, given: Any, x: Any) -> Any:
+    """An input of the tree from that of the independent joints; `given.expands`: "q" coordinates, "v" rates, or ""."""
+    if not given.expands:
         return x
     lane = (slice(None),) + (None,) * (x.ndim - 1)
-    return x[c.qi] * c.qs[lane] + c.q0[lane] if name == "q" else x[c.vi] * c.vs[lane]
+    return x[c.qi] * c.qs[lane] + c.q0[lane] if given.expands == "q" else x[c.vi] * c.vs[lane]
 
 
-def reduce(G: Array, core: Sequence[str], x: Array) -> Array:
+def reduce(G: Array, core: Sequence[str | int], x: Array) -> Array:
     """A result in the independent coordinates; `core` names its leading axes, "v" being the tree's dofs."""
     for axis, dimension in enumerate(core):
         if dimension == "v":

@@ -20,6 +20,16 @@ def inverse_dynamics(scan: Scan, q: Array, v: Array | None, a: Array | None, fex
     return scan.vector(scan.inward(project, forces, bodies, fa))
 
 
+def bias(scan: Scan, q: Array, v: Array, fext: Sequence | None = None) -> Array:
+    """C(q, v) v + g(q) - J^T fext."""
+    return inverse_dynamics(scan, q, v, None, fext)
+
+
+def gravity(scan: Scan, q: Array) -> Array:
+    """g(q)."""
+    return inverse_dynamics(scan, q, None, None)
+
+
 def force(node: Node, body: Moving, fext) -> Force:
     """The net force on a body."""
     return net_force(node, body, node.body.placed(body.X), fext)

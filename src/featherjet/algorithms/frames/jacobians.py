@@ -62,6 +62,13 @@ def jacobian(scan: Scan, q: Array, view: View) -> Array:
     return flat(scan, columns(scan, bodies(scan, q), view))
 
 
+def frame_velocity(scan: Scan, q: Array, v: Array, view: View) -> Array:
+    """J v (6,), linear then angular."""
+    everywhere = bodies(scan, q, v)
+    moved = view.seen(everywhere)(everywhere[view.joint].v) if view.joint >= 0 else REST
+    return stack_motions(scan, [moved])[:, 0]
+
+
 def columns(scan: Scan, everywhere: Sequence[PlacedBody], view: View) -> list[list[Motion]]:
     """The columns of J, joint by joint."""
     seen = view.seen(everywhere)

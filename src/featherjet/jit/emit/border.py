@@ -8,16 +8,16 @@ Lanes beyond the last sample repeat it; they write the same numbers to the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import llvmlite.ir as ir
 
-from ...treejit.program import Operand
+from ..flags import Flag
 from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
 
-NONFINITE, NOT_UNIT, SINGULAR = 1, 2, 4  # flags
 UNIT_TOLERANCE = 2e-6  # of the squared norm
-SUSPICIOUS = 1e-11  # margin of the mass matrix below which the caller must look closer
-AHEAD = 2  # rounds of samples, from writing which memory is told of the addresses that will be written
+SMALL = 1e-11  # what a watched result must exceed
+AHEAD = 2  # rounds of samples between prefetching where results go and writing them
 
 
 def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
@@ -36,19 +36,19 @@ def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = N
     b.ret_void()
 
 
-FIXED = {"three": 3, "six": 6, "sixteen": 16}
-SLOT_OF = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}
+@dataclass(frozen=True)
+class Operand:
+    """An operand of the gufunc: an input's name or an output's, and its core dimensions, by number or by name."""
 
-
-def dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: str) -> Value:
-    """A core dimension by its name, which the robot's tables know."""
-    return I64(FIXED[name]) if name in FIXED else w.slot(b, data, SLOT_OF[name])
+    name: str
+    core: tuple[int | str, ...]
+    output: bool = False
 
 
 class Border:
     """The loop over samples for one number of lanes; subclasses compute."""
 
-    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: Sequence[str], single: bool = False) -> None:
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str], single: bool = False) -> None:
         self.w, self.operands, self.names = w, operands, inputs
         # The user's numbers may be of single precision; what is computed with is always double.
         self.single = single
@@ -115,11 +115,11 @@ class Border:
 
     def outputs(self) -> list[int]:
         """The numbers of the operands that are results."""
-        return [o for o, x in enumerate(self.operands) if x.name.startswith("out")]
+        return [o for o, x in enumerate(self.operands) if x.output]
 
     def dimension(self, name: int | str) -> Value:
-        """A core dimension."""
-        return I64(name) if isinstance(name, int) else dimension(self.w, self.b, self.data, name)
+        """A core dimension; subclasses look up those that have names."""
+        return constant_dimension(self.w, self.b, self.data, name)
 
     def flat(self, o: int) -> Value:
         """Whether an operand's core lies in one piece."""
@@ -154,11 +154,11 @@ class Border:
 
     # One number of the user's
 
-    def take(self, pointer: Value) -> Value:
+    def load_number(self, pointer: Value) -> Value:
         x = self.b.load(pointer, typ=self.N, align=self.bytes)
         return self.b.fpext(x, DOUBLE) if self.single else x
 
-    def give(self, x: Value, pointer: Value) -> None:
+    def store_number(self, x: Value, pointer: Value) -> None:
         self.b.store(self.b.fptrunc(x, self.N) if self.single else x, pointer, align=self.bytes)
 
     # Inputs
@@ -183,9 +183,11 @@ class Border:
                     self.transpose_in(o, target, size, take)
                 with no:
                     self.gather(o, target, size, take)
-        self.flag(b.fcmp_unordered("!=", w.load(b, doubt), w.const(0.0)), NONFINITE)
-        if "q" in self.names:
-            self.check_units(self.inputs[list(self.names).index("q")])
+        self.flag(b.fcmp_unordered("!=", w.load(b, doubt), w.const(0.0)), Flag.NONFINITE)
+        self.normalise()
+
+    def normalise(self) -> None:
+        """Check and scale the parts of inputs that must have norm one; here there are none."""
 
     def transpose_in(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
         """An input that lies in one piece: L numbers of each of L samples at a time; the last time, fewer."""
@@ -222,44 +224,50 @@ class Border:
         def one(index: Value, shift: Value) -> None:
             x: Value = ir.Constant(w.V, ir.Undefined)
             for l, pointer in enumerate(self.each_lane(o, shift)):
-                number = self.take(pointer)
+                number = self.load_number(pointer)
                 x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
             take(x, w.vector(b, target, index))
 
-        if len(strides) == 1:
-            with w.loop(b, I64(0), size) as k:
-                one(k, b.mul(k, strides[0]))
-        else:
-            with w.loop(b, I64(0), b.udiv(size, I64(6))) as i, w.loop(b, I64(0), I64(6)) as k:
-                one(b.add(b.mul(i, I64(6)), k), b.add(b.mul(i, strides[0]), b.mul(k, strides[1])))
+        def level(k: int, index: Value, shift: Value) -> None:
+            if k == len(strides):
+                one(index, shift)
+                return
+            length = self.dimension(self.operands[o].core[k])
+            with w.loop(b, I64(0), length) as i:
+                level(k + 1, b.add(b.mul(index, length), i), b.add(shift, b.mul(i, strides[k])))
 
-    def check_units(self, q: Value) -> None:
-        """Quaternions and cosine-sine pairs: flag what is far from norm one, scale the rest to it."""
+        level(0, I64(0), I64(0))
+
+    def normalise_part(self, x: Value, start: Value, end: Value) -> None:
+        """Entries start to end of an input: flag them if their norm is far from one, else scale it to one."""
         b, w = self.b, self.w
-        units = w.slot(b, self.data, "units")
         square = w.cell(b)
-        with w.loop(b, I64(0), w.slot(b, self.data, "n_units")) as u:
-            start = w.integer(b, units, b.mul(u, I64(2)))
-            end = b.add(start, w.integer(b, units, b.add(b.mul(u, I64(2)), I64(1))))
-            w.store(b, w.const(0.0), square)
-            with w.loop(b, start, end) as k:
-                x = w.load(b, w.vector(b, q, k))
-                w.store(b, b.fadd(w.load(b, square), b.fmul(x, x)), square)
-            s = w.load(b, square)
-            high = b.fcmp_unordered(">", s, w.const(1 + UNIT_TOLERANCE))
-            self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - UNIT_TOLERANCE))), NOT_UNIT)
-            scale = b.fdiv(w.const(1.0), w.sqrt(b, s))
-            with w.loop(b, start, end) as k:
-                pointer = w.vector(b, q, k)
-                w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
+        w.store(b, w.const(0.0), square)
+        with w.loop(b, start, end) as k:
+            y = w.load(b, w.vector(b, x, k))
+            w.store(b, b.fadd(w.load(b, square), b.fmul(y, y)), square)
+        s = w.load(b, square)
+        high = b.fcmp_unordered(">", s, w.const(1 + UNIT_TOLERANCE))
+        self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - UNIT_TOLERANCE))), Flag.NOT_UNIT)
+        scale = b.fdiv(w.const(1.0), w.sqrt(b, s))
+        with w.loop(b, start, end) as k:
+            pointer = w.vector(b, x, k)
+            w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
 
     # Flags
 
-    def flag(self, bad: Value, flag: int) -> None:
+    def flag(self, bad: Value, flag: Flag) -> None:
         b, w = self.b, self.w
         with b.if_then(w.any_lane(b, bad), likely=False):
-            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(flag)), self.report, align=8)
+            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(int(flag))), self.report, align=8)
 
     def watch(self, margin: Value) -> None:
-        """Flag samples whose mass matrix may be singular."""
-        self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SUSPICIOUS)), SINGULAR)
+        """Flag samples of which something watched is not clearly positive."""
+        self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SMALL)), Flag.SMALL_MARGIN)
+
+
+def constant_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
+    """A core dimension that is a number."""
+    if not isinstance(name, int):
+        raise TypeError(f"dimension {name!r} has no length here")
+    return I64(name)

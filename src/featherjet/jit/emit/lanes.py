@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite.ir as ir
 
-from ...treejit.program import COUNTS, SLOTS, Ref
-from ..graph import Expr, Graph
+from ..data import HEADER
+from ..graph import OPERATIONS, Expr, Graph, Operation
 from ..schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
@@ -19,11 +19,14 @@ DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
 CONTRACT = ("contract",)
 LINE = 8  # doubles in a cache line
 
-SLOT = {name: k for k, name in enumerate(SLOTS)}
-
 
 class Lanes:
-    """Code on vectors of `lanes` doubles that lie `align` bytes apart in memory."""
+    """Code on vectors of `lanes` doubles that lie `align` bytes apart in memory.
+
+    slots: what `data`, the block that a kernel is given a pointer to, holds eight bytes after eight bytes, by name.
+    """
+
+    slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {name: (k, I64) for k, name in enumerate(HEADER)}
 
     def __init__(self, module: ir.Module, graph: Graph, lanes: int, align: int) -> None:
         self.module, self.graph, self.L, self.align = module, graph, lanes, align
@@ -45,8 +48,8 @@ class Lanes:
 
     def slot(self, b: ir.IRBuilder, data: Value, name: str) -> Value:
         """A count or a pointer out of `data`."""
-        typ = I64 if name in COUNTS else PTR
-        return b.load(b.gep(data, [I64(SLOT[name])], source_etype=I64), typ=typ, align=8)
+        index, typ = self.slots[name]
+        return b.load(b.gep(data, [I64(index)], source_etype=I64), typ=typ, align=8)
 
     def integer(self, b: ir.IRBuilder, table: Value, index: Value) -> Value:
         return b.load(b.gep(table, [index], source_etype=I64), typ=I64, align=8)
@@ -65,7 +68,7 @@ class Lanes:
     def store(self, b: ir.IRBuilder, x: Value, pointer: Value) -> None:
         b.store(x, pointer, align=self.align)
 
-    def announce(self, b: ir.IRBuilder, pointer: Value, ahead: Value) -> None:
+    def prefetch(self, b: ir.IRBuilder, pointer: Value, ahead: Value) -> None:
         """Fetch the line so many bytes ahead, which is going to be written, into the second cache.
 
         Results of large batches are in no cache, and stores that wait for memory hold up computing.
@@ -85,7 +88,7 @@ class Lanes:
     def const(self, c: float) -> ir.Constant:
         return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(DOUBLE, c)
 
-    def spread(self, b: ir.IRBuilder, x: Value) -> Value:
+    def splat(self, b: ir.IRBuilder, x: Value) -> Value:
         """One number in all lanes."""
         if self.L == 1:
             return x
@@ -114,8 +117,7 @@ class Lanes:
         return sine, cosine
 
     def sqrt(self, b: ir.IRBuilder, x: Value) -> Value:
-        name = f"llvm.sqrt.v{self.L}f64" if self.L > 1 else "llvm.sqrt.f64"
-        return b.call(external(self.module, name, self.V, self.V), [x])
+        return self.apply(b, OPERATIONS["sqrt"], [x])
 
     # Control
 
@@ -184,7 +186,7 @@ class Lanes:
         self,
         b: ir.IRBuilder,
         results: Sequence[tuple[Expr, Callable[[Value], None]]],
-        load: Callable[[Ref], Value],
+        load: Callable[[Any], Value],
     ) -> None:
         """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there."""
         sinks: dict[int, list[Callable[[Value], None]]] = {}
@@ -196,7 +198,7 @@ class Lanes:
             for sink in sinks.get(i, ()):
                 sink(values[i])
 
-    def values(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Ref], Value]) -> list[list[Value]]:
+    def values(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value]) -> list[list[Value]]:
         """The values of expressions, for each way to load: step by step for all, so that what they share is at hand.
 
         Sums are chains of fused multiply-adds.
@@ -233,7 +235,7 @@ class Lanes:
                 found[k][i] = b.fneg(total, flags=CONTRACT) if flip else total
         return [[value(k, x.index) for x in of] for k in versions]
 
-    def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Ref], Value]) -> Value:
+    def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Any], Value]) -> Value:
         """One operation, whose operands are known."""
         op = self.graph.ops[i]
         if op.name == "const":
@@ -247,16 +249,25 @@ class Lanes:
             both = self.sincos(b, values[op.args[0]])
             values[-1 - i] = both[op.name == "sin"]  # for the partner, when its turn comes
             return both[op.name == "cos"]
-        if op.name == "neg":
-            return b.fneg(values[op.args[0]], flags=CONTRACT)
-        if op.name == "sqrt":
-            return self.sqrt(b, values[op.args[0]])
-        return getattr(b, "f" + op.name)(*(values[a] for a in op.args), flags=CONTRACT)
+        operands = [values[a] for a in op.args]
+        return self.apply(b, OPERATIONS[op.name], operands)
 
-    def loads(self, of: Iterable[Expr]) -> list[Ref]:
+    def apply(self, b: ir.IRBuilder, operation: Operation, operands: Sequence[Value]) -> Value:
+        """An instruction, or a function that LLVM knows."""
+        if operation.intrinsic:
+            name = f"llvm.{operation.intrinsic}.{vector_suffix(self.L)}"
+            return b.call(external(self.module, name, self.V, *(self.V for _ in operands)), operands)
+        return getattr(b, operation.instruction)(*operands, flags=CONTRACT)
+
+    def loads(self, of: Iterable[Expr]) -> list[Any]:
         """Everything that expressions load."""
         ops = self.graph.ops
         return [ops[i].data for i in self.graph.reachable(x.index for x in of) if ops[i].name == "load"]  # type: ignore[misc]
+
+
+def vector_suffix(lanes: int) -> str:
+    """How LLVM's functions on vectors of doubles are called."""
+    return f"v{lanes}f64" if lanes > 1 else "f64"
 
 
 def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:

@@ -6,7 +6,9 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ..graph import OPERATIONS
 from ..schedule import SUMS, Piece, Schedule
+from .lanes import vector_suffix
 from .sincos import sincos_name
 
 TRIG = ("sin", "cos")
@@ -27,9 +29,10 @@ class Memory:
 def text(schedule: Schedule, memory: Memory) -> str:
     """Functions piece0, piece1, ... of one pointer, to the memory."""
     V = f"<{memory.lanes} x double>" if memory.lanes > 1 else "double"
-    suffix = f"v{memory.lanes}f64" if memory.lanes > 1 else "f64"
+    suffix = vector_suffix(memory.lanes)
+    intrinsics = [op for op in OPERATIONS.values() if op.intrinsic]
     head = [
-        f"declare {V} @llvm.sqrt.{suffix}({V})",
+        *(f"declare {V} @llvm.{op.intrinsic}.{suffix}({', '.join([V] * op.arity)})" for op in intrinsics),
         f"declare void @{sincos_name(memory.lanes)}({V}, ptr, ptr)",
     ]
     return "\n".join(head + [Text(schedule, memory, V, suffix, p).function(k) for k, p in enumerate(schedule.pieces)])
@@ -95,23 +98,26 @@ class Text:
             return self.sum(i)
         if op.name in TRIG:
             return self.trig(op.name, op.args[0])
-        if op.name == "sqrt":
-            return self.new(f"call {self.V} @llvm.sqrt.{self.suffix}({self.V} {self.value(op.args[0])})")
-        return self.binary(op.name, *(self.value(a) for a in op.args))
+        return self.apply(op.name, *(self.value(a) for a in op.args))
 
-    def binary(self, name: str, x: str, y: str) -> str:
-        return self.new(f"f{name} contract {self.V} {x}, {y}")
+    def apply(self, name: str, *operands: str) -> str:
+        """An instruction, or a function that LLVM knows."""
+        operation = OPERATIONS[name]
+        if operation.intrinsic:
+            typed = ", ".join(f"{self.V} {x}" for x in operands)
+            return self.new(f"call {self.V} @llvm.{operation.intrinsic}.{self.suffix}({typed})")
+        return self.new(f"{operation.instruction} contract {self.V} {', '.join(operands)}")
 
     def sum(self, i: int) -> str:
         (_, first), rest, flip = self.schedule.chain(i)
         total = self.term(first)
         for minus, k in rest:
-            total = self.binary("sub" if minus else "add", total, self.term(k))
-        return self.new(f"fneg contract {self.V} {total}") if flip else total
+            total = self.apply("sub" if minus else "add", total, self.term(k))
+        return self.apply("neg", total) if flip else total
 
     def term(self, i: int) -> str:
         if i in self.schedule.inlined:
-            return self.binary("mul", *(self.value(a) for a in self.ops[i].args))
+            return self.apply("mul", *(self.value(a) for a in self.ops[i].args))
         return self.value(i)
 
     def trig(self, name: str, angle: int) -> str:

@@ -1,23 +1,22 @@
-"""LLVM for the quickest call: one state in plain arrays, straight from the arrays' own headers.
+"""LLVM for the quickest call: one sample in contiguous arrays, straight from the arrays' own headers.
 
-A gufunc costs two microseconds before anything is computed. `plain` is a built-in function of Python, made of machine
+A gufunc costs two microseconds before anything is computed. `quick` is a built-in function of Python, made of machine
 code: it is called with the array objects themselves, looks at their headers, whose layout NumPy guarantees to compiled
-code, and declines whatever is not simply one state of contiguous doubles, which goes the general way.
+code, and declines whatever is not simply one sample of contiguous doubles, which goes the general way.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
-from ...treejit.program import Operand
-from .border import dimension
+from .border import Operand, constant_dimension
 from .lanes import I8, I32, I64, PTR, Lanes, Value, external
 
 # Offsets in PyArrayObject, in bytes.
@@ -28,13 +27,16 @@ FASTCALL = 0x80  # how Python hands over arguments: (self, array of objects, the
 RESULT = "PyLong_FromLongLong"
 
 
-def emit_plain(w: Lanes, operands: Sequence[Operand]) -> None:
-    """`plain`: (an array for each operand but the report) -> flags, or DECLINED."""
+Dimension = Callable[[Lanes, ir.IRBuilder, Value, int | str], Value]
+
+
+def emit_quick(w: Lanes, operands: Sequence[Operand], dimension: Dimension = constant_dimension) -> None:
+    """`quick`: (an array for each operand but the report) -> flags, or DECLINED."""
     module = w.module
     given = operands[1:]
-    f = ir.Function(module, ir.FunctionType(PTR, [PTR, PTR, I64]), "plain")
+    f = ir.Function(module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
     f.attributes.add("nounwind")
-    tables, arguments, count = f.args
+    block, arguments, count = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))
     integer = external(module, RESULT, PTR, I64)
 
@@ -46,15 +48,15 @@ def emit_plain(w: Lanes, operands: Sequence[Operand]) -> None:
             b.ret(b.call(integer, [I64(DECLINED)]))
 
     require(b.icmp_signed("==", count, I64(len(given))))
-    data = field(tables, DATA, PTR)
+    data = field(block, DATA, PTR)
     objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
 
     def size(name: int | str) -> Value:
-        return I64(name) if isinstance(name, int) else dimension(w, b, data, name)
+        return dimension(w, b, data, name)
 
     for object, operand in zip(objects, given, strict=True):
         require(b.icmp_unsigned("==", field(object, TYPE, I64), w.slot(b, data, "ndarray")))
-        want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.name.startswith("out") else 0)
+        want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.output else 0)
         fine = b.icmp_unsigned("==", b.and_(field(object, FLAGS, I32), I32(want)), I32(want))
         fine = b.and_(fine, b.icmp_unsigned("==", field(object, DESCR, I64), w.slot(b, data, "float64")))
         fine = b.and_(fine, b.icmp_unsigned("==", field(object, NDIM, I32), I32(len(operand.core))))
@@ -102,21 +104,21 @@ class _Definition(ctypes.Structure):
     )
 
 
-def plain_call(address: int, tables: np.ndarray, keep: object) -> Any:
-    """The function `plain` of some code, to be called with arrays; NumPy's array of a robot's tables is its `self`.
+def quick_call(address: int, block: np.ndarray, keep: object) -> Any:
+    """The function `quick` of some code, to be called with arrays; the array of the code's data block is its `self`.
 
     Python's function object holds only a bare pointer to its definition and to the code. What owns them is given to it
     as its `__module__`, so that they live as long as it does.
     """
-    definition = _Definition(b"plain", address, FASTCALL, b"compiled by featherjet")
+    definition = _Definition(b"quick", address, FASTCALL, b"compiled by featherjet")
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object]
-    return new(ctypes.byref(definition), tables, (definition, keep))
+    return new(ctypes.byref(definition), block, (definition, keep))
 
 
 @cache
 def headers_are_known() -> bool:
-    """Whether array headers lie as `plain` takes them to: looked up in one array."""
+    """Whether array headers lie as `quick` takes them to: looked up in one array."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or np.intp(0).nbytes != 8:
         return False
     x = np.zeros((3, 5))

@@ -8,17 +8,16 @@ from math import prod
 
 import llvmlite.ir as ir
 
-from ...treejit.program import Operand
 from ..schedule import Schedule
 from ..straight import Straight
-from .border import AHEAD, Border, emit_entry
+from .border import AHEAD, Border, Operand, emit_entry
 from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
 from .pieces import TRIG, Memory, text
-from .quick import emit_plain
+from .quick import emit_quick
 from .sincos import sincos_function
 
 
-def emit_unrolled(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:
+def emit_straight(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:
     """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls.
 
     `single`: the user's numbers are of single precision.
@@ -28,10 +27,10 @@ def emit_unrolled(program: Straight, lanes: int, triple: str, single: bool = Fal
     schedule = Schedule(program.graph, program.roots)
     w = Lanes(module, program.graph, lanes, 8 * lanes)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
-    operands += [Operand(f"out{k}", shape) for k, (shape, _) in enumerate(program.outputs)]
-    code = Unrolled(w, program, schedule, operands, single)
+    operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
+    code = StraightCode(w, program, schedule, operands, single)
     emit_entry(module, code.emit())
-    emit_plain(w, operands)
+    emit_quick(w, operands)
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
     return module, code.pieces()
 
@@ -44,7 +43,7 @@ def emit_text(module: ir.Module, name: str, text: str) -> None:
     constant.initializer, constant.global_constant = value, True  # type: ignore[assignment]
 
 
-class Unrolled(Border):
+class StraightCode(Border):
     """Straight-line code for one number of lanes; results are staged in lanes, then go out transposed."""
 
     def __init__(
@@ -109,6 +108,11 @@ class Unrolled(Border):
                     w.store(b, w.const(op.data[0]), w.vector(b, base, I64(k)))  # type: ignore[index]
         return memory
 
+    def normalise(self) -> None:
+        for name, parts in self.program.units.items():
+            for start, size in parts:
+                self.normalise_part(self.inputs[self.names.index(name)], I64(start), I64(start + size))
+
     def compute(self, samples: Value, s: Value) -> None:
         b, w = self.b, self.w
         ops = self.program.graph.ops
@@ -161,7 +165,7 @@ class Unrolled(Border):
         def level(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
             if not shape:
                 x = b.load(w.number(b, piece, index), typ=DOUBLE, align=8)
-                self.give(x, b.gep(target, [shift], source_etype=I8))
+                self.store_number(x, b.gep(target, [shift], source_etype=I8))
                 return
             with w.loop(b, I64(0), I64(shape[0])) as k:
                 inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))
@@ -185,7 +189,7 @@ class Unrolled(Border):
                     rows = transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)])
                 for x, target in zip(rows, targets, strict=True):
                     to = w.number(b, target, k)
-                    w.announce(b, to, ahead)
+                    w.prefetch(b, to, ahead)
                     b.store(x, to, align=8)
             g = end
         for k in range(groups * L, n):

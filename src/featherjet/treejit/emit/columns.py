@@ -1,7 +1,7 @@
 """LLVM for matrices of one sample, in which each lane is a column; here `Pairs`, in responses.py `Responses`.
 
 What the walks kept for each dof has been arranged, for each sample, by groups of L dofs: P[group][number][dof].
-So the records of a group of columns are plain vectors, the record of one dof is spread over the lanes, and a row's
+So the records of a group of columns are plain vectors, the record of one dof is in all lanes, and a row's
 entries are stored as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
 
 Rows go two at a time, and over runs of groups of the same kind: what a row brings stays in registers for the run, and
@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import DOUBLE, I8, I64, PTR, VOID, Lanes, Value, external
+from ...jit.emit.lanes import DOUBLE, I8, I64, PTR, VOID, Value, external
 from ...jit.graph import Expr
 from ..program import Key, Pairs, Program, Ref
 from ..tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
+from .lanes import TreeLanes
 
 
-class Columns(Lanes):
+class Columns(TreeLanes):
     """P holds `len(kept)` vectors for each group of columns."""
 
     def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
@@ -38,7 +39,7 @@ class Columns(Lanes):
     def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value, ahead: Value) -> None:
         """Store (vector, pointer)s, of each the lanes that are columns of the matrix: all, but in the last group."""
         for _, pointer in x:
-            self.announce(b, pointer, ahead)
+            self.prefetch(b, pointer, ahead)
         name = f"llvm.masked.store.v{self.L}f64.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
         full = b.icmp_unsigned("==", there, ir.Constant(there.type, (1 << self.L) - 1))
@@ -63,12 +64,12 @@ class Columns(Lanes):
     def kept_at(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         return self.number(b, record, I64(self.offset[key] * self.L))
 
-    def spread_from(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
+    def splat_from(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         """One dof's number in all lanes."""
-        return self.spread(b, b.load(self.kept_at(b, record, key), typ=DOUBLE, align=8))
+        return self.splat(b, b.load(self.kept_at(b, record, key), typ=DOUBLE, align=8))
 
     def places(self, b: ir.IRBuilder, given: Value, count: int) -> tuple[list[Value], list[Value], Value]:
-        """Where each matrix begins, how many bytes apart its rows are; and how far ahead all are announced."""
+        """Where each matrix begins, how many bytes apart its rows are; and how far ahead all are prefetched."""
 
         def number(k: int, typ: ir.Type) -> Value:
             return b.load(b.gep(given, [I64(k)], source_etype=I64), typ=typ, align=8)
@@ -174,7 +175,7 @@ class PairsCode:
         b, e = self.b, self.e
         record = e.record(b, self.P, row)
         refs = [ref for ref in e.loads(of) if ref.role == "row"]
-        known = {ref: e.spread_from(b, record, ref.key) for ref in refs if ref.key is not None}
+        known = {ref: e.splat_from(b, record, ref.key) for ref in refs if ref.key is not None}
         return known.__getitem__
 
     def group_loader(self, g: Value) -> Callable[[Ref], Value]:

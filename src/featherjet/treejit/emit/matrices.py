@@ -10,7 +10,7 @@ from ..program import Output, Pairs, Responses, Walk
 from .columns import Columns
 from .walks import Walks
 
-LARGE = 1 << 16  # bytes of a matrix of which rows are announced, not samples
+LARGE = 1 << 16  # bytes of a matrix of which the next rows are prefetched, not the next samples
 ROWS = 8  # how many
 
 
@@ -82,9 +82,9 @@ class MatrixOutput(Border):
                     self.spread_out(o, self.room(m), self.lane_pointer(o, lane))
 
     def ahead(self, o: int, loop: Pairs | Responses) -> Value:
-        """How far ahead to announce what will be written: some samples, or of large matrices the next rows or columns.
+        """How far ahead to prefetch what will be written: some samples, or of large matrices the next rows or columns.
 
-        What is announced must still be in the second cache when it is written.
+        What is prefetched must still be in the second cache when it is written.
         """
         b = self.b
         by_row = self.strides[o][0]
@@ -103,4 +103,4 @@ class MatrixOutput(Border):
         with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
             x = b.load(w.number(b, matrix, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
             shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
-            self.give(x, b.gep(target, [shift], source_etype=I8))
+            self.store_number(x, b.gep(target, [shift], source_etype=I8))

@@ -12,11 +12,11 @@ import llvmlite.ir as ir
 
 from ...jit.emit.lanes import I8, I64, PTR, Value
 from ..program import Key, Ref, Responses, Store, Variant
-from ..tables import ALONG, INSIDE, OUT, OWN, SOME, STEP, STILL, STRANGERS, UP
+from ..tables import ALONG, INSIDE, OUT, OWN, SOME, STEP, STILL, UNRELATED, UP
 from .columns import Columns
 
 
-class Response:
+class ResponsesCode:
     """Emits one responses loop."""
 
     def __init__(self, e: Columns, loop: Responses) -> None:
@@ -61,8 +61,8 @@ class Response:
                 e.carrying(b, bounds[UP], bounds[UP + 1], handed, lambda s, h: self.up_run(h, *entry(s)[:4]))
             with e.loop(b, bounds[OUT], bounds[OUT + 1]) as s:
                 self.out_run(*entry(s))
-            with e.loop(b, bounds[STRANGERS], bounds[STRANGERS + 1]) as s:
-                self.at_stranger(entry(s)[0])
+            with e.loop(b, bounds[UNRELATED], bounds[UNRELATED + 1]) as s:
+                self.at_unrelated(entry(s)[0])
         b.ret_void()
         return f
 
@@ -94,7 +94,7 @@ class Response:
             dof = b.add(first, I64(ref.k))
             if ref.space == "L":
                 return e.load(b, self.left_at(dof, ref.key))
-            return e.spread_from(b, e.record(b, self.P, dof), ref.key)
+            return e.splat_from(b, e.record(b, self.P, dof), ref.key)
 
         def load(ref: Ref) -> Value:
             if known and ref in known:
@@ -227,7 +227,7 @@ class Response:
         line = b.gep(self.outs[m], [b.mul(row, self.by_row[m])], source_etype=I8)
         return self.e.number(b, line, self.first)
 
-    def at_stranger(self, i: Value) -> None:
+    def at_unrelated(self, i: Value) -> None:
         """A body of a tree that has none of the group's columns."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import llvmlite.ir as ir
+import numpy as np
 
-from ...jit.emit.border import emit_entry
+from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value
-from ...jit.emit.quick import emit_plain
-from ..program import Operand, Output, Pairs, Program, Responses, Walk
+from ...jit.emit.quick import emit_quick
+from ..program import Output, Pairs, Program, Responses, Walk
 from .columns import Columns
+from .lanes import tree_dimension
 from .matrices import MatrixOutput
-from .responses import Response
+from .responses import ResponsesCode
 from .walks import Walks
 
 
@@ -27,17 +29,17 @@ def emit_rolled(
     module.triple = triple
     columns = Columns(module, program, lanes)
     matrices = {
-        k: columns.pairs(k, loop) if isinstance(loop, Pairs) else Response(columns, loop).emit(k)
+        k: columns.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(columns, loop).emit(k)
         for k, loop in enumerate(program.loops)
         if not isinstance(loop, Walk)
     }
-    few, many = (Rolled(Walks(module, program, L), columns, matrices, operands, single).emit() for L in (1, lanes))
+    few, many = (RolledCode(Walks(module, program, L), columns, matrices, operands, single).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
-    emit_plain(columns, operands)
+    emit_quick(columns, operands, tree_dimension)
     return module
 
 
-class Rolled(MatrixOutput):
+class RolledCode(MatrixOutput):
     """The loops of a program, for one number of lanes."""
 
     w: Walks
@@ -50,7 +52,7 @@ class Rolled(MatrixOutput):
         operands: Sequence[Operand],
         single: bool,
     ) -> None:
-        super().__init__(walks, operands, walks.program.inputs, single)
+        super().__init__(walks, operands, list(walks.program.inputs), single)
         self.c, self.matrices, self.program = columns, matrices, walks.program
 
     def emit(self, name: str = "samples") -> ir.Function:
@@ -84,11 +86,10 @@ class Rolled(MatrixOutput):
         own = I64(0)
         for loop in self.program.loops:
             if isinstance(loop, Responses):
-                state, left = Response(self.c, loop).sizes()
+                state, left = ResponsesCode(self.c, loop).sizes()
                 size = b.add(b.mul(self.joints, I64(state)), b.mul(self.nv, I64(left)))
                 own = b.mul(size, I64(self.c.L))
-        sizes = {"q": self.nq, "fext": b.mul(self.joints, I64(6))}
-        self.sizes = [sizes.get(x, self.nv) for x in self.names]
+        self.sizes = [self.length(x) for x in self.names]
         inputs = [b.mul(size, I64(w.L)) for size in self.sizes]
         matrices = [o for o, out in self.results() if out.kind == "matrix"]
         square = b.mul(b.mul(self.nv, self.nv), I64(len(matrices)))
@@ -100,6 +101,27 @@ class Rolled(MatrixOutput):
         memory, pieces = self.allocate(counts)
         self.J, self.D, *self.inputs, self.P, self.own, self.spare = pieces
         return memory
+
+    def length(self, name: str) -> Value:
+        """How many numbers one sample of an input has."""
+        core = next(x.core for x in self.operands if x.name == name)
+        total: Value = I64(1)
+        for k in core:
+            total = self.b.mul(total, self.dimension(k))
+        return total
+
+    def dimension(self, name: int | str) -> Value:
+        return tree_dimension(self.w, self.b, self.data, name)
+
+    def normalise(self) -> None:
+        """Quaternions and cosine-sine pairs, of which the tables have a list."""
+        b, w = self.b, self.w
+        units = w.slot(b, self.data, "units")
+        for name in (name for name, entries in self.program.inputs.items() if entries == "coordinates"):
+            q = self.inputs[self.names.index(name)]
+            with w.loop(b, I64(0), w.slot(b, self.data, "n_units")) as u:
+                start, size = (w.integer(b, units, b.add(b.mul(u, I64(2)), I64(k))) for k in range(2))
+                self.normalise_part(q, start, b.add(start, size))
 
     def results(self) -> list[tuple[int, Output]]:
         """(operand's number, Output) of each result."""
@@ -122,7 +144,10 @@ class Rolled(MatrixOutput):
                 for k, key in enumerate(out.keys):
                     x = w.load(b, w.vector(b, base, b.add(row, I64(w.offset[key]))))
                     shift = b.mul(i, self.strides[o][0])
-                    if len(self.strides[o]) > 1:
-                        shift = b.add(shift, b.mul(I64(k), self.strides[o][1]))
+                    inner = [int(n) for n in self.operands[o].core[1:]]  # lengths, of what each dof or joint has
+                    for index, stride in zip(
+                        np.unravel_index(k, inner) if inner else (), self.strides[o][1:], strict=True
+                    ):
+                        shift = b.add(shift, b.mul(I64(int(index)), stride))
                     for l, pointer in enumerate(self.each_lane(o, shift)):
-                        self.give(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)
+                        self.store_number(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import DOUBLE, I64, PTR, Lanes, Value
+from ...jit.emit.lanes import DOUBLE, I64, PTR, Value
 from ..program import TABLE, Key, Program, Ref, Store, Variant, Walk
+from .lanes import TreeLanes
 
 NT = sum(TABLE.values())
 
 
-class Walks(Lanes):
+class Walks(TreeLanes):
     """Memory: J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
 
     def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
@@ -64,16 +65,16 @@ class Walks(Lanes):
         }
         if parent is not None:
             env["J", "parent"] = self.vector(b, J, b.mul(parent, I64(self.NJ)))
-        for name, pointer in zip(self.program.inputs, inputs, strict=True):
-            if name == "q":
+        for (name, entries), pointer in zip(self.program.inputs.items(), inputs, strict=True):
+            if entries == "coordinates":
                 start = self.integer(b, self.slot(b, data, "q_start"), i)
             else:
-                start = b.mul(i, I64(6)) if name == "fext" else first
+                start = b.mul(i, I64(6)) if entries == "forces" else first
             env[name] = self.vector(b, pointer, start)
         return env
 
     def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[Value, bool]:
-        """Where a reference points, and whether a plain number is there."""
+        """Where a reference points, and whether one number is there instead of a vector."""
         if ref.space in ("table", "dofs", "param"):
             return self.number(b, env[ref.space], I64(ref.k)), True
         if ref.space in ("J", "D"):
@@ -83,8 +84,8 @@ class Walks(Lanes):
         return self.vector(b, env[ref.space], I64(ref.k)), False
 
     def fetch(self, b: ir.IRBuilder, env: dict, ref: Ref) -> Value:
-        pointer, plain = self.pointer(b, env, ref)
-        return self.spread(b, b.load(pointer, typ=DOUBLE, align=8)) if plain else self.load(b, pointer)
+        pointer, scalar = self.pointer(b, env, ref)
+        return self.splat(b, b.load(pointer, typ=DOUBLE, align=8)) if scalar else self.load(b, pointer)
 
     def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[Value], None]:
         def put(x: Value) -> None:

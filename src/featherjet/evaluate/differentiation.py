@@ -1,38 +1,32 @@
 """Derivatives by automatic differentiation: what an algorithm does is traced for a robot, and the trace differentiated.
 
 The methods "autodiff" (forward mode) and "autodiff-reverse" differentiate inverse dynamics (`rnea`) and forward
-dynamics (`aba`, or `coupled` where joints mimic); `autodiff` differentiates whatever else a robot computes.
+dynamics (`aba`, or `coupled` where joints mimic); `differentiated` makes the derivative of any quantity a quantity.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from inspect import signature
+from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..algorithms.derivatives import methods
-from ..algorithms.derivatives.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from ..algorithms.dynamics import aba, coupled, rnea
-from ..algorithms.quantities import DIVIDING, INPUTS
+from ..algorithms.quantities import Quantity, Result
+from ..algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from ..algorithms.scan import Array, Scan
-from ..errors import InputError, UnknownName
-from ..evaluate.reference import Reference
-from ..jit.autodiff import MODES, Tape, jacobian
+from ..errors import InputError
+from ..jit.autodiff import Tape, jacobian
 from ..jit.graph import Graph, TooLong
-from ..model.configuration import parts
+from ..jit.straight import loads
 from ..model.manifolds import Manifold, side_by_side
 from ..model.model import Model
 from ..model.tree import Tree
-
-if TYPE_CHECKING:
-    from ..evaluate.frames import FrameName
-    from .robot import FrameChoice, Robot
 
 LONGEST = 400_000  # operations that are traced for one robot
 Shape = tuple[int, ...]
@@ -42,8 +36,8 @@ Directions = Callable[[Array], Array]  # from an input's expressions (n,), their
 class Derivative:
     """A function of arrays, traced, and differentiated by some of its inputs.
 
-    by: the inputs, with the directions along which they change; plain: how many of the last results are not
-    differentiated, but come along.
+    by: the inputs, with the directions along which they change; undifferentiated: how many of the last results come
+    along as they are.
     """
 
     def __init__(
@@ -52,12 +46,12 @@ class Derivative:
         inputs: Mapping[str, Shape],
         by: Mapping[str, Directions],
         mode: str,
-        plain: int = 0,
+        undifferentiated: int = 0,
     ) -> None:
         graph = Graph(LONGEST)
         given = {name: loads(graph, name, shape) for name, shape in inputs.items()}
         results = [np.asarray(r, object) for r in function(**given)]
-        outputs = results[: len(results) - plain]
+        outputs = results[: len(results) - undifferentiated]
         moves = [directions(given[name].ravel()) for name, directions in by.items()]
         flat = jacobian(
             [graph.lift(y) for r in outputs for y in r.flat],
@@ -78,19 +72,13 @@ class Derivative:
         self._tape = Tape([graph.lift(x) for r in found for x in r.flat])
 
     def __call__(self, scan: Scan, **given: Any) -> list[Array]:
-        """The derivatives of each result by each input, and the plain results, on the scan's scalars, lanes trailing.
+        """The derivatives of each result by each input, and the undifferentiated results, on the scan's scalars.
 
-        Inputs come with their scalars leading.
+        Inputs come with their scalars leading, results with their lanes trailing.
         """
         memory = {(n, k): x for n, depth in self.depths.items() for k, x in enumerate(scalars(given[n], depth))}
         played = iter(self._tape.play(memory))
         return [scan.vector([[next(played) for _ in range(prod(s))]]).reshape(*s, *scan.lanes) for s in self.shapes]
-
-
-def loads(graph: Graph, name: str, shape: Shape) -> Array:
-    out = np.empty(prod(shape), object)
-    out[:] = [graph.load((name, k)) for k in range(len(out))]
-    return out.reshape(shape)
 
 
 def scalars(x: Sequence[Any], depth: int) -> list[Any]:
@@ -142,19 +130,18 @@ _known: WeakKeyDictionary[Tree, dict[tuple, Derivative]] = WeakKeyDictionary()
 _lock = threading.RLock()
 
 
-def traced(tree: Tree, quantity: str, mode: str, fext: bool) -> Derivative:
+def traced(tree: Tree, make: Callable[..., Derivative], mode: str, fext: bool) -> Derivative:
     """The derivatives of a tree's inverse or forward dynamics, traced once."""
-    key = (quantity, mode, fext)
+    key = (make, mode, fext)
     with _lock:
         known = _known.setdefault(tree, {})
         if key not in known:
             try:
-                known[key] = (inverse_dynamics if quantity == methods.ID else forward_dynamics)(tree, mode, fext)
+                known[key] = make(tree, mode, fext)
             except TooLong as e:
-                other = methods.KERNEL[quantity] if tree.coupling is None else "auto"
                 raise InputError(
                     f"automatic differentiation of a robot with {tree.nv} degrees of freedom takes {e}; "
-                    f"take another method of {quantity}, such as {other!r}"
+                    "take another method, such as 'auto'"
                 ) from e
         return known[key]
 
@@ -181,7 +168,7 @@ def forward_dynamics(tree: Tree, mode: str, fext: bool) -> Derivative:
 
     inputs: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,), "tau": (G.shape[1],)} | forces(tree, fext)
     by = {"q": lambda q: tree_tangent(tree)(q) @ G, "v": lambda v: G, "tau": identity}
-    return Derivative(run, inputs, by, mode, plain=1)
+    return Derivative(run, inputs, by, mode, undifferentiated=1)
 
 
 def tree_tangent(tree: Tree) -> Directions:
@@ -196,7 +183,7 @@ def inverse(mode: str) -> Callable[..., InverseDynamicsDerivatives]:
     """Derivatives of inverse dynamics by a mode."""
 
     def derivatives(scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | None = None):
-        run = traced(scan.tree, methods.ID, mode, fext is not None)
+        run = traced(scan.tree, inverse_dynamics, mode, fext is not None)
         return InverseDynamicsDerivatives(*run(scan, q=q, v=v, a=a, fext=fext))
 
     return derivatives
@@ -206,7 +193,7 @@ def forward(mode: str) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]
     """Derivatives of forward dynamics by a mode, and the margins of M."""
 
     def derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-        run = traced(scan.tree, methods.FD, mode, fext is not None)
+        run = traced(scan.tree, forward_dynamics, mode, fext is not None)
         *d, margins = run(scan, q=q, v=v, tau=tau, fext=fext)
         return ForwardDynamicsDerivatives(*d), margins
 
@@ -215,93 +202,72 @@ def forward(mode: str) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]
 
 for _name, _mode in (("autodiff", "forward"), ("autodiff-reverse", "reverse")):
     _note = f"{_mode} mode, docs/methods.md", "no large robots"
-    methods.register(methods.Method(_name, methods.ID, _note[0], "O(nd)", _note[1], inverse(_mode)))
-    methods.register(methods.Method(_name, methods.FD, _note[0], "O(n^2)", _note[1], forward(_mode)))
+    for _quantity, _effort, _function in (
+        ("inverse_dynamics_derivatives", "O(nd)", inverse(_mode)),
+        ("forward_dynamics_derivatives", "O(n^2)", forward(_mode)),
+    ):
+        methods.register(methods.Method(_name, _quantity, _note[0], _effort, _note[1], _function))
 
 
 # Of any quantity
 
 
-class Differentiated(Reference):
-    """`run(name, inputs, by=..., mode=...)`: the named quantity's derivatives instead of itself."""
+@dataclass(frozen=True, eq=False)
+class DerivedQuantity(Quantity):
+    """The derivative of another quantity by one of its inputs, by automatic differentiation.
 
-    def __init__(self, model: Model) -> None:
-        super().__init__(model)
-        self._known: dict[tuple, Derivative] = {}
+    Along q it is in the tangent space of the model's configurations. Axes follow those of the results; a derivative by
+    fext has one axis for all of its numbers.
+    """
 
-    def compute(
-        self, name: str, given: Mapping[str, Array], lanes: tuple[int, ...], dtype: Any, **static: Any
-    ) -> Sequence[Array]:
-        """As a reference's; static says by which input, in which mode."""
-        core = {k: x.shape[x.ndim - (2 if k == "fext" else 1) :] for k, x in given.items()}
-        wide = {k: np.broadcast_to(x, (*lanes, *core[k])) for k, x in given.items()}
-        leading = {k: np.moveaxis(x, range(len(lanes)), range(-len(lanes), 0)) for k, x in wide.items()}
-        return self._traced(name, core, **static)(Scan(self.tree, lanes, dtype), **leading)
+    of: Quantity | None = None
+    model: Model | None = None
+    along: str = "q"
+    mode: str = "auto"
+    known: dict[tuple, Derivative] = field(default_factory=dict)
 
-    def _traced(self, name: str, core: dict[str, Shape], by: str, mode: str, **static: Any) -> Derivative:
-        key = (name, *core, by, mode, *static.values())
+    def compute(self, scan: Scan, given: Mapping[str, Any], method: str | None = None, **options: Any) -> list[Array]:
+        shapes = {k: tuple(x.shape[: x.ndim - len(scan.lanes)]) for k, x in given.items()}
+        return self._traced(scan.tree, shapes, options)(scan, **given)
+
+    def _traced(self, tree: Tree, shapes: dict[str, Shape], options: dict[str, Any]) -> Derivative:
+        assert self.of is not None and self.model is not None
+        of, key = self.of, (*shapes, *(id(x) for x in options.values()))
         with _lock:
-            if key not in self._known:
-                space = tangent((m, part) for _, m, part, _ in parts(self.model))
-                directions = {by: space if by == "q" else identity}
-                run = partial(self._on_expressions, name, **static)
+            if key not in self.known:
+                directions = {self.along: identity}
+                if self.along == "q":
+                    directions = {"q": tangent((m, part) for _, m, part, _ in self.model.parts)}
+
+                def run(**given: Array) -> list[Array]:
+                    return of.compute(Scan(tree, (), object), given, **options)
+
                 try:
-                    self._known[key] = Derivative(run, core, directions, mode, plain=int(name in DIVIDING))
+                    derivative = Derivative(run, shapes, directions, self.mode, len(of.margins))
                 except TooLong as e:
                     raise InputError(
-                        f"automatic differentiation of {name} of a robot with {self.tree.nv} degrees of freedom takes "
+                        f"automatic differentiation of {of.name} of a robot with {tree.nv} degrees of freedom takes "
                         f"{e}; lock joints that do not matter, or use central differences (featherjet.verify)"
                     ) from e
-            return self._known[key]
-
-    def _on_expressions(self, _name: str, sight: Any = None, **given: Array) -> Sequence[Array]:
-        return super().compute(_name, given, (), object, **({} if sight is None else {"sight": sight}))
+                self.known[key] = derivative
+            return self.known[key]
 
 
-def autodiff(
-    robot: Robot,
-    quantity: str,
-    by: str = "q",
-    mode: str = "auto",
-    name: FrameName | None = None,
-    frame: FrameChoice = "local",
-) -> Callable[..., Any]:
-    """The derivative of something a robot computes, as a function of the same inputs: an array (..., *shape, nv).
-
-    `fj.autodiff(robot, "kinetic_energy", by="v")(q, v)`. Columns by q are in its tangent space; by fext there are two
-    axes (njoints, 6). Where a quantity has several results, so has the derivative. `name` and `frame` are for
-    quantities of a frame. mode: "forward", "reverse", or "auto", whichever takes fewer operations.
-    """
-    if robot.convention != "pinocchio":
-        raise InputError(
-            f"autodiff is not available in the convention {robot.convention!r}; "
-            "take it from robot.with_convention('pinocchio')"
-        )
-    if quantity not in INPUTS:
-        raise UnknownName("quantity", quantity, INPUTS)
-    if mode not in MODES:
-        raise UnknownName("mode", mode, MODES)
-    takes = signature(getattr(Reference, "_" + quantity)).parameters
-    inputs = (*INPUTS[quantity], "fext") if "fext" in takes else INPUTS[quantity]
-    if by not in inputs:
-        raise UnknownName(f"input of {quantity}", by, inputs)
-    if ("sight" in takes) != (name is not None):
-        raise InputError(f"{quantity} {'needs the name of a frame' if name is None else 'takes no name of a frame'}")
-    if quantity.startswith("cent"):
-        robot._needs_mass()
-    static = {} if name is None else robot._sight(name, frame)
-    run = partial(robot._specialise(Differentiated(robot.model)), by=by, mode=mode, **static)
-
-    def derivative(*given: Any, **named: Any) -> Any:
-        values = {k: x for k, x in (dict(zip(inputs, given, strict=False)) | named).items() if x is not None}
-        needed = {*INPUTS[quantity], by}
-        if len(given) > len(inputs) or not needed <= {*values} <= {*inputs}:
-            raise InputError(f"derivative of {quantity} by {by}: takes {', '.join(inputs)}; got {', '.join(values)}")
-        state = [values[k] for k in INPUTS[quantity]]
-        checked = robot._checked(quantity, state, values.get("fext"))
-        results: tuple[Array, ...] = robot._run_reference(quantity, checked, run)
-        if by == "fext":
-            results = tuple(r.reshape(*r.shape[:-1], robot.njoints, 6) for r in results)
-        return results[0] if len(results) == 1 else results
-
-    return derivative
+def differentiated(model: Model, of: Quantity, by: str, mode: str) -> DerivedQuantity:
+    """The derivative of a quantity of one model by an input."""
+    axes = {"q": ("v",), "fext": (6 * model.njoints,)}.get(by) or of.input(by).axes
+    return DerivedQuantity(
+        name=f"{of.name} by {by}, {mode}",
+        summary=f"derivative of {of.name} by {by}",
+        inputs=of.inputs,
+        results=tuple(Result(f"d{r.name}_d{by}", (*r.axes, *axes)) for r in of.results),
+        algorithm=of.algorithm,
+        forces=of.forces,
+        options=of.options,
+        margins=of.margins,
+        needs_mass=of.needs_mass,
+        of=of,
+        model=model,
+        along=by,
+        mode=mode,
+    )

@@ -1,0 +1,64 @@
+"""The named tuples that users get of quantities with several results."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from .scan import Array
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """Partials of inverse dynamics; each (..., nv, nv), columns in the tangent space of q."""
+
+    dtau_dq: Array
+    dtau_dv: Array
+    dtau_da: Array
+
+
+class ForwardDynamicsDerivatives(NamedTuple):
+    """Partials of forward dynamics; each (..., nv, nv), columns by q in the tangent space of q."""
+
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+
+
+class ConstrainedDynamics(NamedTuple):
+    """Accelerations (..., nv) and contact forces (..., rows)."""
+
+    a: Array
+    forces: Array
+
+
+class ConstrainedDynamicsDerivatives(NamedTuple):
+    """Partials of accelerations (..., nv, nv) and of contact forces (..., rows, nv)."""
+
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+    dforces_dq: Array
+    dforces_dv: Array
+    dforces_dtau: Array
+
+
+class ImpulseDynamics(NamedTuple):
+    """Velocities after the impact (..., nv) and impulses (..., rows) [N s]."""
+
+    v: Array
+    impulses: Array
+
+
+class ImpulseDynamicsDerivatives(NamedTuple):
+    """Partials of the velocities after the impact (..., nv, nv) and of impulses (..., rows, nv)."""
+
+    dv_dq: Array
+    dv_dv: Array
+    dimpulses_dq: Array
+    dimpulses_dv: Array
+
+
+class ContactInverseDynamics(NamedTuple):
+    """Torques (..., nv) and the contact forces (..., rows) they go with."""
+
+    tau: Array
+    forces: Array

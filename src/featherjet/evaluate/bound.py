@@ -1,0 +1,80 @@
+"""Bound calls: one quantity of one robot with buffers of its own, for control loops."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.quantities import FEXT, QUANTITIES, quantity, sizes
+from ..errors import InputError, UnknownName
+from ..model import configuration
+from .evaluator import Evaluator
+
+Array = np.ndarray
+
+
+class Bound:
+    """Write into the arrays of inputs, call, read the arrays of results: nothing is allocated.
+
+    >>> step = robot.bind("forward_dynamics_derivatives")
+    >>> step.q[:], step.v[:], step.tau[:] = q, v, tau
+    >>> step()
+    >>> step.da_dq
+    Inputs, each of one sample: `q` (nq,) and, as the quantity needs them, `v`, `a`, `tau` (nv,), `fext` (njoints, 6).
+    `step.results` names the results. The arrays stay the same objects for the life of the bound call.
+    """
+
+    def __init__(self, evaluator: Evaluator, name: str, fext: bool = False) -> None:
+        bindable = [x.name for x in QUANTITIES.values() if not x.options]
+        if name not in bindable:
+            raise UnknownName("quantity to bind", name, bindable)
+        record = quantity(name)
+        if fext and not record.forces:
+            raise InputError(f"{name} takes no external forces")
+        self._evaluator, self.quantity = evaluator, name
+        inputs = (*record.inputs, FEXT) if fext else record.inputs
+        size = sizes(evaluator.tree) | {"q": evaluator.space.nq}
+        shapes = record.input_shapes([i.name for i in inputs], size)
+        self.inputs = tuple(shapes)
+        self.results = tuple(r.name for r in record.results)
+        self._given = {k: np.zeros(shape) for k, shape in shapes.items()}
+        self._given["q"][:] = configuration.neutral(evaluator.space)
+        found = zip(self.results, record.result_shapes(size), strict=True)
+        self._found = {k: np.zeros(shape) for k, shape in found}
+        self._arrays = self._found | self._given
+        self.__dict__.update(self._arrays)
+        kernel = evaluator.kernel(record, self.inputs)
+        code = None if kernel is None else kernel.quick_code
+        buffers = [*self._given.values(), *self._found.values()]
+        self._go = None if code is None else partial(code, *buffers)  # None: the evaluator does it
+
+    def __call__(self) -> None:
+        """Compute the results from what the inputs hold now."""
+        if self._go is None or self._go():
+            self._slow()  # explains what is wrong; or, if nothing is, computes with care
+
+    def _slow(self) -> None:
+        given = [x for name, x in self._given.items() if name != FEXT.name]
+        self._evaluator.run(self.quantity, given, self._given.get(FEXT.name), tuple(self._found.values()))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """`step.q = q` writes into the array: it stays the same object."""
+        known = self.__dict__.get("_arrays", {})
+        if name in known:
+            try:
+                known[name][...] = value
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{name}: expected shape {known[name].shape}, got {np.shape(value)}") from error
+        elif known and not name.startswith("_"):
+            raise UnknownName(f"array of a bound {self.quantity}", name, known)
+        else:
+            super().__setattr__(name, value)
+
+    def __getattr__(self, name: str) -> Array:
+        """Only asked for what does not exist; declared so that type checkers know what the arrays are."""
+        raise AttributeError(f"a bound {self.__dict__.get('quantity', 'call')} has no array {name!r}")
+
+    def __reduce__(self) -> tuple:
+        return Bound, (self._evaluator, self.quantity, FEXT.name in self.inputs)

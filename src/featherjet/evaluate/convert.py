@@ -1,0 +1,43 @@
+"""States of a robot from one convention to another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from numpy.typing import ArrayLike
+
+from .. import arrays
+from ..errors import InputError
+from ..model.model import Array
+from .evaluator import Evaluator
+
+
+class ConvertedState(NamedTuple):
+    """The state in other coordinates; None where it was not given."""
+
+    q: Array
+    v: Array | None
+    a: Array | None
+    tau: Array | None
+
+
+def converted(
+    source: Evaluator,
+    target: Evaluator,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+) -> ConvertedState:
+    """A state from the coordinates of one evaluator to those of another of the same robot."""
+    if a is not None and v is None:
+        raise InputError("convert: an acceleration needs v too, as it depends on how fast the axes turn")
+    given = {"q": source.checked_q("q", q)} | {
+        name: source.checked_v(name, x) for name, x in (("v", v), ("a", a), ("tau", tau)) if x is not None
+    }
+    arrays.common_batch({name: (x, 1) for name, x in given.items()})
+    if source.coordinates is not None:
+        given = source.coordinates.to_standard(given)[0]
+    if target.coordinates is not None:
+        given = target.coordinates.from_standard(given)
+    return ConvertedState(given["q"], *(given.get(name) for name in ("v", "a", "tau")))

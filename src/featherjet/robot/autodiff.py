@@ -1,0 +1,63 @@
+"""`autodiff`: the derivative of anything a robot computes, by automatic differentiation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..algorithms.quantities import FEXT, QUANTITIES
+from ..errors import InputError, UnknownName
+from ..evaluate import frames
+from ..evaluate.differentiation import differentiated
+from ..evaluate.frames import FrameChoice, FrameName
+from ..jit.autodiff import MODES
+from .robot import Robot
+
+
+def autodiff(
+    robot: Robot,
+    quantity: str,
+    by: str = "q",
+    mode: str = "auto",
+    name: FrameName | None = None,
+    frame: FrameChoice = "local",
+) -> Callable[..., Any]:
+    """The derivative of something a robot computes, as a function of the same inputs: an array (..., *shape, nv).
+
+    `fj.autodiff(robot, "kinetic_energy", by="v")(q, v)`. Columns by q are in its tangent space; by fext there are two
+    axes (njoints, 6). Where a quantity has several results, so has the derivative. `name` and `frame` are for
+    quantities of a frame. mode: "forward", "reverse", or "auto", whichever takes fewer operations.
+    """
+    evaluator = robot.evaluator
+    if evaluator.coordinates is not None:
+        raise InputError(
+            f"autodiff is not available in the convention {robot.convention!r}; "
+            "take it from robot.with_convention('pinocchio')"
+        )
+    known = {k: x for k, x in QUANTITIES.items() if set(x.options) <= {"view"}}
+    if quantity not in known:
+        raise UnknownName("quantity", quantity, known)
+    if mode not in MODES:
+        raise UnknownName("mode", mode, MODES)
+    record = known[quantity]
+    needed = [i.name for i in record.inputs]
+    inputs = [*needed, *(i.name for i in record.optional)]
+    if by not in inputs:
+        raise UnknownName(f"input of {quantity}", by, inputs)
+    if ("view" in record.options) != (name is not None):
+        raise InputError(f"{quantity} {'needs the name of a frame' if name is None else 'takes no name of a frame'}")
+    options = {} if name is None else {"view": frames.view(evaluator, name, frame)}
+    derived = differentiated(robot.model, record, by, mode)
+    if record.needs_mass and robot.mass == 0:
+        raise InputError(f"robot {robot.name!r} has no mass, so no centre of mass")
+
+    def derivative(*given: Any, **named: Any) -> Any:
+        values = {k: x for k, x in (dict(zip(inputs, given, strict=False)) | named).items() if x is not None}
+        if len(given) > len(inputs) or not {*needed, by} <= {*values} <= {*inputs}:
+            raise InputError(f"derivative of {quantity} by {by}: takes {', '.join(inputs)}; got {', '.join(values)}")
+        results = evaluator.run(derived, [values[k] for k in needed], values.get(FEXT.name), **options)
+        if by == FEXT.name:
+            results = tuple(r.reshape(*r.shape[:-1], robot.njoints, 6) for r in results)
+        return results[0] if len(results) == 1 else results
+
+    return derivative

@@ -1,0 +1,97 @@
+"""From quantities of a tree to kernels: rolled code, which all robots with the same kinds of joints share, or
+straight-line code for one robot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from ..algorithms.quantities import FEXT, Quantity, sizes
+from ..algorithms.scan import Scan
+from ..jit import kernel as jit
+from ..jit.emit.border import Operand
+from ..jit.engine import Library, host_lanes, target_machine
+from ..jit.fingerprint import fingerprint
+from ..jit.kernel import Kernel
+from ..jit.library import library
+from ..model.tree import Tree
+from .tables import Tables, unit_parts, variants
+
+COMPARED = 12_000  # operations up to which it takes no time to trace several algorithms
+UNROLLED, UNROLLED_VECTORS = 32_000, 8_000  # operations of what is compiled for one robot: with matrices, and without
+
+
+class TreeCompiler:
+    """Makes the kernels of one tree.
+
+    unroll: whether code is made for this robot alone (True), shared with all robots that have the same kinds of joints
+    (False; not where joints mimic), or what is better for each quantity (None).
+    """
+
+    def __init__(self, tree: Tree, unroll: bool | None = None) -> None:
+        self.tree, self.unroll = tree, unroll
+        self.tables = Tables(tree, host_lanes())
+
+    def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
+        """The kernel of a quantity for these inputs. Its margins are watched: flagged, not returned."""
+        if quantity.rolled and not options and not self.unrolls(quantity):
+            return self._rolled(quantity, FEXT.name in given)
+        return self._straight(quantity, given, options)
+
+    def unrolls(self, quantity: Quantity) -> bool:
+        """Whether to compile for this robot alone: where that is quick, and brings something.
+
+        Rolled, matrices have their columns in lanes, which leaves lanes idle; unrolled, all lanes are samples. Where
+        lanes are samples in both, it is only the constants that fold.
+        """
+        if self.tree.coupling is not None or not quantity.rolled or quantity.cost is None:
+            return True
+        if self.unroll is not None:
+            return self.unroll
+        return quantity.cost.of(self.tree) <= (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
+
+    def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
+        tree, known = self.tree, {k: fingerprint(x) for k, x in sorted(options.items())}
+
+        def run(which: Quantity, **arrays: Any) -> list[Any]:
+            return which.compute(Scan(tree, (), object), arrays, **options)
+
+        others = ()
+        if tree.coupling is None and quantity.cost is not None and quantity.cost.of(tree) <= COMPARED and not options:
+            others = tuple(partial(run, replace(quantity, algorithm=f)) for f in quantity.alternatives)
+        size = sizes(tree, options.get("contacts"))
+        return jit.compile(
+            partial(run, quantity),
+            quantity.input_shapes(given, size),
+            (quantity.name, self.tables.digest, tuple(given), tuple(known.items())),
+            quantity.name,
+            outputs=quantity.result_shapes(size),
+            alternatives=others,
+            watch=len(quantity.margins),
+            units={i.name: unit_parts(tree) for i in quantity.inputs if i.expands == "q"},
+            limit=None if quantity.cost is not None and not options else quantity.longest,
+        )
+
+    def _rolled(self, quantity: Quantity, fext: bool) -> Kernel:
+        tree, lanes = self.tree, host_lanes()
+        inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
+
+        def load(precision: int, one: bool) -> Library:
+            kinds = variants(tree)
+
+            def make() -> Any:
+                from .emit.rolled import emit_rolled
+                from .rolled import trace_rolled
+
+                operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
+                operands += [Operand(r.name, r.axes, True) for r in quantity.results]
+                program = trace_rolled(quantity, kinds, fext)
+                return emit_rolled(program, operands, lanes, target_machine().triple, precision == 32), ""
+
+            return library(("rolled", quantity.name, kinds, fext, lanes, precision), quantity.name, make)
+
+        size = sizes(tree)
+        shapes = quantity.input_shapes([i.name for i in inputs], size)
+        return Kernel(quantity.name, shapes, quantity.result_shapes(size), self.tables, load, own_single=False)
