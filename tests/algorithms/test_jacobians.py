@@ -110,7 +110,8 @@ def test_equal_complex_step(robot: fj.Robot, viewpoint, convention: str) -> None
         dJ = own.jacobian_derivative(s.q, s.v, name, viewpoint)
         each_agrees(dJ, stepped(own, s.q, s.v, name, viewpoint), 1e-12, f"rate of {name}", floor=1e-3)
         agree(dJ, times(H_, s.v[:, None]), 1e-12, "eq. 18", floor=1e-3)
-        agree(own.jacobian_drift(s.q, s.v, name, viewpoint), times(dJ, s.v), 1e-12, "drift", floor=1e-3)
+        # A drift of zero is a sum of products of velocities, up to 6 here: rounding alone leaves 1e-15 of them.
+        agree(own.jacobian_drift(s.q, s.v, name, viewpoint), times(dJ, s.v), 1e-12, "drift", floor=1e-2)
 
 
 @settings(max_examples=25)
@@ -232,7 +233,7 @@ def test_algorithms_can_be_traced(viewpoint) -> None:
         "jacobian": jacobians.jacobian(scan, q, sight),
         "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, sight),
         "jacobian_drift": jacobians.jacobian_drift(scan, q, v, sight),
-        "jacobian_hessian": np.stack(jacobians.jacobian_hessian(scan, q, sight)),
+        "jacobian_hessian": jacobians.jacobian_hessian(scan, q, sight),
     }
     known = {"q": s.q[0], "v": s.v[0]}
     for name, array in traced.items():

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import featherjet as fj
 from featherjet.algorithms.contacts import derivatives as contact_derivatives
-from featherjet.algorithms.contacts import dynamics as contact
 from featherjet.algorithms.scan import Scan
 from featherjet.errors import InputError, SingularContacts, UnknownName
 from featherjet.jit.fingerprint import fingerprint
@@ -341,7 +340,7 @@ def test_a_held_point_accelerates_as_baumgarte_says() -> None:
         body = c.robot.evaluator.reference("forward_kinematics", {"q": q})[0][f.joint] @ f.placement
         S = c.robot.evaluator.reference("joint_columns", {"q": q})[0]
         moves = np.zeros(c.robot.nv)
-        for node in contact.path(c.robot.evaluator.tree, f.joint):
+        for node in c.robot.evaluator.tree.path(f.joint):
             moves[node.v] = 1.0
         twist = (moves * v) @ S
         moving = (twist[:3] + np.cross(twist[3:], body[:3, 3])).imag / H
@@ -412,7 +411,7 @@ def test_the_algorithms_can_be_traced() -> None:
     graph = Graph()
     traced = [np.array([graph.load((name, k)) for k in range(len(x))], object) for name, x in given.items()]
     scan = Scan(robot.evaluator.tree, (), object)
-    found = contact_derivatives.constrained_dynamics_derivatives(scan, contacts.core, *traced)
+    found = contact_derivatives.constrained_dynamics_derivatives(scan, *traced, contacts=contacts.core)
     want = robot.constrained_dynamics_derivatives(**given, contacts=contacts)
     for what, x, y in zip(want._fields, found, want, strict=False):
         roots = [graph.lift(entry).index for entry in x.flat]

@@ -17,8 +17,8 @@ from ..conventions import rules
 from ..conventions.rules import Rule
 from ..errors import UnknownName
 from ..model.tree import Tree
-from .contacts import derivatives as _cdd
-from .contacts import dynamics as _cd
+from .contacts import derivatives as contact_derivatives
+from .contacts import dynamics as contact_dynamics
 from .derivatives import direct, fdsva, idsva, regressor, slopes, statics
 from .derivatives import methods as ways
 from .derivatives.methods import Method
@@ -63,38 +63,6 @@ class Cost(NamedTuple):
     def of(self, tree: Tree) -> float:
         paths = sum((n.v.stop - n.v.start) * (tree.subtree(n).stop - n.v.start) for n in tree.nodes)
         return self.dofs * tree.nv + self.paths * paths + self.pairs * tree.nv**2
-
-
-class contact_dynamics:
-    @staticmethod
-    def constrained_dynamics(scan, q, v, tau, fext=None, *, contacts, settings=None):
-        return _cd.constrained_dynamics(scan, _w(contacts, settings), q, v, tau, fext)
-
-    @staticmethod
-    def impulse_dynamics(scan, q, v, restitution, *, contacts, settings=None):
-        return _cd.impulse_dynamics(scan, _w(contacts, settings), q, v, restitution[0])
-
-    @staticmethod
-    def contact_inverse_dynamics(scan, q, v, a, forces, fext=None, *, contacts, settings=None):
-        return _cd.contact_inverse_dynamics(scan, _w(contacts, settings), q, v, a, forces, fext)
-
-    @staticmethod
-    def contact_jacobian(scan, q, *, contacts, settings=None):
-        return _cd.told_jacobian(scan, _w(contacts, settings), q)
-
-
-class contact_derivatives:
-    @staticmethod
-    def constrained_dynamics_derivatives(scan, q, v, tau, fext=None, *, contacts, settings=None):
-        return _cdd.constrained_dynamics_derivatives(scan, _w(contacts, settings), q, v, tau, fext)
-
-    @staticmethod
-    def impulse_dynamics_derivatives(scan, q, v, restitution, *, contacts, settings=None):
-        return _cdd.impulse_dynamics_derivatives(scan, _w(contacts, settings), q, v, restitution[0])
-
-
-def _w(contacts, settings):
-    return contacts if settings is None else contacts.with_settings(settings)
 
 
 REDUCE, ITSELF = "reduce", "itself"
@@ -307,7 +275,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "forward_dynamics_derivatives", "da_dq, da_dv, da_dtau", (Q, V, TAU),
         named(ForwardDynamicsDerivatives, VV), direct.forward_dynamics_derivatives,
         returns=ForwardDynamicsDerivatives._make, forces=True, margins=("mass",), on_numpy=fdsva.auto,
-        mimic=coupled.forward_dynamics_derivatives, alternatives=(fdsva.dmm, fdsva.aza, fdsva.by_ltl),
+        mimic=fdsva.reduced, alternatives=(fdsva.dmm, fdsva.aza, fdsva.by_ltl),
         methods=ways.TABLES[ways.FD], cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
         rule=rules.derivatives,
     ),

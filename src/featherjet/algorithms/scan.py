@@ -1,7 +1,7 @@
-"""The few ways an algorithm walks a tree: outward, inward, and over pairs of degrees of freedom.
+"""The ways an algorithm walks a tree: outward, inward, over pairs of degrees of freedom, and by columns of responses.
 
-An algorithm hands small step functions on spatial quantities to these; it never loops over bodies itself. `Scan` runs
-them one body after the other in Python, on whatever scalars it is given.
+An algorithm passes small step functions on spatial quantities to these walks; it never loops over bodies itself. `Scan`
+runs the steps one body after the other in Python, on whatever scalars it is given.
 Vectors and matrices over degrees of freedom are arrays with those axes leading and the lanes (samples) trailing.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ..model.tree import Node, Tree
+from ..model.tree import Tree
 
 Array = np.ndarray
 T = TypeVar("T")
@@ -21,7 +21,7 @@ A = TypeVar("A")
 
 
 class Scan:
-    """Walks over a tree with scalars of the given lanes and dtype."""
+    """Walks over a tree on scalars that are arrays of shape `lanes` and type `dtype`."""
 
     def __init__(self, tree: Tree, lanes: tuple[int, ...] = (), dtype: Any = float) -> None:
         self.tree, self.lanes, self.dtype = tree, lanes, dtype
@@ -33,11 +33,11 @@ class Scan:
     # Fields: one entry for each joint
 
     def coordinates(self, q: Array) -> list[tuple]:
-        """q, given with its coordinates leading, as one tuple of scalars for each joint."""
+        """q (nq, lanes...) as one tuple of scalars for each joint."""
         return [tuple(q[node.q]) for node in self.tree.nodes]
 
     def rates(self, v: Array) -> list[tuple]:
-        """Likewise for a vector over degrees of freedom: velocities, accelerations, torques."""
+        """A vector (nv, lanes...) of velocities, accelerations or torques as one tuple of scalars for each joint."""
         return [tuple(v[node.v]) for node in self.tree.nodes]
 
     def no_rates(self) -> list[tuple]:
@@ -45,20 +45,20 @@ class Scan:
         return [(0.0,) * node.kind.nv for node in self.tree.nodes]
 
     def constant(self, value: Any) -> list:
-        """The same for every joint."""
+        """The same value for every joint."""
         return [value] * len(self.tree.nodes)
 
     def vector(self, field: Sequence[Sequence]) -> Array:
-        """One sequence of scalars for each joint, as a vector over degrees of freedom."""
-        return self._stack([x for entries in field for x in entries])
+        """One sequence of scalars for each joint, as a vector over degrees of freedom (nv, lanes...)."""
+        return self.stack([x for entries in field for x in entries])
 
-    def numbers(self, field: Sequence[tuple]) -> Array:
-        """A tuple of scalars for each joint, as an array (njoints, k)."""
-        return np.stack([self._stack(x) for x in field])
+    def joint_rows(self, field: Sequence[tuple]) -> Array:
+        """One tuple of k scalars for each joint, as an array (njoints, k, lanes...)."""
+        return np.stack([self.stack(x) for x in field])
 
-    def dof_numbers(self, field: Sequence[Sequence[tuple]]) -> Array:
-        """A tuple of scalars for each degree of freedom, as an array (nv, k)."""
-        return np.stack([self._stack(x) for joint in field for x in joint])
+    def dof_rows(self, field: Sequence[Sequence[tuple]]) -> Array:
+        """One tuple of k scalars for each degree of freedom, as an array (nv, k, lanes...)."""
+        return np.stack([self.stack(x) for joint in field for x in joint])
 
     # Walks
 
@@ -77,7 +77,7 @@ class Scan:
     def inward(self, step: Callable[..., tuple[A, T]], seed: Sequence[A], *inputs: Sequence) -> list[T]:
         """From the leaves to the roots: step(node, accumulated, *inputs) -> (handed to the parent, result).
 
-        What has accumulated is the body's own seed plus what its children handed over.
+        `accumulated` is the body's own seed plus what its children handed over.
         """
         total: list[Any] = list(seed)
         out: list[Any] = [None] * len(total)
@@ -100,16 +100,16 @@ class Scan:
         within(i, k) gives entry [k, i] of each matrix, also for k of i's own joint, and across(i, k) gives entry
         [i, k] for k strictly below i's joint. diagonal(i) is added to the entries [i, i].
         """
-        records = stacked([r for joint in dofs for r in joint], self._stack)
+        records = stacked([r for joint in dofs for r in joint], self.stack)
         matrices: list[Array] = []
         for node in self.tree.nodes:
             subtree = self.tree.subtree(node)
             below = slice(node.v.stop, subtree.stop)
-            for i in range(node.v.start, node.v.stop):
+            for i in node.dofs:
                 dof = picked(records, i)
                 lower = within(dof, picked(records, subtree))
                 if not matrices:
-                    matrices = [self._zeros(self.nv, self.nv) for _ in lower]
+                    matrices = [self.zeros(self.nv, self.nv) for _ in lower]
                 for M, column in zip(matrices, lower, strict=True):
                     M[subtree, i] = column
                 if below.start < below.stop:
@@ -127,26 +127,25 @@ class Scan:
         joints: Sequence[Any],
         columns: Sequence[Sequence[Any]],
     ) -> tuple[Array, ...]:
-        """Matrices whose column j is how all bodies answer to something that happens at dof j, of joint J.
+        """Matrices whose column j is the response of all bodies to an event at dof j, of joint J.
 
         start(node, j, own)                      what J hands to its parent, and what is left for each of its dofs
         up(node, handed, own)                    the same for J's ancestors, given what was handed to them
         out(node, state, own, left, below, here) outward over all bodies: the body's state and the entries of its dofs,
-                                                 given its parent's state (None at a root) and what was left on the way
-        j is the dof's number within its joint, own the joint's record. `left` is None for bodies not on J's way to the
-        root; `below` is the record of dof j for bodies of J's subtree, `here` for J itself, and None elsewhere. What is
-        None counts as zero, and `out` must be linear in it: compiled code mixes columns by masks.
+                                                 given its parent's state (None at a root) and what was left on the path
+        j is the dof's number within its joint, own the joint's record. `left` is None for bodies off J's path to the
+        root; `below` is the record of dof j for bodies of J's subtree, `here` for J itself, and None elsewhere. None
+        counts as zero, and `out` must be linear in it: compiled code mixes columns by masks.
         """
         columns_of = [r for joint in columns for r in joint]
         matrices: list[Array] = []
         for J in self.tree.nodes:
-            path = self._path(J)
-            root = path[-1] if path else J
-            for j in range(J.v.stop - J.v.start):
-                c = J.v.start + j
+            path = self.tree.path(J.index)
+            root, ancestors = path[0], path[:-1]
+            for j, c in enumerate(J.dofs):
                 handed, own_left = start(J, j, joints[J.index])
                 found = {J.index: own_left}
-                for node in path:
+                for node in reversed(ancestors):
                     handed, found[node.index] = up(node, handed, joints[node.index])
                 states: dict[int, Any] = {}
                 for i in range(root.index, self.tree.ends[root.index]):
@@ -155,35 +154,29 @@ class Scan:
                     below = columns_of[c] if J.index <= i < self.tree.ends[J.index] else None
                     here = below if i == J.index else None
                     states[i], entries = out(node, parent, joints[i], found.get(i), below, here)
-                    for k, entry in zip(range(node.v.start, node.v.stop), entries, strict=True):
+                    for k, entry in zip(node.dofs, entries, strict=True):
                         if not matrices:
-                            matrices = [self._zeros(self.nv, self.nv) for _ in entry]
+                            matrices = [self.zeros(self.nv, self.nv) for _ in entry]
                         for M, x in zip(matrices, entry, strict=True):
                             M[k, c] = x
         return tuple(matrices)
 
-    def _path(self, node: Node) -> list[Node]:
-        """The node's ancestors, nearest first."""
-        found = []
-        while not node.is_root:
-            node = self.tree.nodes[node.parent]
-            found.append(node)
-        return found
-
     # Arrays with lanes trailing
 
-    def _stack(self, scalars: Sequence) -> Array:
-        out = self._zeros(len(scalars))
+    def stack(self, scalars: Sequence) -> Array:
+        """Scalars as an array (len, lanes...)."""
+        out = self.zeros(len(scalars))
         for k, x in enumerate(scalars):
             out[k] = x
         return out
 
-    def _zeros(self, *shape: int) -> Array:
+    def zeros(self, *shape: int) -> Array:
+        """Zeros of this shape, lanes appended."""
         return np.zeros(shape + self.lanes, self.dtype)
 
     def matrix_of(self, entries: Sequence[Sequence]) -> Array:
-        """A matrix from rows of scalars."""
-        return np.stack([self._stack(row) for row in entries])
+        """A matrix (rows, columns, lanes...) from rows of scalars."""
+        return np.stack([self.stack(row) for row in entries])
 
 
 def stacked(records: Sequence[T], stack: Callable[[Sequence], Array]) -> T:
@@ -196,7 +189,7 @@ def stacked(records: Sequence[T], stack: Callable[[Sequence], Array]) -> T:
 
 
 def picked(record: T, index: int | slice) -> T:
-    """The record(s) at an index of a stacked record."""
+    """The record, or records, at an index of a stacked record."""
     if not hasattr(record, "__dataclass_fields__"):
         return record[index]  # type: ignore[index]
     parts = [picked(getattr(record, f.name), index) for f in fields(record)]  # type: ignore[arg-type]

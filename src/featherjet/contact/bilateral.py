@@ -102,7 +102,7 @@ class Contacts:
         self.damping = float(mu)
         tree, (kp, kd) = evaluator.tree, gains.tolist()
         each = tuple(contact_of(self.model, tree, c, kp or None, kd or None) for c in self.held)
-        self.core = algorithm.Contacts(each, self.damping or None)
+        self.core = algorithm.ContactSet(each, self.damping or None)
         self.settings = np.array(self.core.settings, float)  # what code leaves open, so that footholds share it
         self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
         self._refuse_redundant()

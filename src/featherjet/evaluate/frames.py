@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.frames.jacobians import VIEWPOINTS, Sight
+from ..algorithms.frames.jacobians import VIEWPOINTS, View
 from ..errors import InputError, UnknownName
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
@@ -45,12 +45,12 @@ def canonical(tree: Tree, joint: int, T: Array) -> Transform:
     return Transform(Mat3.from_array(R), Vec3(*p.tolist()))
 
 
-def view(evaluator: Evaluator, name: FrameName, viewpoint: str) -> Sight:
+def view(evaluator: Evaluator, name: FrameName, viewpoint: str) -> View:
     """A frame, and from where it is seen, as algorithms take them."""
     if viewpoint not in VIEWPOINTS:
         raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
     f = named(evaluator.model, name)
-    return Sight(f.joint, canonical(evaluator.tree, f.joint, f.placement), viewpoint)
+    return View(f.joint, canonical(evaluator.tree, f.joint, f.placement), viewpoint)
 
 
 def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName) -> Array:

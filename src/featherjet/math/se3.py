@@ -6,7 +6,7 @@ from the RIGHT: T [+] xi = T exp(xi). `exp`, `log` and the right Jacobians are p
 
 The small adjoint ad(xi) = [[skew(phi), skew(rho)], [0, skew(phi)]] is skew(phi + e rho) in dual numbers,
 e^2 = 0. So each SE(3) series is the SO(3) one with its dual part in the upper right corner: the Jacobian of
-exp is Gamma(phi + e rho). Functions are analytic at zero and holomorphic (`log` up to the angle pi).
+exp is Gamma(phi + e rho). Functions are analytic at zero and holomorphic (`log` below the angle pi).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from featherjet.math import rotations
 from featherjet.math.rotations import gamma, gamma_inverse, skew
-from featherjet.math.rotations.inputs import Array, checked
+from featherjet.math.rotations.inputs import Array, checked, times
 from featherjet.math.rotations.stumpff import stumpff
 
 # Homogeneous transforms
@@ -32,7 +32,7 @@ def transform(C_IB: ArrayLike, r_IB: ArrayLike) -> Array:
 
 
 def identity(batch: tuple[int, ...] = ()) -> Array:
-    """The transform that moves nothing, repeated over `batch`; (*batch, 4, 4)."""
+    """The identity transform, repeated over `batch`; (*batch, 4, 4)."""
     return np.broadcast_to(np.eye(4), (*batch, 4, 4)).copy()
 
 
@@ -40,7 +40,7 @@ def inverse(T: ArrayLike) -> Array:
     """T_IB^-1 = T_BI = [[C^T, -C^T r], [0, 1]]; (..., 4, 4) -> (..., 4, 4)."""
     C, r = _parts("inverse", T)
     Ct = np.swapaxes(C, -1, -2)
-    return transform(Ct, -_times(Ct, r))
+    return transform(Ct, -times(Ct, r))
 
 
 def compose(T_AB: ArrayLike, T_BC: ArrayLike) -> Array:
@@ -51,16 +51,12 @@ def compose(T_AB: ArrayLike, T_BC: ArrayLike) -> Array:
 def apply(T_IB: ArrayLike, r_BP: ArrayLike) -> Array:
     """I_r_IP = C_IB B_r_BP + I_r_IB, the point P seen from I; r (..., 3) m -> (..., 3) m."""
     C, r = _parts("apply", T_IB)
-    return _times(C, checked("apply", "r_BP", r_BP, 3)) + r
+    return times(C, checked("apply", "r_BP", r_BP, 3)) + r
 
 
 def _parts(function: str, T: ArrayLike) -> tuple[Array, Array]:
     T = checked(function, "T", T, 4, 4)
     return T[..., :3, :3], T[..., :3, 3]
-
-
-def _times(M: Array, x: Array) -> Array:
-    return (M @ x[..., None])[..., 0]
 
 
 # The group
@@ -70,14 +66,14 @@ def exp(xi: ArrayLike) -> Array:
     """[[exp(skew(phi)), Gamma(phi) rho], [0, 1]] of xi = [rho, phi]; (..., 6) -> (..., 4, 4)."""
     xi = checked("exp", "xi", xi, 6)
     rho, phi = xi[..., :3], xi[..., 3:]
-    return transform(rotations.exp_matrix(phi), _times(gamma(phi), rho))
+    return transform(rotations.exp_matrix(phi), times(gamma(phi), rho))
 
 
 def log(T: ArrayLike) -> Array:
     """xi = [Gamma(phi)^-1 r, phi] with phi = log(C), |phi| <= pi; (..., 4, 4) -> (..., 6)."""
     C, r = _parts("log", T)
     phi = rotations.log(C)
-    return np.concatenate([_times(gamma_inverse(phi), r), phi], -1)
+    return np.concatenate([times(gamma_inverse(phi), r), phi], -1)
 
 
 def box_plus(T: ArrayLike, xi: ArrayLike) -> Array:

@@ -9,33 +9,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .fieldwise import Additive, Linear
 from .vec3 import Mat3, Scalar, Sym3, Vec3
 
 
 @dataclass(slots=True, eq=False)
-class Motion:
+class Motion(Linear):
     """A motion vector: angular part, and linear velocity of the body point at the frame's origin."""
 
     ang: Vec3
     lin: Vec3
 
-    def __add__(self, m: Motion) -> Motion:
-        return Motion(self.ang + m.ang, self.lin + m.lin)
-
-    def __sub__(self, m: Motion) -> Motion:
-        return Motion(self.ang - m.ang, self.lin - m.lin)
-
-    def __rmul__(self, s: Scalar) -> Motion:
-        return Motion(s * self.ang, s * self.lin)
-
-    __array_ufunc__ = None
-
     def cross(self, m: Motion) -> Motion:
-        """self x m, the rate of m carried along by self; eq. 41."""
+        """self x m, the rate of m when self carries it along; eq. 41."""
         return Motion(self.ang.cross(m.ang), self.lin.cross(m.ang) + self.ang.cross(m.lin))
 
     def cross_force(self, f: Force) -> Force:
-        """self x* f, the rate of f carried along by self; eq. 42."""
+        """self x* f, the rate of f when self carries it along; eq. 42."""
         return Force(self.ang.cross(f.ang) + self.lin.cross(f.lin), self.ang.cross(f.lin))
 
     def dot(self, f: Force) -> Scalar:
@@ -44,22 +34,11 @@ class Motion:
 
 
 @dataclass(slots=True, eq=False)
-class Force:
+class Force(Linear):
     """A force vector: moment about the frame's origin, and linear force."""
 
     ang: Vec3
     lin: Vec3
-
-    def __add__(self, f: Force) -> Force:
-        return Force(self.ang + f.ang, self.lin + f.lin)
-
-    def __sub__(self, f: Force) -> Force:
-        return Force(self.ang - f.ang, self.lin - f.lin)
-
-    def __rmul__(self, s: Scalar) -> Force:
-        return Force(s * self.ang, s * self.lin)
-
-    __array_ufunc__ = None
 
     def cross_bar(self, m: Motion) -> Force:
         """self xbar* m = m x* self; eq. 43."""
@@ -82,7 +61,7 @@ def span(S: Subspace, rates: Sequence[Scalar]) -> Motion:
 
 @dataclass(slots=True, eq=False)
 class Transform:
-    """A placement: rotation R and origin p of a frame, in the frame it is placed in."""
+    """A placement: rotation R and origin p of a frame, expressed in an outer frame."""
 
     R: Mat3
     p: Vec3
@@ -91,21 +70,21 @@ class Transform:
         return Transform(self.R.compose(B.R), self.p + self.R @ B.p)
 
     def motion(self, m: Motion) -> Motion:
-        """Express in the outer frame a motion given in the placed one; X m, [IDSVA] eqs. 38, 40."""
+        """A motion given in the placed frame, expressed in the outer frame; X m, [IDSVA] eqs. 38, 40."""
         ang = self.R @ m.ang
         return Motion(ang, self.R @ m.lin + self.p.cross(ang))
 
     def force(self, f: Force) -> Force:
-        """Express in the outer frame a force given in the placed one; X* f."""
+        """A force given in the placed frame, expressed in the outer frame; X* f."""
         lin = self.R @ f.lin
         return Force(self.R @ f.ang + self.p.cross(lin), lin)
 
     def motion_inverse(self, m: Motion) -> Motion:
-        """Express in the placed frame a motion given in the outer one."""
+        """A motion given in the outer frame, expressed in the placed frame; X^-1 m."""
         return Motion(self.R.transposed_times(m.ang), self.R.transposed_times(m.lin - self.p.cross(m.ang)))
 
     def force_inverse(self, f: Force) -> Force:
-        """Express in the placed frame a force given in the outer one."""
+        """A force given in the outer frame, expressed in the placed frame; (X*)^-1 f."""
         return Force(self.R.transposed_times(f.ang - self.p.cross(f.lin)), self.R.transposed_times(f.lin))
 
     @staticmethod
@@ -115,21 +94,21 @@ class Transform:
 
 @dataclass(slots=True, eq=False)
 class BodyInertia:
-    """Mass, centre of mass and rotational inertia about the centre, constant in the body's own frame."""
+    """Mass [kg], centre of mass [m] and rotational inertia about it [kg m^2], constant in the body's own frame."""
 
     m: Scalar
     c: Vec3
     Ic: Sym3
 
     def placed(self, X: Transform) -> Inertia:
-        """The spatial inertia in the frame X is placed in."""
+        """The spatial inertia in the outer frame of X."""
         c = X.p + X.R @ self.c
         h = self.m * c
         return Inertia(self.m, h, self.Ic.rotated(X.R).minus_outer(h, c).plus_diagonal(h.dot(c)))
 
 
 @dataclass(slots=True, eq=False)
-class Inertia:
+class Inertia(Additive):
     """Spatial inertia by its ten parameters: mass, first moment h = m c, inertia I about the frame's origin.
 
     As a matrix it is [[I, hx], [-hx, m 1]].
@@ -139,14 +118,11 @@ class Inertia:
     h: Vec3
     I: Sym3
 
-    def __add__(self, B: Inertia) -> Inertia:
-        return Inertia(self.m + B.m, self.h + B.h, self.I + B.I)
-
     def __matmul__(self, v: Motion) -> Force:
         return Force(self.I @ v.ang + self.h.cross(v.lin), self.m * v.lin - self.h.cross(v.ang))
 
     def placed(self, X: Transform) -> Inertia:
-        """The same inertia in the frame X is placed in: X* I X^-1."""
+        """The same inertia in the outer frame of X: X* I X^-1."""
         y, p = X.R @ self.h, X.p
         z = y + (0.5 * self.m) * p
         I = self.I.rotated(X.R).minus_outer(p, z).minus_outer(z, p).plus_diagonal(2.0 * p.dot(z))
@@ -154,39 +130,37 @@ class Inertia:
 
 
 @dataclass(slots=True, eq=False)
-class Coriolis:
-    """Twice the body Coriolis matrix, 2B = (v x*) I - I (v x) + (I v) xbar*; [IDSVA] eq. 28.
+class Coriolis(Additive):
+    """Twice the body Coriolis matrix, B2 = 2B = (v x*) I - I (v x) + (I v) xbar*; [IDSVA] eq. 28.
 
-    Its right half vanishes: 2B = [[U, 0], [-2 px, 0]], p the linear momentum. So 2B m sees only the angular part of m.
+    Its right half vanishes: 2B = [[A, 0], [-2 px, 0]], with the linear momentum p. So 2B m depends on the angular part
+    of m alone.
     """
 
-    U: Mat3
+    A: Mat3
     p: Vec3
 
-    def __add__(self, B: Coriolis) -> Coriolis:
-        return Coriolis(self.U + B.U, self.p + B.p)
-
     def __matmul__(self, m: Motion) -> Force:
-        return Force(self.U @ m.ang, -2.0 * self.p.cross(m.ang))
+        return Force(self.A @ m.ang, -2.0 * self.p.cross(m.ang))
 
     def transposed_times(self, m: Motion) -> Vec3:
-        """(2B)^T m, of which only the angular half can be other than zero."""
-        return self.U.transposed_times(m.ang) + 2.0 * self.p.cross(m.lin)
+        """The angular half of (2B)^T m; the linear half is zero."""
+        return self.A.transposed_times(m.ang) + 2.0 * self.p.cross(m.lin)
 
     def placed(self, X: Transform) -> Coriolis:
-        """The same matrix in the frame X is placed in: X* 2B X^-1, with [a]x[b]x = b a^T - (a.b) 1."""
+        """The same matrix in the outer frame of X: X* 2B X^-1, with [a]x[b]x = b a^T - (a.b) 1."""
         p, at = X.R @ self.p, -2.0 * X.p
-        U, d = self.U.conjugated(X.R), at.dot(p)
-        x = U.x + at.x * p - Vec3(d, 0.0, 0.0)
-        y = U.y + at.y * p - Vec3(0.0, d, 0.0)
-        z = U.z + at.z * p - Vec3(0.0, 0.0, d)
+        A, d = self.A.conjugated(X.R), at.dot(p)
+        x = A.x + at.x * p - Vec3(d, 0.0, 0.0)
+        y = A.y + at.y * p - Vec3(0.0, d, 0.0)
+        z = A.z + at.z * p - Vec3(0.0, 0.0, d)
         return Coriolis(Mat3(x, y, z), p)
 
     @staticmethod
     def of(I: Inertia, v: Motion, momentum: Force) -> Coriolis:
         """From a body's inertia, velocity and momentum I v.
 
-        With the rows of W = [w]x I, U = W + W^T - (h l^T + l h^T) + 2 (l.h) 1 - [n]x, where v = (w, l) and n is the
+        With the rows of W = [w]x I, A = W + W^T - (h l^T + l h^T) + 2 (l.h) 1 - [n]x, where v = (w, l) and n is the
         angular momentum: eq. 28 multiplied out, with [l]x[h]x = h l^T - (l.h) 1.
         """
         w, l, h, n = v.ang, v.lin, I.h, momentum.ang
@@ -198,20 +172,17 @@ class Coriolis:
         xy = Wy.x + Wx.y - h.x * l.y - h.y * l.x
         xz = Wz.x + Wx.z - h.x * l.z - h.z * l.x
         yz = Wz.y + Wy.z - h.y * l.z - h.z * l.y
-        U = Mat3(Vec3(xx, xy - n.z, xz + n.y), Vec3(xy + n.z, yy, yz - n.x), Vec3(xz - n.y, yz + n.x, zz))
-        return Coriolis(U, momentum.lin)
+        A = Mat3(Vec3(xx, xy - n.z, xz + n.y), Vec3(xy + n.z, yy, yz - n.x), Vec3(xz - n.y, yz + n.x, zz))
+        return Coriolis(A, momentum.lin)
 
 
 @dataclass(slots=True, eq=False)
-class ArticulatedInertia:
-    """A symmetric 6x6 [[A, H], [H^T, M]] from motions to forces: inertia of bodies free to move at their joints."""
+class ArticulatedInertia(Linear):
+    """A symmetric 6x6 matrix [[A, H], [H^T, M]] from motions to forces: the inertia of bodies with free joints."""
 
     A: Sym3
     H: Mat3
     M: Sym3
-
-    def __add__(self, B: ArticulatedInertia) -> ArticulatedInertia:
-        return ArticulatedInertia(self.A + B.A, self.H + B.H, self.M + B.M)
 
     def __matmul__(self, v: Motion) -> Force:
         return Force(self.A @ v.ang + self.H @ v.lin, self.H.transposed_times(v.ang) + self.M @ v.lin)
@@ -236,7 +207,7 @@ class ArticulatedInertia:
         return ArticulatedInertia(A, H, self.M.minus_outer(f.lin, g.lin).minus_outer(g.lin, f.lin))
 
     def placed(self, X: Transform) -> ArticulatedInertia:
-        """The same inertia in the frame X is placed in: X* self X^-1."""
+        """The same inertia in the outer frame of X: X* self X^-1."""
         A, H, M, p = self.A.rotated(X.R), self.H.conjugated(X.R), self.M.rotated(X.R), X.p
         moved = H + Mat3(p.cross(M.column(0)), p.cross(M.column(1)), p.cross(M.column(2)))  # H + px M
         rows, others = H.transposed(), moved.transposed()
@@ -245,23 +216,17 @@ class ArticulatedInertia:
         return ArticulatedInertia(A + Sym3.of(P + Q), moved, M)
 
     def carried(self, m: Motion) -> ArticulatedInertia:
-        """The rate m x* self - self m x of an inertia that moves along with m."""
+        """The rate m x* self - self m x of an inertia that moves with m."""
         f = [self @ m.cross(e) for e in UNITS]  # columns of N = self m x; the rate is -(N + N^T)
         ang, lin = Mat3(f[0].ang, f[1].ang, f[2].ang), Mat3(f[3].lin, f[4].lin, f[5].lin)
         cross = Mat3(f[3].ang, f[4].ang, f[5].ang) + Mat3(f[0].lin, f[1].lin, f[2].lin).transposed()
         return -1.0 * ArticulatedInertia(Sym3.of(ang + ang.transposed()), cross, Sym3.of(lin + lin.transposed()))
 
-    def __rmul__(self, s: Scalar) -> ArticulatedInertia:
-        return ArticulatedInertia(s * self.A, s * self.H, s * self.M)
-
-    __array_ufunc__ = None
-
     @staticmethod
     def of(I: Inertia) -> ArticulatedInertia:
-        m, h = I.m, I.h
-        zero = 0.0 * m
-        hx = Mat3(Vec3(zero, h.z, -h.y), Vec3(-h.z, zero, h.x), Vec3(h.y, -h.x, zero))
-        return ArticulatedInertia(I.I, hx, Sym3(m, zero, zero, m, zero, m))
+        """The inertia of a rigid body, [[I, hx], [-hx, m 1]]."""
+        m = I.m
+        return ArticulatedInertia(I.I, Mat3.skew(I.h), Sym3(m, 0.0, 0.0, m, 0.0, m))
 
 
 _AXES = (Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))

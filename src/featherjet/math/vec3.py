@@ -1,7 +1,7 @@
-"""Vectors and matrices of three-space over generic scalars.
+"""Vectors and 3x3 matrices over generic scalars.
 
 A scalar is anything with + - * /: a float, a complex number, a NumPy array (one entry per sample of a batch), or a
-tracer of the compiler. So there is no branching on values here, no abs and no conjugate.
+compiler's tracer. Code here therefore never branches on values and never uses abs or conjugate.
 """
 
 from __future__ import annotations
@@ -11,36 +11,24 @@ from typing import Any
 
 import numpy as np
 
+from .fieldwise import Linear
+
 Scalar = Any  # float | complex | numpy.ndarray | tracer
 
 
 def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
-    """Sine and cosine of an angle [rad]; a tracer brings its own."""
+    """Sine and cosine of an angle [rad]; a tracer provides its own."""
     own = getattr(x, "sincos", None)
     return own() if own else (np.sin(x), np.cos(x))
 
 
 @dataclass(slots=True, eq=False)
-class Vec3:
+class Vec3(Linear):
     """A vector (x, y, z)."""
 
     x: Scalar
     y: Scalar
     z: Scalar
-
-    def __add__(self, b: Vec3) -> Vec3:
-        return Vec3(self.x + b.x, self.y + b.y, self.z + b.z)
-
-    def __sub__(self, b: Vec3) -> Vec3:
-        return Vec3(self.x - b.x, self.y - b.y, self.z - b.z)
-
-    def __neg__(self) -> Vec3:
-        return Vec3(-self.x, -self.y, -self.z)
-
-    def __rmul__(self, s: Scalar) -> Vec3:
-        return Vec3(s * self.x, s * self.y, s * self.z)
-
-    __array_ufunc__ = None  # NumPy scalars and arrays leave s * vector to __rmul__
 
     def dot(self, b: Vec3) -> Scalar:
         return self.x * b.x + self.y * b.y + self.z * b.z
@@ -54,8 +42,8 @@ class Vec3:
 
 
 @dataclass(slots=True, eq=False)
-class Mat3:
-    """A 3x3 matrix by its columns x, y, z. Of a rotation they are the rotated axes."""
+class Mat3(Linear):
+    """A 3x3 matrix by its columns x, y, z; the columns of a rotation are the rotated axes."""
 
     x: Vec3
     y: Vec3
@@ -63,14 +51,6 @@ class Mat3:
 
     def __matmul__(self, v: Vec3) -> Vec3:
         return v.x * self.x + v.y * self.y + v.z * self.z
-
-    def __add__(self, B: Mat3) -> Mat3:
-        return Mat3(self.x + B.x, self.y + B.y, self.z + B.z)
-
-    def __rmul__(self, s: Scalar) -> Mat3:
-        return Mat3(s * self.x, s * self.y, s * self.z)
-
-    __array_ufunc__ = None
 
     def compose(self, B: Mat3) -> Mat3:
         """The product self B."""
@@ -97,8 +77,13 @@ class Mat3:
         return Mat3(Vec3(1.0, 0.0, 0.0), Vec3(0.0, 1.0, 0.0), Vec3(0.0, 0.0, 1.0))
 
     @staticmethod
+    def skew(v: Vec3) -> Mat3:
+        """The matrix of v x: skew(v) w = v x w."""
+        return Mat3(Vec3(0.0, v.z, -v.y), Vec3(-v.z, 0.0, v.x), Vec3(v.y, -v.x, 0.0))
+
+    @staticmethod
     def from_quaternion(x: Scalar, y: Scalar, z: Scalar, w: Scalar) -> Mat3:
-        """Rotation matrix of a unit Hamilton quaternion; [KINDR] 'Rotation Quaternion - Rotation Matrix'."""
+        """The rotation matrix of a unit Hamilton quaternion; [KINDR] 'Rotation Quaternion - Rotation Matrix'."""
         xx, yy, zz = 2 * x * x, 2 * y * y, 2 * z * z
         xy, xz, yz = 2 * x * y, 2 * x * z, 2 * y * z
         wx, wy, wz = 2 * w * x, 2 * w * y, 2 * w * z
@@ -108,15 +93,24 @@ class Mat3:
             Vec3(xz + wy, yz - wx, 1 - xx - yy),
         )
 
+    def to_array(self) -> np.ndarray:
+        """An array (..., 3, 3) from entries that are floats or arrays (...)."""
+        entries = [(c.x, c.y, c.z) for c in (self.x, self.y, self.z)]
+        flat = [x for column in entries for x in column]
+        A = np.empty((*np.broadcast(*flat).shape, 3, 3), np.result_type(*flat))
+        for k, column in enumerate(entries):
+            A[..., 0, k], A[..., 1, k], A[..., 2, k] = column
+        return A
+
     @staticmethod
     def from_array(A: np.ndarray) -> Mat3:
-        """A constant matrix of floats."""
+        """A constant matrix from an array (3, 3) of floats."""
         x, y, z = (Vec3(*column) for column in np.asarray(A, float).T.tolist())
         return Mat3(x, y, z)
 
 
 @dataclass(slots=True, eq=False)
-class Sym3:
+class Sym3(Linear):
     """A symmetric 3x3 matrix by its six entries."""
 
     xx: Scalar
@@ -133,16 +127,8 @@ class Sym3:
             self.xz * v.x + self.yz * v.y + self.zz * v.z,
         )
 
-    def __add__(self, B: Sym3) -> Sym3:
-        return Sym3(self.xx + B.xx, self.xy + B.xy, self.xz + B.xz, self.yy + B.yy, self.yz + B.yz, self.zz + B.zz)
-
-    def __rmul__(self, s: Scalar) -> Sym3:
-        return Sym3(s * self.xx, s * self.xy, s * self.xz, s * self.yy, s * self.yz, s * self.zz)
-
-    __array_ufunc__ = None
-
     def minus_outer(self, a: Vec3, b: Vec3) -> Sym3:
-        """self - a b^T, where a b^T (or what a sum of such makes of it) is known to be symmetric."""
+        """self - a b^T, where the result is known to be symmetric, possibly only after further such terms."""
         return Sym3(
             self.xx - a.x * b.x,
             self.xy - a.x * b.y,
@@ -174,11 +160,11 @@ class Sym3:
 
     @staticmethod
     def of(A: Mat3) -> Sym3:
-        """A matrix that is known to be symmetric, by its lower triangle."""
+        """From a matrix known to be symmetric: its lower triangle."""
         return Sym3(A.x.x, A.x.y, A.x.z, A.y.y, A.y.z, A.z.z)
 
     @staticmethod
     def from_array(A: np.ndarray) -> Sym3:
-        """A constant matrix of floats."""
+        """A constant matrix from a symmetric array (3, 3) of floats."""
         A = np.asarray(A, float)
         return Sym3(*(A[i, j].item() for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))))

@@ -1,13 +1,14 @@
-"""The algorithms' view of a model: its tree with constants in canonical frames, ready to be scanned.
+"""The model as the algorithms see it: a tree whose constants are given in canonical frames.
 
-A joint with an axis moves along z of its canonical frame, whatever its axis is in the model: its frame is turned
-by `align` (z goes to the axis), and its body, its children's placements and its external force turn along. The physics
-does not change, and one piece of code serves every axis.
-Joints that mimic are independent here; `Coupling` maps the user's coordinates to the tree's and forces back.
+A joint with an axis moves along z of its canonical frame, whatever its axis in the model. `align` rotates the joint's
+frame (z goes to the axis); its body, its children's placements and its external force rotate with it. The physics does
+not change, and one piece of code serves every axis.
+Mimicking joints are independent here; `Coupling` maps the user's coordinates to the tree's, and forces back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,11 +33,16 @@ class Node:
     armature: tuple[Scalar, ...]
     align: Mat3  # canonical axes in the joint's own frame
     q: slice  # its coordinates among the tree's
-    v: slice
+    v: slice  # its degrees of freedom among the tree's
 
     @property
     def is_root(self) -> bool:
         return self.parent == WORLD
+
+    @property
+    def dofs(self) -> range:
+        """Its degrees of freedom among the tree's."""
+        return range(self.v.start, self.v.stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +64,7 @@ class Coupling:
 
 
 class Tree:
-    """Nodes in depth-first order, and index tables over joints and degrees of freedom."""
+    """A model's joints as nodes in depth-first order, with tables over joints and degrees of freedom."""
 
     def __init__(self, model: Model) -> None:
         self.gravity = Vec3(*model.gravity.tolist())
@@ -100,22 +106,42 @@ class Tree:
 
     @cached_property
     def dof_parents(self) -> list[int]:
-        """For each degree of freedom the one before it on the way to the root, or WORLD ([RBDA] sec. 6.5)."""
+        """For each degree of freedom the one before it on the path from the root, or WORLD ([RBDA] sec. 6.5)."""
         parents: list[int] = []
         for node in self.nodes:
             above = WORLD if node.is_root else self.nodes[node.parent].v.stop - 1
             parents += [above, *range(node.v.start, node.v.stop - 1)]
         return parents
 
+    def path(self, joint: int) -> list[Node]:
+        """The joints from the root to this one, itself included; empty for WORLD."""
+        return [self.nodes[i] for i in self._paths[joint]] if joint != WORLD else []
+
+    def dof_path(self, joint: int) -> list[int]:
+        """The degrees of freedom that move the joint's body, from the root outward; empty for WORLD."""
+        return [i for node in self.path(joint) for i in node.dofs]
+
+    @cached_property
+    def _paths(self) -> list[list[int]]:
+        return paths([node.parent for node in self.nodes])
+
+
+def paths(parents: Sequence[int]) -> list[list[int]]:
+    """For each element of a tree the elements from its root to itself; a parent stands before its children."""
+    found: list[list[int]] = []
+    for i, parent in enumerate(parents):
+        found.append([*found[parent], i] if parent != WORLD else [i])
+    return found
+
 
 def cleaned(R: Array) -> Array:
-    """A rotation whose entries are 0, 1 or -1 where they are so but for rounding: compiled code leaves these out."""
+    """A rotation with entries rounded to 0, 1 or -1 where they differ by rounding only: compiled code folds these."""
     whole = np.round(R)
     return np.where(np.abs(R - whole) < 1e-15, whole, R)
 
 
 def axis_alignment(axis: Array) -> Array:
-    """A rotation whose third column is the unit vector `axis`; a mere permutation for the coordinate axes."""
+    """A rotation whose third column is the unit vector `axis`; a permutation matrix for the coordinate axes."""
     k = int(np.argmax(np.abs(axis)))
     if axis[k] == 1.0:
         return np.roll(np.eye(3), k - 2, axis=1).T if k != 2 else np.eye(3)

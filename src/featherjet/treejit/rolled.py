@@ -79,10 +79,10 @@ class RolledScan:
     def vector(self, field: Field) -> Vector:
         return Vector(field)
 
-    def numbers(self, field: Field) -> Numbers:
+    def joint_rows(self, field: Field) -> Numbers:
         return Numbers(field, "joints")
 
-    def dof_numbers(self, field: Field) -> Numbers:
+    def dof_rows(self, field: Field) -> Numbers:
         return Numbers(field, "dofs")
 
     def _input(self, name: str, entries: Entries, count: Callable[[Variant], int]) -> Given:

@@ -1,1 +1,1 @@
-"""."""
+"""Dynamics of bodies held by contacts, and its derivatives."""

@@ -1,27 +1,25 @@
-"""Exact derivatives of dynamics with contacts, by differentiating the system (1) of `contact`.
+"""Exact derivatives of dynamics with contacts, by differentiating the system (1) of `dynamics`.
 
     M da - J^T dlambda  = dtau - dE,   E = ID(q, v, a) - J^T lambda     at the solution's a and lambda
     J da + mu dlambda   = -dK,         K = J a + gamma                                                             (2)
 
 The matrix is that of (1), so its factors serve all columns. dE comes from [IDSVA] with the contact forces as external
-forces, which ride along with their bodies; lambda in contact axes does just that on the first body. On the second it
-does not, and (3) adds what is missing. dK needs how twists and accelerations change, seen in the contact's own frame:
-with s = +-1 for dofs j that move the first or the second body alone, Psid = v_parent x S, Psidd = a_parent x S +
-v_parent x Psid, Sd = v x S as in [IDSVA] eqs. 31-32, and all in the common frame,
+forces, which move with their bodies. A lambda in contact axes moves with the first body; for the second, (3) adds the
+missing terms. dK needs the changes of twists and accelerations in contact axes: with s = +-1 for dofs j that move only
+the first or only the second body, Psid, Psidd and Sd as in [IDSVA] eqs. 31-32, and all in the common frame,
 
     d xi / dq_j  = s X1^-1 (Psid - v2 x S)                                d xi / dv_j  = s X1^-1 S
     d xid / dq_j = s X1^-1 (Psidd - a2 x S - (v1 + v2) x Psid + v1 x (v2 x S))
     d xid / dv_j = s X1^-1 (Sd + Psid - (v1 + v2) x S)                                                             (4)
 
-since a displacement along S_j carries all that is beyond j along, and what it meets, moving with v_parent, then seems
-to move otherwise by v_parent x S_j. docs/contacts.md has the proof.
+since a displacement along S_j carries along everything beyond j, relative to which the parent, moving with v_parent,
+then moves differently by v_parent x S_j. docs/contacts.md has the proof.
 """
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,18 +27,17 @@ import numpy as np
 from ...math.spatial import Motion
 from ...math.vec3 import Scalar, Vec3
 from ...model.model import WORLD
-from ...model.tree import Node
 from ..derivatives.idsva import inverse_dynamics_derivatives
 from ..dynamics.coupled import reduce_matrix
 from ..dynamics.rnea import inverse_dynamics
-from ..motion import Moving
+from ..motion import DofMotion, dof_motions
 from ..scan import Array, Scan
 from . import dynamics as ct
-from .dynamics import Contact, Contacts, Scene, Touch
+from .dynamics import Contact, ContactSet, Scene, Touch
 
 
-class Derivatives(NamedTuple):
-    """Of accelerations (nv, nv) and forces (rows, nv) by q, v and tau; and the margins of (1)."""
+class ConstrainedPartials(NamedTuple):
+    """Partials of accelerations (nv, nv) and forces (rows, nv) by q, v and tau, and the margins of (1)."""
 
     da_dq: Array
     da_dv: Array
@@ -52,8 +49,8 @@ class Derivatives(NamedTuple):
     margins: Array
 
 
-class ImpulseDerivatives(NamedTuple):
-    """Of the jump v+ - v- (nv, nv) and of impulses (rows, nv) by q and v; and the margins."""
+class ImpulsePartials(NamedTuple):
+    """Partials of the jump v+ - v- (nv, nv) and of impulses (rows, nv) by q and v, and the margins."""
 
     djump_dq: Array
     djump_dv: Array
@@ -63,47 +60,27 @@ class ImpulseDerivatives(NamedTuple):
     margins: Array
 
 
-@dataclass(slots=True, eq=False)
-class Dof:
-    """How the world beyond a degree of freedom changes with its position and velocity."""
-
-    S: Motion
-    Psid: Motion
-    Psidd: Motion
-    SPd: Motion  # Sd + Psid
-
-
-def dofs(node: Node, body: Moving) -> list[Dof]:
-    """[IDSVA] eqs. 31-32, without gravity."""
-    out = []
-    for S in body.S:
-        Psid = body.v_parent.cross(S)
-        Psidd = body.a_parent.cross(S) + body.v_parent.cross(Psid)
-        out.append(Dof(S, Psid, Psidd, body.v.cross(S) + Psid))
-    return out
-
-
 # How contacts' motions change: equations (4), in the common frame
 
 
-def xi_by_q(t: Touch, j: Dof) -> Motion:
+def xi_by_q(t: Touch, j: DofMotion) -> Motion:
     return j.Psid - t.v2.cross(j.S)
 
 
-def xi_by_v(t: Touch, j: Dof) -> Motion:
+def xi_by_v(t: Touch, j: DofMotion) -> Motion:
     return j.S
 
 
-def xid_by_q(t: Touch, j: Dof) -> Motion:
+def xid_by_q(t: Touch, j: DofMotion) -> Motion:
     return j.Psidd - t.a2.cross(j.S) - (t.v1 + t.v2).cross(j.Psid) + t.v1.cross(t.v2.cross(j.S))
 
 
-def xid_by_v(t: Touch, j: Dof) -> Motion:
+def xid_by_v(t: Touch, j: DofMotion) -> Motion:
     return j.SPd - (t.v1 + t.v2).cross(j.S)
 
 
 def error_by_q(contact: Contact, t: Touch, move: Motion) -> Motion:
-    """How the error changes when the first frame moves by `move`, seen from itself."""
+    """The change of the error when the first frame moves by `move`, given in contact axes."""
     e, w = t.error, move.ang
     linear = move.lin - w.cross(e.lin)
     if contact.point:
@@ -113,11 +90,11 @@ def error_by_q(contact: Contact, t: Touch, move: Motion) -> Motion:
     return Motion(0.5 * (trace * w - R.transposed_times(w)), linear)
 
 
-Change = Callable[[Touch, Dof], Motion]
+Change = Callable[[Touch, DofMotion], Motion]
 
 
-def wanted_by(contact: Contact, t: Touch, j: Dof, dxi: Change, dxid: Change) -> Motion:
-    """The change of `contact.wanted` along one degree of freedom; position errors are left to `error_by_q`."""
+def residual_by(contact: Contact, t: Touch, j: DofMotion, dxi: Change, dxid: Change) -> Motion:
+    """The change of `dynamics.residual` along a degree of freedom, without that of the error (see `error_by_q`)."""
     d, dd = t.F1.motion_inverse(dxi(t, j)), t.F1.motion_inverse(dxid(t, j))
     if contact.point:
         xi = t.xi
@@ -125,20 +102,20 @@ def wanted_by(contact: Contact, t: Touch, j: Dof, dxi: Change, dxid: Change) -> 
     return dd if contact.kd is None else dd + contact.kd * d
 
 
-def wanted_by_q(contact: Contact, t: Touch, j: Dof) -> Motion:
-    m = wanted_by(contact, t, j, xi_by_q, xid_by_q)
+def residual_by_q(contact: Contact, t: Touch, j: DofMotion) -> Motion:
+    m = residual_by(contact, t, j, xi_by_q, xid_by_q)
     return m if contact.kp is None else m + contact.kp * error_by_q(contact, t, t.F1.motion_inverse(j.S))
 
 
-def wanted_by_v(contact: Contact, t: Touch, j: Dof) -> Motion:
-    return wanted_by(contact, t, j, xi_by_v, xid_by_v)
+def residual_by_v(contact: Contact, t: Touch, j: DofMotion) -> Motion:
+    return residual_by(contact, t, j, xi_by_v, xid_by_v)
 
 
-# Forces that move with the first body, felt by the second
+# Forces that move with the first body and act on the second
 
 
-def reaction_by_q(scan: Scan, contacts: Contacts, s: Scene, forces: Array) -> Array:
-    """What dtau/dq lacks (nv, nv): -F1 on the second body turns with the first one, not with the second.
+def reaction_by_q(scan: Scan, contacts: ContactSet, s: Scene, forces: Array) -> Array:
+    """What dtau/dq lacks (nv, nv): the force -F1 on the second body moves with the first body, not with the second.
 
     Entries S_i . (s_j S_j x* F1) for dofs i that move the second body.                                            (3)
     """
@@ -147,21 +124,17 @@ def reaction_by_q(scan: Scan, contacts: Contacts, s: Scene, forces: Array) -> Ar
         if c.other == WORLD:
             continue
         F = t.F1.force(ct.wrench(c, forces[at]))
-        moved = [m for n in ct.path(scan.tree, c.other) for m in zip(_dofs(n), s.bodies[n.index].S, strict=True)]
+        moved = [m for n in scan.tree.path(c.other) for m in zip(n.dofs, s.bodies[n.index].S, strict=True)]
         for node, sign in ct.sides(scan.tree, c):
-            for j, Sj in zip(_dofs(node), s.bodies[node.index].S, strict=True):
+            for j, Sj in zip(node.dofs, s.bodies[node.index].S, strict=True):
                 change = sign * Sj.cross_force(F)
                 for i, Si in moved:
                     rows[i][j] = rows[i][j] + Si.dot(change)
     return scan.matrix_of(rows)
 
 
-def _dofs(node: Node) -> range:
-    return range(node.v.start, node.v.stop)
-
-
-def told_by_q(scan: Scan, contacts: Contacts, s: Scene, forces: Array, columns: Array) -> Array:
-    """Derivatives (rows, nv) by q of forces as told, from those in contact axes: in world axes they turn with R1."""
+def to_user_axes_by_q(scan: Scan, contacts: ContactSet, s: Scene, forces: Array, columns: Array) -> Array:
+    """Derivatives (rows, nv) by q of forces in the user's axes, from those in contact axes, which rotate with R1."""
     turning = _angular(scan, contacts, s)
     out = columns.copy()
     for n, (c, at) in enumerate(zip(contacts.each, contacts.rows, strict=True)):
@@ -169,15 +142,15 @@ def told_by_q(scan: Scan, contacts: Contacts, s: Scene, forces: Array, columns: 
         for i in range(at.start, at.stop, 3) if c.world_axes else ():
             d = w.cross(Vec3(*forces[i : i + 3]))
             out[i], out[i + 1], out[i + 2] = out[i] + d.x, out[i + 1] + d.y, out[i + 2] + d.z
-    return ct.told(contacts, s, out)
+    return ct.to_user_axes(contacts, s, out)
 
 
-def _angular(scan: Scan, contacts: Contacts, s: Scene) -> Array:
-    """How each dof turns each contact's first frame, in its own axes: (3 contacts, nv)."""
+def _angular(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
+    """The angular motion that each dof gives to each contact's first frame, in contact axes (3 contacts, nv)."""
     rows = [[0.0] * scan.nv for _ in range(3 * len(contacts.each))]
     for n, (c, t) in enumerate(zip(contacts.each, s.touches, strict=True)):
-        for node in ct.path(scan.tree, c.body):
-            for j, S in zip(_dofs(node), s.bodies[node.index].S, strict=True):
+        for node in scan.tree.path(c.body):
+            for j, S in zip(node.dofs, s.bodies[node.index].S, strict=True):
                 w = t.F1.R.transposed_times(S.ang)
                 rows[3 * n][j], rows[3 * n + 1][j], rows[3 * n + 2][j] = w.x, w.y, w.z
     return ct.by_independent(scan.tree, scan.matrix_of(rows))
@@ -187,59 +160,75 @@ def _angular(scan: Scan, contacts: Contacts, s: Scene) -> Array:
 
 
 def constrained_dynamics_derivatives(
-    scan: Scan, contacts: Contacts, q: Array, v: Array, tau: Array, fext: Sequence | None = None
-) -> Derivatives:
-    """Columns of (2) by q, v and tau."""
+    scan: Scan,
+    q: Array,
+    v: Array,
+    tau: Array,
+    fext: Sequence | None = None,
+    *,
+    contacts: ContactSet,
+    settings: Sequence[Scalar] | None = None,
+) -> ConstrainedPartials:
+    """The solution of (2) by q, v and tau; forces in the user's axes."""
+    contacts = contacts.with_settings(settings)
     s = ct.scene(scan, contacts, q, v)
     K = ct.system(scan, contacts, q, ct.jacobian(scan, contacts, s))
     h = ct.to_independent(scan.tree, inverse_dynamics(scan, q, v, None, fext))
-    a, forces = ct.solve(K, tau - h, -ct.acceleration(scan, contacts, s))
+    a, forces = ct.solve(K, tau - h, -ct.residuals(scan, contacts, s))
     a_tree = _of_tree(scan, a)
     s = ct.scene(scan, contacts, q, v, a_tree)
     on_bodies = ct.external_forces(scan, contacts, s, forces, fext)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, a_tree, on_bodies)
     by_q = by_q + reaction_by_q(scan, contacts, s, forces)
-    table = scan.each(dofs, s.bodies)
-    K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: wanted_by_q(c, t, table[node.index][k]))
-    K_v = ct.matrix(scan, contacts, s, lambda c, t, node, k: wanted_by_v(c, t, table[node.index][k]))
+    table = scan.each(dof_motions, s.bodies)
+    K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: residual_by_q(c, t, table[node.index][k]))
+    K_v = ct.matrix(scan, contacts, s, lambda c, t, node, k: residual_by_v(c, t, table[node.index][k]))
     E_q, E_v = (_square(scan, x) for x in (by_q, by_v))
-    f = np.concatenate([-E_q, -E_v, _one(E_q)], axis=1)
+    f = np.concatenate([-E_q, -E_v, _identity(E_q)], axis=1)
     da, dl = ct.solve(K, f, -np.concatenate([K_q, K_v, np.zeros_like(K_q)], axis=1))
     (a_q, a_v, a_tau), (l_q, l_v, l_tau) = np.split(da, 3, axis=1), np.split(dl, 3, axis=1)
-    l_q = told_by_q(scan, contacts, s, forces, l_q)
-    l_v, l_tau = ct.told(contacts, s, l_v), ct.told(contacts, s, l_tau)
-    return Derivatives(a_q, a_v, a_tau, l_q, l_v, l_tau, K.contact_margins, K.margins)
+    l_q = to_user_axes_by_q(scan, contacts, s, forces, l_q)
+    l_v, l_tau = ct.to_user_axes(contacts, s, l_v), ct.to_user_axes(contacts, s, l_tau)
+    return ConstrainedPartials(a_q, a_v, a_tau, l_q, l_v, l_tau, K.contact_margins, K.margins)
 
 
 def impulse_dynamics_derivatives(
-    scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: Scalar
-) -> ImpulseDerivatives:
-    """Columns of (2) for M dv = J^T Lambda and J (v + dv) + mu Lambda = -restitution J v.
+    scan: Scan,
+    q: Array,
+    v: Array,
+    restitution: Sequence[Scalar],
+    *,
+    contacts: ContactSet,
+    settings: Sequence[Scalar] | None = None,
+) -> ImpulsePartials:
+    """The solution of (2) for M dv = J^T Lambda and J (v + dv) + mu Lambda = -e J v, restitution e (1,).
 
-    The force balance is that of inverse dynamics at rest, without gravity, with a = dv; and J (v + dv + restitution v)
-    changes with q as the twist xi of that velocity does.
+    The force balance is that of inverse dynamics at rest, without gravity, with a = dv; and J (v + dv + e v) changes
+    with q as the twist xi of that velocity does.
     """
+    contacts = contacts.with_settings(settings)
+    speed = 1.0 + restitution[0]
     s = ct.scene(scan, contacts, q, v)
     J = ct.jacobian(scan, contacts, s)
     K = ct.system(scan, contacts, q, J)
-    xi = scan.vector([ct.numbers(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
-    jump, impulses = ct.solve(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution))
+    xi = scan.vector([ct.rows_of(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
+    jump, impulses = ct.solve(K, np.zeros_like(K.Y[:, 0]), -xi * speed)
     jump_tree = _of_tree(scan, jump)
     on_bodies = ct.external_forces(scan, contacts, s, impulses, None)
     by_q, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, np.zeros_like(jump_tree), jump_tree, on_bodies)
     E_q = _square(scan, by_q + reaction_by_q(scan, contacts, s, impulses))
-    s = ct.scene(scan, contacts, q, v * (1.0 + restitution) + jump_tree)
-    table = scan.each(dofs, s.bodies)
+    s = ct.scene(scan, contacts, q, v * speed + jump_tree)
+    table = scan.each(dof_motions, s.bodies)
     K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: t.F1.motion_inverse(xi_by_q(t, table[node.index][k])))
     f = np.concatenate([-E_q, np.zeros_like(E_q)], axis=1)
-    dv, dl = ct.solve(K, f, -np.concatenate([K_q, J * (1.0 + restitution)], axis=1))
+    dv, dl = ct.solve(K, f, -np.concatenate([K_q, J * speed], axis=1))
     (v_q, v_v), (l_q, l_v) = np.split(dv, 2, axis=1), np.split(dl, 2, axis=1)
-    l_q, l_v = told_by_q(scan, contacts, s, impulses, l_q), ct.told(contacts, s, l_v)
-    return ImpulseDerivatives(v_q, v_v, l_q, l_v, K.contact_margins, K.margins)
+    l_q, l_v = to_user_axes_by_q(scan, contacts, s, impulses, l_q), ct.to_user_axes(contacts, s, l_v)
+    return ImpulsePartials(v_q, v_v, l_q, l_v, K.contact_margins, K.margins)
 
 
 def _weightless(scan: Scan) -> Scan:
-    """The same walks over the same tree without gravity."""
+    """A scan of the same tree without gravity."""
     light = copy.copy(scan)
     light.tree = copy.copy(scan.tree)
     light.tree.gravity = Vec3(0.0, 0.0, 0.0)
@@ -247,16 +236,18 @@ def _weightless(scan: Scan) -> Scan:
 
 
 def _of_tree(scan: Scan, x: Array) -> Array:
+    """Rates of the independent joints as rates of the tree's dofs."""
     return x if scan.tree.coupling is None else np.tensordot(scan.tree.coupling.G, x, 1)
 
 
 def _square(scan: Scan, x: Array) -> Array:
+    """A matrix by the tree's dofs, reduced to the independent ones."""
     return x if scan.tree.coupling is None else reduce_matrix(scan.tree.coupling.G, x)
 
 
-def _one(A: Array) -> Array:
+def _identity(A: Array) -> Array:
     """The identity of A's shape."""
-    one = np.zeros_like(A)
+    identity = np.zeros_like(A)
     for i in range(len(A)):
-        one[i, i] = one[i, i] + 1.0
-    return one
+        identity[i, i] = identity[i, i] + 1.0
+    return identity

@@ -1,15 +1,16 @@
 """Dynamics of robots whose bodies are held by contacts, M u' - h = W lambda; [KINDR] 'Equations of Motion'.
 
-A contact holds a frame on one body at a frame of another, or of the world. With the relative twist, seen in the first
-frame, xi = X1^-1 (v1 - v2), a surface contact wants xid + kd xi + kp e = 0 (six rows), a point contact the same of the
-point's motion relative to the other body, where the acceleration is xid.lin + xi.ang x xi.lin (three rows). Baumgarte's
-kp and kd pull back what has drifted; e is the error of position, and sin(angle) axis that of orientation. Both bodies
-feel the force at the same point, so that momentum is kept whatever the drift. All together
+A contact holds a frame of one body at a frame of another body, or of the world. With the relative twist in the first
+frame, xi = X1^-1 (v1 - v2), a surface contact requires xid + kd xi + kp e = 0 (six rows). A point contact requires the
+same of the point's motion relative to the other body, whose acceleration is xid.lin + xi.ang x xi.lin (three rows).
+Baumgarte's kp and kd correct drift; e is the position error, and sin(angle) axis the orientation error. Both bodies
+feel the force at the same point, so momentum is conserved whatever the drift. Together
 
     M a - J^T lambda = tau - h,    J a + mu lambda = -gamma,    gamma = Jd v + kd J v + kp e                       (1)
 
-The damping mu makes (1) regular where contacts are redundant. With M = L^T D L along the tree and Y = L^-T J^T, as
-sparse as the tree, J M^-1 J^T = Y^T D^-1 Y. Forces come out in the first frame's axes, or turned to the world's.
+The damping mu makes (1) regular if contacts are redundant. With M = L^T D L along the tree and Y = L^-T J^T, as sparse
+as the tree, J M^-1 J^T = Y^T D^-1 Y. Internally forces are in contact axes, those of the first frame; the user may ask
+for them in world axes instead.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..dynamics import ltl
 from ..dynamics.coupled import reduce_matrix, reduce_vector
 from ..dynamics.crba import mass_matrix
 from ..dynamics.rnea import inverse_dynamics
-from ..motion import REST, Moving, carried
+from ..motion import REST, Moving, carried, world_placement
 from ..scan import Array, Scan
 
 
@@ -41,18 +42,19 @@ class Contact:
     other: int
     Y: Transform
     point: bool  # only the frame's origin is held
-    world_axes: bool  # forces are told in the world's axes instead of those of X
-    kp: Scalar | None  # None: no position is held, and Y does not count
+    world_axes: bool  # the user's forces are in world axes instead of those of X
+    kp: Scalar | None  # None: no position is held, and Y is not used
     kd: Scalar | None
 
     @property
     def rows(self) -> int:
+        """How many numbers its force has."""
         return 3 if self.point else 6
 
 
 @dataclass(frozen=True, eq=False)
-class Contacts:
-    """Contacts that hold at the same time, and the damping mu of their forces, if there is one."""
+class ContactSet:
+    """Contacts that hold at the same time, and the damping mu of their forces, if any."""
 
     each: tuple[Contact, ...]
     mu: Scalar | None
@@ -65,7 +67,7 @@ class Contacts:
 
     @property
     def settings(self) -> list[Scalar]:
-        """Damping, gains and places, as far as there are any: what may change without another code."""
+        """Damping, gains and places, where there are any: what may change without recompiling."""
         out = [self.mu]
         for c in self.each:
             R, p = c.Y.R, c.Y.p
@@ -73,8 +75,10 @@ class Contacts:
             out += [c.kp, c.kd, *(place if c.kp is not None else ())]
         return [x for x in out if x is not None]
 
-    def with_settings(self, settings: Sequence[Scalar]) -> Contacts:
-        """The same contacts with other damping, gains and places, where they have any."""
+    def with_settings(self, settings: Sequence[Scalar] | None) -> ContactSet:
+        """The same contacts with these `settings`; unchanged if None."""
+        if settings is None:
+            return self
         rest = iter(settings)
 
         def new(old: Scalar | None) -> Scalar | None:
@@ -89,7 +93,7 @@ class Contacts:
         for c in self.each:
             kp, kd = new(c.kp), new(c.kd)
             each.append(replace(c, kp=kp, kd=kd, Y=c.Y if kp is None else place()))
-        return Contacts(tuple(each), mu)
+        return ContactSet(tuple(each), mu)
 
 
 # Where contacts are, and how their bodies move
@@ -108,7 +112,7 @@ class Touch:
 
     @property
     def xi(self) -> Motion:
-        """The relative twist, in the axes and at the origin of the first frame."""
+        """The relative twist, at the origin and in the axes of the first frame."""
         return self.F1.motion_inverse(self.v1 - self.v2)
 
     @property
@@ -137,14 +141,14 @@ class Scene(NamedTuple):
     touches: list[Touch]
 
 
-def scene(scan: Scan, contacts: Contacts, q: Array, v: Array | None = None, a: Array | None = None) -> Scene:
-    """Bodies without gravity, in world axes about the first root: far from the world's origin no digits are lost."""
+def scene(scan: Scan, contacts: ContactSet, q: Array, v: Array | None = None, a: Array | None = None) -> Scene:
+    """Bodies without gravity, in world axes about the first root, so that no digits are lost far from the origin."""
     fq = scan.coordinates(q)
     first = scan.tree.nodes[0]
     origin = first.kind.move(first.X, fq[0], first.pitch).p
 
     def step(node: Node, parent: Moving | None, q, v, a) -> Moving:
-        X = node.kind.move(parent.X.compose(node.X) if parent else node.X, q, node.pitch)
+        X = world_placement(node, parent.X if parent else None, q)
         return carried(node, parent, X if parent else Transform(X.R, X.p - origin), REST, v, a)
 
     fv, fa = (scan.no_rates() if x is None else scan.rates(x) for x in (v, a))
@@ -153,74 +157,66 @@ def scene(scan: Scan, contacts: Contacts, q: Array, v: Array | None = None, a: A
 
 
 def touch(contact: Contact, bodies: Sequence[Moving], origin: Vec3) -> Touch:
-    one = bodies[contact.body]
-    F1 = one.X.compose(contact.X)
+    """A contact's frames and the motion of its bodies."""
+    first = bodies[contact.body]
+    F1 = first.X.compose(contact.X)
     if contact.other == WORLD:
-        return Touch(F1, Transform(contact.Y.R, contact.Y.p - origin), one.v, REST, one.a, REST)
-    other = bodies[contact.other]
-    return Touch(F1, other.X.compose(contact.Y), one.v, other.v, one.a, other.a)
-
-
-def path(tree: Tree, body: int) -> list[Node]:
-    """The joints between a body and the world, root first."""
-    found: list[Node] = []
-    while body != WORLD:
-        found.append(tree.nodes[body])
-        body = found[-1].parent
-    return found[::-1]
+        return Touch(F1, Transform(contact.Y.R, contact.Y.p - origin), first.v, REST, first.a, REST)
+    second = bodies[contact.other]
+    return Touch(F1, second.X.compose(contact.Y), first.v, second.v, first.a, second.a)
 
 
 def sides(tree: Tree, contact: Contact) -> list[tuple[Node, float]]:
-    """The joints that move one of the two bodies, with their signs; those that move both alike do not count."""
-    one, other = path(tree, contact.body), path(tree, contact.other)
-    return [(n, 1.0) for n in one if n not in other] + [(n, -1.0) for n in other if n not in one]
+    """The joints that move only one of the two bodies: +1 for the first body's, -1 for the second's."""
+    first, second = tree.path(contact.body), tree.path(contact.other)
+    return [(n, 1.0) for n in first if n not in second] + [(n, -1.0) for n in second if n not in first]
 
 
 def support(tree: Tree, contact: Contact) -> list[int]:
-    """The dofs that a force at this contact can be felt by on the way to the root."""
+    """The dofs between the contact's bodies and the root, in order."""
     if tree.coupling is not None:
         return list(range(tree.coupling.G.shape[1]))
-    nodes = {n.index: n for body in (contact.body, contact.other) for n in path(tree, body)}
-    return [k for i in sorted(nodes) for k in range(nodes[i].v.start, nodes[i].v.stop)]
+    return sorted({*tree.dof_path(contact.body), *tree.dof_path(contact.other)})
 
 
-def numbers(contact: Contact, m: Motion) -> list[Scalar]:
-    """A motion in contact coordinates as the contact's rows: linear, then angular."""
+def rows_of(contact: Contact, m: Motion) -> list[Scalar]:
+    """The contact's rows of a motion in contact axes: linear, then angular."""
     linear = [m.lin.x, m.lin.y, m.lin.z]
     return linear if contact.point else [*linear, m.ang.x, m.ang.y, m.ang.z]
 
 
 def wrench(contact: Contact, x: Array) -> Force:
-    """The force that a contact's rows stand for, at the origin and in the axes of its frame."""
+    """The force given by a contact's rows, at the origin and in the axes of its first frame."""
     return Force(Vec3(*x[3:6]) if not contact.point else REST.ang, Vec3(*x[:3]))
 
 
 Entry = Callable[[Contact, Touch, Node, int], Motion]
 
 
-def matrix(scan: Scan, contacts: Contacts, s: Scene, entry: Entry) -> Array:
-    """Rows of contacts by dofs: for a joint on one side of a contact and its k-th dof, +- what `entry` tells."""
+def matrix(scan: Scan, contacts: ContactSet, s: Scene, entry: Entry) -> Array:
+    """A matrix (rows, nv): for the k-th dof of a joint on one side of a contact, +- `entry` in the contact's rows."""
     rows = [[0.0] * scan.nv for _ in range(contacts.rows[-1].stop)]
     for c, t, at in zip(contacts.each, s.touches, contacts.rows, strict=True):
         for node, sign in sides(scan.tree, c):
-            for k in range(node.v.stop - node.v.start):
-                column = numbers(c, sign * entry(c, t, node, k))
+            for k, dof in enumerate(node.dofs):
+                column = rows_of(c, sign * entry(c, t, node, k))
                 for i, x in zip(range(at.start, at.stop), column, strict=True):
-                    rows[i][node.v.start + k] = x
+                    rows[i][dof] = x
     return by_independent(scan.tree, scan.matrix_of(rows))
 
 
-def jacobian(scan: Scan, contacts: Contacts, s: Scene) -> Array:
-    """J (rows, nv): relative twists, each in its contact's own frame."""
+def jacobian(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
+    """J (rows, nv): relative twists, in contact axes."""
     return matrix(scan, contacts, s, lambda c, t, node, k: t.F1.motion_inverse(s.bodies[node.index].S[k]))
 
 
-def acceleration(scan: Scan, contacts: Contacts, s: Scene) -> Array:
-    """What contacts want to vanish, (rows,): relative acceleration, and Baumgarte's share; gamma where a = 0."""
-    return scan.vector([wanted(c, t) for c, t in zip(contacts.each, s.touches, strict=True)])
+def residuals(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
+    """What contacts require to vanish (rows,): relative accelerations and Baumgarte's terms; gamma if a = 0."""
+    return scan.vector([residual(c, t) for c, t in zip(contacts.each, s.touches, strict=True)])
 
 
-def wanted(contact: Contact, t: Touch) -> list[Scalar]:
+def residual(contact: Contact, t: Touch) -> list[Scalar]:
+    """The residual of one contact, in contact axes."""
     m, xi = t.xid, t.xi
     if contact.point:
         m = Motion(m.ang, m.lin + xi.ang.cross(xi.lin))
@@ -228,14 +224,14 @@ def wanted(contact: Contact, t: Touch) -> list[Scalar]:
         m = m + contact.kd * xi
     if contact.kp is not None:
         m = m + contact.kp * t.error
-    return numbers(contact, m)
+    return rows_of(contact, m)
 
 
 # The linear system (1)
 
 
 class System(NamedTuple):
-    """Factors of M and of J M^-1 J^T + mu, Y = L^-T J^T (nv, rows), and which dofs and rows each contact has."""
+    """Factors of M and of G = J M^-1 J^T + mu, Y = L^-T J^T (nv, rows), and each contact's dofs and rows."""
 
     M: ltl.Factor
     Y: Array
@@ -245,7 +241,8 @@ class System(NamedTuple):
     contact_margins: Array
 
 
-def system(scan: Scan, contacts: Contacts, q: Array, J: Array) -> System:
+def system(scan: Scan, contacts: ContactSet, q: Array, J: Array) -> System:
+    """The factorised matrix of (1)."""
     tree = scan.tree
     M, parents = mass_matrix(scan, q), tree.dof_parents
     if tree.coupling is not None:
@@ -260,7 +257,7 @@ def system(scan: Scan, contacts: Contacts, q: Array, J: Array) -> System:
 
 
 def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]], mu: Scalar | None) -> Array:
-    """J M^-1 J^T + mu = Y^T D^-1 Y + mu, (rows, rows): two contacts meet in the dofs they share."""
+    """J M^-1 J^T + mu = Y^T D^-1 Y + mu (rows, rows); two contacts interact through the dofs they share."""
     G = np.zeros((Y.shape[1], *Y.shape[1:]), Y.dtype)
     for n, (dofs, at) in enumerate(parts):
         for others, beside in parts[: n + 1]:
@@ -275,6 +272,7 @@ def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]
 
 
 def diagonal(A: Array) -> Array:
+    """The diagonal of a matrix (n, n, ...)."""
     return np.stack([A[i, i] for i in range(len(A))])
 
 
@@ -307,89 +305,131 @@ class Constrained(NamedTuple):
     margins: Array
 
 
+class Impulsive(NamedTuple):
+    """The jump of velocities, impulses, and how far G and M are from singular."""
+
+    jump: Array
+    impulses: Array
+    contact_margins: Array
+    margins: Array
+
+
 def constrained_dynamics(
-    scan: Scan, contacts: Contacts, q: Array, v: Array, tau: Array, fext: Sequence | None = None
+    scan: Scan,
+    q: Array,
+    v: Array,
+    tau: Array,
+    fext: Sequence | None = None,
+    *,
+    contacts: ContactSet,
+    settings: Sequence[Scalar] | None = None,
 ) -> Constrained:
-    """a (nv,) and lambda (rows,) of (1); q and v are the tree's where joints mimic, tau and a those of its leaders."""
+    """a (nv,) and lambda (rows,) of (1), in the user's axes.
+
+    If joints mimic, q and v are the tree's, tau and a those of the independent joints.
+    """
+    contacts = contacts.with_settings(settings)
     s = scene(scan, contacts, q, v)
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
     h = to_independent(scan.tree, inverse_dynamics(scan, q, v, None, fext))
-    a, forces = solve(K, tau - h, -acceleration(scan, contacts, s))
-    return Constrained(a, told(contacts, s, forces), K.contact_margins, K.margins)
+    a, forces = solve(K, tau - h, -residuals(scan, contacts, s))
+    return Constrained(a, to_user_axes(contacts, s, forces), K.contact_margins, K.margins)
 
 
-def impulse_dynamics(scan: Scan, contacts: Contacts, q: Array, v: Array, restitution: Scalar) -> Constrained:
-    """v+ and impulses: M (v+ - v-) = J^T Lambda, J v+ + mu Lambda = -restitution J v-; [KINDR] 'and Impulses'."""
+def impulse_dynamics(
+    scan: Scan,
+    q: Array,
+    v: Array,
+    restitution: Sequence[Scalar],
+    *,
+    contacts: ContactSet,
+    settings: Sequence[Scalar] | None = None,
+) -> Impulsive:
+    """The jump v+ - v- (nv,) and impulses (rows,), in the user's axes, for restitution e (1,); [KINDR] 'and Impulses'.
+
+    M (v+ - v-) = J^T Lambda,    J v+ + mu Lambda = -e J v-
+    """
+    contacts = contacts.with_settings(settings)
     s = scene(scan, contacts, q, v)
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
-    xi = scan.vector([numbers(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
-    dv, impulses = solve(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution))
-    return Constrained(dv, told(contacts, s, impulses), K.contact_margins, K.margins)
+    xi = scan.vector([rows_of(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
+    jump, impulses = solve(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution[0]))
+    return Impulsive(jump, to_user_axes(contacts, s, impulses), K.contact_margins, K.margins)
 
 
 def contact_inverse_dynamics(
-    scan: Scan, contacts: Contacts, q: Array, v: Array, a: Array, forces: Array, fext: Sequence | None = None
+    scan: Scan,
+    q: Array,
+    v: Array,
+    a: Array,
+    forces: Array,
+    fext: Sequence | None = None,
+    *,
+    contacts: ContactSet,
+    settings: Sequence[Scalar] | None = None,
 ) -> Array:
-    """tau = M a + h - J^T lambda, forces (rows,) as the contacts tell them."""
+    """tau (nv,) = M a + h - J^T lambda for forces (rows,) in the user's axes."""
+    contacts = contacts.with_settings(settings)
     s = scene(scan, contacts, q)
-    on_bodies = external_forces(scan, contacts, s, meant(contacts, s, forces), fext)
+    on_bodies = external_forces(scan, contacts, s, from_user_axes(contacts, s, forces), fext)
     return to_independent(scan.tree, inverse_dynamics(scan, q, v, a, on_bodies))
 
 
-def told_jacobian(scan: Scan, contacts: Contacts, q: Array) -> Array:
-    """J (rows, nv) in the axes of the forces: the power of forces f is f . J v."""
+def contact_jacobian(scan: Scan, q: Array, *, contacts: ContactSet, settings: Sequence[Scalar] | None = None) -> Array:
+    """J (rows, nv) in the user's axes: the power of forces f is f . J v."""
+    contacts = contacts.with_settings(settings)
     s = scene(scan, contacts, q)
-    return told(contacts, s, jacobian(scan, contacts, s))
+    return to_user_axes(contacts, s, jacobian(scan, contacts, s))
 
 
-# Forces: axes, and how bodies feel them
+# Forces: their axes, and their effect on bodies
 
 
-def told(contacts: Contacts, s: Scene, forces: Array) -> Array:
-    """Forces (rows, ...), columns of forces or rows of J, turned from contact axes to those the user asked for."""
-    return _turned(contacts, s, forces, lambda R, x: R @ x)
+def to_user_axes(contacts: ContactSet, s: Scene, forces: Array) -> Array:
+    """Forces (rows, ...), or the rows of J, from contact axes to the axes the user asked for."""
+    return _rotated(contacts, s, forces, lambda R, x: R @ x)
 
 
-def meant(contacts: Contacts, s: Scene, forces: Array) -> Array:
-    """The inverse of `told`."""
-    return _turned(contacts, s, forces, lambda R, x: R.transposed_times(x))
+def from_user_axes(contacts: ContactSet, s: Scene, forces: Array) -> Array:
+    """The inverse of `to_user_axes`."""
+    return _rotated(contacts, s, forces, lambda R, x: R.transposed_times(x))
 
 
-def _turned(contacts: Contacts, s: Scene, forces: Array, turn: Callable[[Mat3, Vec3], Vec3]) -> Array:
+def _rotated(contacts: ContactSet, s: Scene, forces: Array, rotate: Callable[[Mat3, Vec3], Vec3]) -> Array:
     out = forces.copy()
     for c, t, at in zip(contacts.each, s.touches, contacts.rows, strict=True):
         for i in range(at.start, at.stop, 3) if c.world_axes else ():
-            x = turn(t.F1.R, Vec3(*forces[i : i + 3]))
+            x = rotate(t.F1.R, Vec3(*forces[i : i + 3]))
             out[i], out[i + 1], out[i + 2] = x.x, x.y, x.z
     return out
 
 
-def external_forces(scan: Scan, contacts: Contacts, s: Scene, forces: Array, fext: Sequence | None) -> list:
-    """Forces in contact axes as external forces in the joints' own frames, added to those there already are."""
-    felt: list = list(fext) if fext is not None else list(scan.constant(None))
+def external_forces(scan: Scan, contacts: ContactSet, s: Scene, forces: Array, fext: Sequence | None) -> list:
+    """Forces in contact axes as external forces in the joints' own frames, added to those in `fext`."""
+    total: list = list(fext) if fext is not None else list(scan.constant(None))
     for c, t, at in zip(contacts.each, s.touches, contacts.rows, strict=True):
         f = wrench(c, forces[at])
-        _add(felt, scan.tree.nodes[c.body], c.X.force(f), 1.0)
+        _add(total, scan.tree.nodes[c.body], c.X.force(f), 1.0)
         if c.other != WORLD:
-            _add(felt, scan.tree.nodes[c.other], s.bodies[c.other].X.force_inverse(t.F1.force(f)), -1.0)
-    return felt
+            _add(total, scan.tree.nodes[c.other], s.bodies[c.other].X.force_inverse(t.F1.force(f)), -1.0)
+    return total
 
 
-def _add(felt: list, node: Node, f: Force, sign: float) -> None:
+def _add(total: list, node: Node, f: Force, sign: float) -> None:
     lin, ang = sign * (node.align @ f.lin), sign * (node.align @ f.ang)
     own = (lin.x, lin.y, lin.z, ang.x, ang.y, ang.z)
-    there = felt[node.index]
-    felt[node.index] = own if there is None else tuple(x + y for x, y in zip(there, own, strict=True))
+    there = total[node.index]
+    total[node.index] = own if there is None else tuple(x + y for x, y in zip(there, own, strict=True))
 
 
 # Mimicking joints: v_tree = G v
 
 
 def to_independent(tree: Tree, f: Array) -> Array:
-    """Forces (nv,) on the tree's dofs, as the independent ones feel them."""
+    """Forces (nv,) on the tree's dofs, reduced to the independent ones."""
     return f if tree.coupling is None else reduce_vector(tree.coupling.G, f)
 
 
 def by_independent(tree: Tree, A: Array) -> Array:
-    """Columns (rows, nv) over the tree's dofs, over the independent ones."""
+    """A matrix (rows, nv) by the tree's dofs, reduced to the independent ones."""
     return A if tree.coupling is None else np.moveaxis(np.tensordot(A, tree.coupling.G, (1, 0)), -1, 1)

@@ -1,1 +1,1 @@
-"""."""
+"""Derivatives of inverse and forward dynamics by every method."""

@@ -1,10 +1,10 @@
 """Derivatives of forward dynamics by the chain rule on the articulated-body algorithm; ABACR of [IDSVA] Table II.
 
-Every line of ABA ([RBDA] table 7.1, in body coordinates) is differentiated by q, v and tau, and sets of partials run
-along: of velocities by the joints above, of articulated inertias by the joints beyond, of bias forces by both, of
-accelerations by all. O(Nd) for the first two passes, with a symmetric 6x6 matrix for each pair of a body and a joint
-beyond it; O(N^2) for the last. Neither M nor inverse dynamics appears, which [IDSVA] Sec. V-A found to cost no digits.
-Degrees of freedom are eliminated one by one, as in `aba`.
+Every line of ABA ([RBDA] table 7.1, in body coordinates) is differentiated by q, v and tau and carries sets of
+partials: velocities by the joints above, articulated inertias by the joints beyond, bias forces by both, accelerations
+by all. O(Nd) for the first two passes, with a symmetric 6x6 matrix for each pair of a body and a joint beyond it;
+O(N^2) for the last. Neither M nor inverse dynamics appears, which [IDSVA] Sec. V-A found to cost no digits. Degrees of
+freedom are eliminated one by one, as in `aba`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...math.fieldwise import Additive
 from ...math.spatial import ArticulatedInertia, Force, Motion
 from ...math.vec3 import Scalar
 from ...model.tree import Node
@@ -19,37 +20,33 @@ from ..dynamics import aba
 from ..motion import external
 from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import IDENTITY, Entries, Local, Partials, local, matrices, own
+from .partials import IDENTITY, Entries, Local, Partials, Sets, local, matrices, own
 
-NOTHING = Partials()
+NOTHING: Partials = Partials()
 
 
 @dataclass(slots=True, eq=False)
 class Drift:
     """A body's velocity partials, its bias acceleration c = v x vJ, and the partials of that; by q and by v."""
 
-    v: tuple[Partials[Motion], Partials[Motion]]
+    v: Sets[Motion]
     c: Motion
-    dc: tuple[Partials[Motion], Partials[Motion]]
+    dc: Sets[Motion]
 
 
 @dataclass(slots=True, eq=False)
-class Handle:
-    """What is felt of a subtree, f = IA a + p, and partials: of IA by q, of p by q, v and tau."""
+class Handle(Additive):
+    """The force f = IA a + p that a subtree exerts on its handle; partials of IA by q, of p by q, v and tau."""
 
     IA: ArticulatedInertia
     p: Force
     dIA: Partials[ArticulatedInertia]
-    dp: tuple[Partials[Force], Partials[Force], Partials[Force]]
-
-    def __add__(self, other: Handle) -> Handle:
-        a, b, c = (x + y for x, y in zip(self.dp, other.dp, strict=True))
-        return Handle(self.IA + other.IA, self.p + other.p, self.dIA + other.dIA, (a, b, c))
+    dp: Sets[Force]
 
 
 @dataclass(slots=True, eq=False)
-class Pivot:
-    """An eliminated dof: U = IA S, d = S^T U, g = (tau - S^T p) / d, and their partials."""
+class VariedPivot:
+    """An eliminated dof: U = IA S, d = S^T U + armature, g = (tau - S^T p) / d, and their partials."""
 
     S: Motion
     U: Force
@@ -57,7 +54,7 @@ class Pivot:
     g: Scalar
     dU: Partials[Force]
     ddinv: Partials[Scalar]
-    dg: list[Partials[Scalar]]
+    dg: Sets[Scalar]
 
 
 @dataclass(slots=True, eq=False)
@@ -65,12 +62,12 @@ class Acceleration:
     """A body's acceleration, its partials, and the entries of its joint's dofs."""
 
     a: Motion
-    by: list[Partials[Motion]]
+    by: Sets[Motion]
     entries: Entries
 
 
 def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """da/dq, da/dv and da/dtau; returns them and the margins of M."""
+    """(da/dq, da/dv, da/dtau) and the margins of M."""
     fext = fext if fext is not None else scan.constant(None)
     bodies = scan.outward(local(scan), scan.coordinates(q), scan.rates(v), scan.no_rates())
     drifts = scan.outward(drift, bodies)
@@ -82,12 +79,10 @@ def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fex
 
 def drift(node: Node, parent: Drift | None, body: Local) -> Drift:
     """First pass: dv = X dv_parent, and for the joint's own dofs (X v_parent) x S by q, S by v."""
-    into = body.X.motion_inverse
-    above = parent.v if parent else (NOTHING, NOTHING)
-    v_q = above[0].map(into) + own(node, [body.v_parent.cross(s) for s in body.S])
-    v_v = above[1].map(into) + own(node, body.S)
-    c_q, c_v = (dv.map(lambda x: x.cross(body.vJ)) for dv in (v_q, v_v))
-    return Drift((v_q, v_v), body.v.cross(body.vJ), (c_q, c_v + own(node, [body.v.cross(s) for s in body.S])))
+    above = parent.v.map(body.X.motion_inverse) if parent else Sets((NOTHING, NOTHING))
+    v = above + Sets((own(node, [body.v_parent.cross(s) for s in body.S]), own(node, body.S)))
+    c_q, c_v = v.map(lambda x: x.cross(body.vJ))
+    return Drift(v, body.v.cross(body.vJ), Sets((c_q, c_v + own(node, [body.v.cross(s) for s in body.S]))))
 
 
 def bias(node: Node, body: Local, drift: Drift, fext) -> Handle:
@@ -95,18 +90,18 @@ def bias(node: Node, body: Local, drift: Drift, fext) -> Handle:
     I, v = node.body.placed(IDENTITY), body.v
     h = I @ v
     p, outside = v.cross_force(h), external(node, IDENTITY, fext)
-    p_q, p_v = (dv.map(lambda x: x.cross_force(h) + v.cross_force(I @ x)) for dv in drift.v)
-    return Handle(ArticulatedInertia.of(I), p - outside if outside else p, Partials(), (p_q, p_v, Partials()))
+    p_q, p_v = drift.v.map(lambda x: x.cross_force(h) + v.cross_force(I @ x))
+    return Handle(ArticulatedInertia.of(I), p - outside if outside else p, NOTHING, Sets((p_q, p_v, NOTHING)))
 
 
-def eliminate(node: Node, at: Handle, body: Local, drift: Drift, tau) -> tuple[Handle, list[Pivot]]:
+def eliminate(node: Node, at: Handle, body: Local, drift: Drift, tau) -> tuple[Handle, list[VariedPivot]]:
     """Second pass: the joint's dofs, last first; then the drift, and the change of frame."""
     pivots = []
     for k in reversed(range(len(body.S))):
         pivot = pivoted(node.v.start + k, at, body.S[k], node.armature[k], tau[k])
         at = without(at, pivot)
         pivots.append(pivot)
-    c_q, c_v = (dc.map(lambda x: at.IA @ x) for dc in drift.dc)
+    c_q, c_v = drift.dc.map(lambda x: at.IA @ x)
     p = at.p + at.IA @ drift.c
     by_q = at.dp[0] + c_q + at.dIA.map(lambda dIA: dIA @ drift.c)
     by_v, by_tau = at.dp[1] + c_v, at.dp[2]
@@ -115,47 +110,47 @@ def eliminate(node: Node, at: Handle, body: Local, drift: Drift, tau) -> tuple[H
     X, up = body.X, body.X.force
     dIA = at.dIA + own(node, [at.IA.carried(s) for s in body.S])
     by_q = by_q + own(node, [s.cross_force(p) for s in body.S])
-    sets = by_q.map(up), by_v.map(up), by_tau.map(up)
-    return Handle(at.IA.placed(X), up(p), dIA.map(lambda x: x.placed(X)), sets), pivots[::-1]
+    dp = Sets((by_q, by_v, by_tau)).map(up)
+    return Handle(at.IA.placed(X), up(p), dIA.map(lambda x: x.placed(X)), dp), pivots[::-1]
 
 
-def pivoted(i: int, at: Handle, S: Motion, armature: Scalar, tau: Scalar) -> Pivot:
+def pivoted(i: int, at: Handle, S: Motion, armature: Scalar, tau: Scalar) -> VariedPivot:
     """U, d and g of dof i, differentiated."""
     U = at.IA @ S
     dinv = 1.0 / (S.dot(U) + armature)
     u = tau - S.dot(at.p)
     dU = at.dIA.map(lambda dIA: dIA @ S)
     ddinv = dU.map(lambda x: -(dinv * dinv) * S.dot(x))
-    dg = [dp.map(lambda x: -dinv * S.dot(x)) for dp in at.dp]
-    dg[0] = dg[0] + ddinv.map(lambda x: x * u)
-    dg[2] = dg[2] + {i: dinv}
-    return Pivot(S, U, dinv, dinv * u, dU, ddinv, dg)
+    dg = at.dp.map(lambda x: -dinv * S.dot(x))
+    dg = dg + Sets((ddinv.map(lambda x: x * u), NOTHING, Partials({i: dinv})))
+    return VariedPivot(S, U, dinv, dinv * u, dU, ddinv, dg)
 
 
-def without(at: Handle, x: Pivot) -> Handle:
+def without(at: Handle, x: VariedPivot) -> Handle:
     """IA - U U^T / d and p + U g, differentiated."""
     dIA = Partials({k: dIA.minus_pair(x.dinv * x.dU[k] + (0.5 * x.ddinv[k]) * x.U, x.U) for k, dIA in at.dIA.items()})
-    by_q, by_v, by_tau = (dp + dg.map(lambda y: y * x.U) for dp, dg in zip(at.dp, x.dg, strict=True))
-    by_q = by_q + x.dU.map(lambda dU: x.g * dU)
-    return Handle(at.IA.minus_outer(x.U, x.dinv * x.U), at.p + x.g * x.U, dIA, (by_q, by_v, by_tau))
+    dp = at.dp + x.dg.map(lambda y: y * x.U)
+    dp = dp + Sets((x.dU.map(lambda dU: x.g * dU), NOTHING, NOTHING))
+    return Handle(at.IA.minus_outer(x.U, x.dinv * x.U), at.p + x.g * x.U, dIA, dp)
 
 
-def accelerate(node: Node, parent: Acceleration | None, body: Local, drift: Drift, pivots: list[Pivot]) -> Acceleration:
+def accelerate(
+    node: Node, parent: Acceleration | None, body: Local, drift: Drift, pivots: list[VariedPivot]
+) -> Acceleration:
     """Third pass: a' = X a_parent + c, qdd = g - U^T a' / d, a = a' + S qdd, differentiated."""
-    into = body.X.motion_inverse
-    above = into(parent.a) if parent else body.a_parent
+    to_body = body.X.motion_inverse
+    above = to_body(parent.a) if parent else body.a_parent
     a = above + drift.c
-    by = [x.map(into) for x in parent.by] if parent else [NOTHING, NOTHING, NOTHING]
-    by[0] = by[0] + drift.dc[0] + own(node, [above.cross(s) for s in body.S])
-    by[1] = by[1] + drift.dc[1]
+    by = parent.by.map(to_body) if parent else Sets((NOTHING, NOTHING, NOTHING))
+    by = by + Sets((*drift.dc, NOTHING)) + Sets((own(node, [above.cross(s) for s in body.S]), NOTHING, NOTHING))
     entries: dict[tuple[int, int], tuple] = {}
     for i, x in enumerate(pivots, node.v.start):
         load = x.U.dot(a)
-        rates = [dg + da.map(lambda y, x=x: -x.dinv * x.U.dot(y)) for dg, da in zip(x.dg, by, strict=True)]
-        turned = {k: x.ddinv[k] * load + x.dinv * x.dU[k].dot(a) for k in x.dU}
-        rates[0] = rates[0] + {k: -y for k, y in turned.items()}
+        rates = x.dg + by.map(lambda y, x=x: -x.dinv * x.U.dot(y))
+        changed = Partials({k: -(x.ddinv[k] * load + x.dinv * x.dU[k].dot(a)) for k in x.dU})
+        rates = rates + Sets((changed, NOTHING, NOTHING))
         a = a + (x.g - x.dinv * load) * x.S
-        by = [da + r.map(lambda y, x=x: y * x.S) for da, r in zip(by, rates, strict=True)]
+        by = by + rates.map(lambda y, x=x: y * x.S)
         for k in {*rates[0], *rates[1], *rates[2]}:
             entries[i, k] = tuple(r.get(k, 0.0) for r in rates)
     return Acceleration(a, by, entries)

@@ -1,12 +1,13 @@
 """Derivatives of inverse dynamics by the Balafoutis-Patel recursion on angular acceleration tensors; [BP].
 
-Body coordinates and three-vectors: w, wd, the tensor Omega = wd~ + w~ w~, the acceleration sdd of each frame's origin,
-then forces and moments; every equation with all its partials by q, qd and qdd, O(Nd) outward and O(Nd) inward.
-[BP] treats trees of revolute joints. Here a joint may turn and slide along any axes z_k, y_k that are fixed in its
-body (all joint kinds are such), with A its rotation and s its position in the parent, wJ = z qd, uJ = y qd:
+Body coordinates and three-vectors: w, wd, the tensor Omega = wd~ + w~ w~ (x~ is the matrix of x cross), the
+acceleration sdd of each frame's origin, then forces and moments; every equation with all its partials by q, qd and qdd,
+O(Nd) outward and O(Nd) inward. [BP] treats trees of revolute joints. Here a joint may turn and slide along any axes
+z_k, y_k that are fixed in its body (as those of all joint kinds are), with A its rotation and s its position in the
+parent, wJ = z qd, uJ = y qd:
     w   = A^T w_p + wJ                     wd = A^T wd_p + (A^T w_p) x wJ + z qdd
     sdd = A^T (sdd_p + Omega_p s) + 2 (A^T w_p) x uJ + wJ x uJ + y qdd
-and by a coordinate of its own, in the tangent space, d(A^T x) = (A^T x) x z_k and ds = A y_k.
+and by one of its own coordinates, in the tangent space, d(A^T x) = (A^T x) x z_k and ds = A y_k.
 
 Misprints of [BP], found by complex step:
 - sdd_0 = A_0^T g has the wrong sign: the ground accelerates upwards, -g. (And g is 9.80665, not 9.80655.)
@@ -21,21 +22,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...math.fieldwise import Additive
 from ...math.spatial import Force, Subspace, Transform, span
 from ...math.vec3 import Mat3, Sym3, Vec3
 from ...model.tree import Node
 from ..motion import external, upward
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import IDENTITY, Entries, Partials, matrices, own
+from .partials import IDENTITY, Entries, Partials, Sets, matrices, own
 
 NONE = Vec3(0.0, 0.0, 0.0)
-NO_TENSOR = Mat3(NONE, NONE, NONE)
+tilde = Mat3.skew
 
 
 @dataclass(slots=True, eq=False)
 class Spin:
-    """Angular velocity and acceleration, the tensor of both, the origin's acceleration; or a partial of all these."""
+    """Angular velocity and acceleration, the tensor of both, the origin's acceleration; or a partial of all four."""
 
     w: Vec3
     wd: Vec3
@@ -44,25 +46,21 @@ class Spin:
 
 
 @dataclass(slots=True, eq=False)
-class Body:
+class SpinningBody:
     """A body's motion with its partials by q, qd and qdd of the joints above."""
 
     X: Transform
     S: Subspace
     at: Spin
-    by: tuple[Partials[Spin], Partials[Spin], Partials[Spin]]
+    by: Sets[Spin]
 
 
 @dataclass(slots=True, eq=False)
-class Load:
-    """The wrench (eta, f) through a joint with its partials."""
+class Load(Additive):
+    """The wrench (eta, f) through a joint with its partials by q, qd and qdd."""
 
     f: Force
-    by: tuple[Partials[Force], Partials[Force], Partials[Force]]
-
-    def __add__(self, other: Load) -> Load:
-        a, b, c = (x + y for x, y in zip(self.by, other.by, strict=True))
-        return Load(self.f + other.f, (a, b, c))
+    by: Sets[Force]
 
 
 def inverse_dynamics_derivatives(
@@ -70,7 +68,7 @@ def inverse_dynamics_derivatives(
 ) -> InverseDynamicsDerivatives:
     """dtau/dq, dtau/dv and dtau/da = M."""
 
-    def outward(node: Node, parent: Body | None, q, v, a) -> Body:
+    def outward(node: Node, parent: SpinningBody | None, q, v, a) -> SpinningBody:
         ground = upward(node, q, scan.tree.gravity).lin if parent is None else NONE
         return moved(node, parent, ground, q, v, a)
 
@@ -79,30 +77,26 @@ def inverse_dynamics_derivatives(
     return InverseDynamicsDerivatives(*matrices(scan, scan.inward(inward, loads, bodies)))
 
 
-def tilde(v: Vec3) -> Mat3:
-    """The matrix of v x."""
-    return Mat3(Vec3(0.0, v.z, -v.y), Vec3(-v.z, 0.0, v.x), Vec3(v.y, -v.x, 0.0))
-
-
 def dual(K: Mat3) -> Vec3:
     """The vector of the skew matrix K - K^T."""
     return Vec3(K.y.z - K.z.y, K.z.x - K.x.z, K.x.y - K.y.x)
 
 
-def moved(node: Node, parent: Body | None, ground: Vec3, q, v, a) -> Body:
+def moved(node: Node, parent: SpinningBody | None, ground: Vec3, q, v, a) -> SpinningBody:
     """The outward recursion with its partials; `ground` is A^T (-g) for a root."""
     X = node.kind.move(node.X, q, node.pitch)
     S = node.kind.subspace(IDENTITY, node.pitch)
     J, Jd = span(S, v), span(S, a)
     wJ, uJ = J.ang, J.lin
-    into = X.R.transposed_times
+    to_body = X.R.transposed_times
     if parent:
         p = parent.at
-        w_p, wd_p, sdd_p = into(p.w), into(p.wd), into(p.sdd + p.Omega @ X.p)
-        seen = [into(p.Omega @ (X.R @ s.lin)) for s in S]  # A^T Omega_p A y
+        w_p, wd_p, sdd_p = to_body(p.w), to_body(p.wd), to_body(p.sdd + p.Omega @ X.p)
+        seen = [to_body(p.Omega @ (X.R @ s.lin)) for s in S]  # A^T Omega_p A y
         above = parent.by
     else:
-        w_p, wd_p, sdd_p, seen, above = NONE, NONE, ground, [NONE for _ in S], (Partials(), Partials(), Partials())
+        w_p, wd_p, sdd_p, seen = NONE, NONE, ground, [NONE for _ in S]
+        above = Sets((Partials(), Partials(), Partials()))
 
     w = w_p + wJ
     wd = wd_p + w_p.cross(wJ) + Jd.ang
@@ -115,14 +109,14 @@ def moved(node: Node, parent: Body | None, ground: Vec3, q, v, a) -> Body:
 
     def passed(d: Spin) -> Spin:
         """The partial by a coordinate further in."""
-        dw = into(d.w)
-        dsdd = into(d.sdd + d.Omega @ X.p) + 2.0 * dw.cross(uJ)
-        return spin(dw, into(d.wd) + dw.cross(wJ), dsdd)
+        dw = to_body(d.w)
+        dsdd = to_body(d.sdd + d.Omega @ X.p) + 2.0 * dw.cross(uJ)
+        return spin(dw, to_body(d.wd) + dw.cross(wJ), dsdd)
 
     def passed_still(d: Spin) -> Spin:
-        """Likewise by an acceleration: no velocity changes."""
-        dwd = into(d.wd)
-        return Spin(NONE, dwd, tilde(dwd), into(d.sdd + d.Omega @ X.p))
+        """The partial by an acceleration further in: no velocity changes."""
+        dwd = to_body(d.wd)
+        return Spin(NONE, dwd, tilde(dwd), to_body(d.sdd + d.Omega @ X.p))
 
     by_q, by_v, by_a = [], [], []
     for s, y in zip(S, seen, strict=True):
@@ -131,17 +125,14 @@ def moved(node: Node, parent: Body | None, ground: Vec3, q, v, a) -> Body:
         slide = (2.0 * w_p + wJ).cross(s.lin) + s.ang.cross(uJ)
         by_v.append(spin(s.ang, w_p.cross(s.ang), slide))
         by_a.append(Spin(NONE, s.ang, tilde(s.ang), s.lin))
-    sets = (
-        above[0].map(passed) + own(node, by_q),
-        above[1].map(passed) + own(node, by_v),
-        above[2].map(passed_still) + own(node, by_a),
-    )
+    sets = Sets((above[0].map(passed), above[1].map(passed), above[2].map(passed_still)))
+    sets = sets + Sets(own(node, columns) for columns in (by_q, by_v, by_a))
     spinning = tilde(w)
-    return Body(X, S, Spin(w, wd, tilde(wd) + spinning.compose(spinning), sdd), sets)
+    return SpinningBody(X, S, Spin(w, wd, tilde(wd) + spinning.compose(spinning), sdd), sets)
 
 
-def load(node: Node, body: Body, fext) -> Load:
-    """F = m (Omega r + sdd), M~ = Omega Jc - (Omega Jc)^T, eta = r x F + M; and their partials, linear in the same."""
+def load(node: Node, body: SpinningBody, fext) -> Load:
+    """F = m (Omega r + sdd), M~ = Omega Jc - (Omega Jc)^T, eta = r x F + M; and the same of their partials."""
     m, r, Ic = node.body.m, node.body.c, node.body.Ic
     half = 0.5 * (Ic.xx + Ic.yy + Ic.zz)
     E = Sym3(half - Ic.xx, -Ic.xy, -Ic.xz, half - Ic.yy, -Ic.yz, half - Ic.zz)
@@ -153,11 +144,10 @@ def load(node: Node, body: Body, fext) -> Load:
 
     f = wrench(body.at)
     outside = external(node, IDENTITY, fext)
-    by_q, by_v, by_a = (set_.map(wrench) for set_ in body.by)
-    return Load(f - outside if outside else f, (by_q, by_v, by_a))
+    return Load(f - outside if outside else f, body.by.map(wrench))
 
 
-def inward(node: Node, total: Load, body: Body) -> tuple[Load, Entries]:
+def inward(node: Node, total: Load, body: SpinningBody) -> tuple[Load, Entries]:
     """tau = z.eta + y.f; the parent feels (A eta + s x A f, A f), whose partials by the joint's own q add dA and ds."""
     rows = enumerate(body.S, node.v.start)
     entries = {(i, k): tuple(s.dot(d[k]) for d in total.by) for i, s in rows for k in total.by[0]}
@@ -167,5 +157,5 @@ def inward(node: Node, total: Load, body: Body) -> tuple[Load, Entries]:
     if node.is_root:
         return total, entries
     up = body.X.force
-    by_q = total.by[0] + own(node, [s.cross_force(total.f) for s in body.S])
-    return Load(up(total.f), (by_q.map(up), total.by[1].map(up), total.by[2].map(up))), entries
+    moved = own(node, [s.cross_force(total.f) for s in body.S])
+    return Load(up(total.f), (total.by + Sets((moved, Partials(), Partials()))).map(up)), entries

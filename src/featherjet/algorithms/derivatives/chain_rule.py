@@ -1,10 +1,10 @@
 """Derivatives of inverse dynamics by the chain rule on the recursive Newton-Euler algorithm; [RSS18] Algs. 2 and 3.
 
-Called RNEACR in [IDSVA]. Body coordinates; every line of RNEA is differentiated, and sets of partials run along with
-it: O(Nd) forward and O(Nd) backward. dtau/da is the mass matrix, which [RSS18] eq. 10b leaves to CRBA.
+[IDSVA] calls it RNEACR. Body coordinates; every line of RNEA is differentiated and carries sets of partials: O(Nd)
+forward and O(Nd) backward. dtau/da is the mass matrix, which [RSS18] eq. 10b leaves to CRBA.
 The simplifications of Sec. III-C hold, with one exception, found by complex step: "v_i x S_i = 0, hence the last term
-always vanishes" (Sec. III-C5) is wrong whenever the parent moves. da_i/dqd_i = S_i x vJ + v_i x S_i; it is only for a
-joint of one dof on a parent at rest that both terms are zero.
+always vanishes" (Sec. III-C5) is wrong whenever the parent moves. da_i/dqd_i = S_i x vJ + v_i x S_i, and both terms are
+zero only for a one-dof joint on a parent at rest.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...math.fieldwise import Additive
 from ...math.spatial import Force, Motion
 from ...model.tree import Node
 from ..dynamics import crba
@@ -31,15 +32,12 @@ class Motions:
 
 
 @dataclass(slots=True, eq=False)
-class Forces:
-    """The force through a joint and its partials."""
+class Forces(Additive):
+    """The force through a joint and its partials by q and by v."""
 
     f: Force
     f_q: Partials[Force]
     f_v: Partials[Force]
-
-    def __add__(self, other: Forces) -> Forces:
-        return Forces(self.f + other.f, self.f_q + other.f_q, self.f_v + other.f_v)
 
 
 def inverse_dynamics_derivatives(
@@ -55,17 +53,17 @@ def inverse_dynamics_derivatives(
 
 def motion_sets(node: Node, parent: Motions | None, body: Local) -> Motions:
     """Alg. 2, lines 3 and 5; dX/dq_k m = (X m) x S_k (eq. 13)."""
-    into, vJ, S = body.X.motion_inverse, body.vJ, body.S
+    to_body, vJ, S = body.X.motion_inverse, body.vJ, body.S
     above = parent or Motions(Partials(), Partials(), Partials(), Partials())
-    v_q = above.v_q.map(into) + own(node, [body.v_parent.cross(s) for s in S])
-    v_v = above.v_v.map(into) + own(node, S)
-    a_q = above.a_q.map(into) + own(node, [body.a_parent.cross(s) for s in S])
-    a_v = above.a_v.map(into) + own(node, [body.v.cross(s) for s in S])
+    v_q = above.v_q.map(to_body) + own(node, [body.v_parent.cross(s) for s in S])
+    v_v = above.v_v.map(to_body) + own(node, S)
+    a_q = above.a_q.map(to_body) + own(node, [body.a_parent.cross(s) for s in S])
+    a_v = above.a_v.map(to_body) + own(node, [body.v.cross(s) for s in S])
     return Motions(v_q, v_v, a_q + v_q.map(lambda dv: dv.cross(vJ)), a_v + v_v.map(lambda dv: dv.cross(vJ)))
 
 
 def force_sets(node: Node, body: Local, m: Motions, fext) -> Forces:
-    """Alg. 2, lines 4 and 6: df = I da + dv x* h + v x* dh. A force from outside is constant in its body's frame."""
+    """Alg. 2, lines 4 and 6: df = I da + dv x* h + v x* dh. External forces are constant in their bodies' frames."""
     I, v = node.body.placed(IDENTITY), body.v
     h = I @ v
 
@@ -76,7 +74,7 @@ def force_sets(node: Node, body: Local, m: Motions, fext) -> Forces:
 
 
 def backward(node: Node, F: Forces, body: Local) -> tuple[Forces, Entries]:
-    """Alg. 3: dtau = S^T df, and what the parent feels: X* df, with X* (S_k x* f) for the joint's own q (eq. 14)."""
+    """Alg. 3: dtau = S^T df, and the parent feels X* df, with X* (S_k x* f) added for the joint's own q (eq. 14)."""
     entries = {(i, k): (s.dot(F.f_q[k]), s.dot(F.f_v[k])) for i, s in enumerate(body.S, node.v.start) for k in F.f_q}
     if node.is_root:
         return F, entries

@@ -3,7 +3,7 @@
     da/du = -M^-1 dtau/du,   u = q or v,   at a = forward_dynamics(q, v, tau)         (eq. 5)
     da/dtau = M^-1
 
-Three ways to form the product: DMM multiplies with M^-1 (O(n^3)); AZA sends each column through the articulated bodies
+Three ways to form the product: DMM multiplies by M^-1 (O(n^3)); AZA sends each column through the articulated bodies
 (O(n^2), eq. 34); LTL solves with the sparse factor of M (O(n^2 d), [RBDA] sec. 6.5).
 Each function returns the derivatives and the margins of M (`aba.margins`).
 
@@ -27,7 +27,7 @@ AZA_FROM = 60  # dofs from which sending columns through the tree is faster than
 
 
 def multiplied(derivatives: Callable) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]]:
-    """DMM: any derivatives of inverse dynamics, multiplied by M^-1."""
+    """DMM with the given derivatives of inverse dynamics."""
 
     def dmm(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
         a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
@@ -54,9 +54,9 @@ def aza(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None
 
 
 def by_ltl(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """FDSVA by sparse solves; where joints mimic, M has no sparsity to keep."""
+    """FDSVA by sparse solves; dense ones if joints mimic."""
     if scan.tree.coupling is not None:
-        return coupled.forward_dynamics_derivatives(scan, scan.tree.coupling.G, q, v, tau, fext)
+        return reduced(scan, scan.tree.coupling.G, q, v, tau, fext)
     a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
     by_q, by_v, M = inverse_dynamics_derivatives(scan, q, v, a, fext)
     factor = ltl.factorise(M, scan.tree.dof_parents)
@@ -64,8 +64,17 @@ def by_ltl(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = N
     return ForwardDynamicsDerivatives(solved[0], solved[1], ltl.inverse(factor)), margins
 
 
+def reduced(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """FDSVA in the independent coordinates of mimicking joints, v_tree = G v; see `coupled`."""
+    a, margins = coupled.forward_dynamics(scan, G, q, v, tau, fext)
+    M, _ = coupled.factor(scan, G, q)
+    by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, np.tensordot(G, a, 1), fext)
+    solved = [-ltl.solve(M, coupled.reduce_matrix(G, by)) for by in (by_q, by_v)]
+    return ForwardDynamicsDerivatives(solved[0], solved[1], ltl.inverse(M)), margins
+
+
 def auto(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
-    """What suits NumPy: by the robot's size, and LTL where joints mimic."""
+    """The fastest on NumPy: DMM or AZA by the robot's size, or LTL if joints mimic."""
     by = by_ltl if scan.tree.coupling is not None else aza if scan.nv >= AZA_FROM else dmm
     return by(scan, q, v, tau, fext)
 

@@ -1,8 +1,8 @@
 """IDSVA in body coordinates; [IDSVA] Sec. V-B and Fig. 3, where it is compared with ground coordinates.
 
-The same equations as `idsva`, with every quantity in its own body's frame. Composites are moved into the parent's frame
-on the way in, and so are t1..t4 of each dof below: a body then finds them all in its own frame. These O(Nd) moves are
-what ground coordinates save.
+The same equations as `idsva`, with every quantity in its own body's frame. The inward walk moves composites, and t1..t4
+of each dof below, to the parent's frame, so that a body finds them all in its own frame. Ground coordinates save these
+O(Nd) moves.
 """
 
 from __future__ import annotations
@@ -10,18 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...math.fieldwise import Additive
 from ...math.spatial import Coriolis, Force, Transform
 from ...math.vec3 import Vec3
 from ...model.tree import Node
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .idsva import Composite, across, dof, within
+from .idsva import ForcedComposite, across, dof_terms, within
 from .partials import IDENTITY, Entries, Local, Partials, local, local_force, matrices, own
 
 
 @dataclass(slots=True, eq=False)
 class Terms:
-    """t1..t4 of a degree of freedom, in the frame of some body above it."""
+    """t1..t4 of a degree of freedom (see `idsva.DofTerms`), in the frame of some body above it."""
 
     t1: Force
     t2: Force
@@ -29,18 +30,16 @@ class Terms:
     t4: Vec3
 
     def placed(self, X: Transform) -> Terms:
+        """The same in the outer frame of X."""
         return Terms(X.force(self.t1), X.force(self.t2), X.force(self.t3), X.R @ self.t4)
 
 
 @dataclass(slots=True, eq=False)
-class Subtree:
+class CompositeTerms(Additive):
     """A subtree's composites and the terms of its dofs, in the frame of its first body."""
 
-    C: Composite
+    C: ForcedComposite
     terms: Partials[Terms]
-
-    def __add__(self, other: Subtree) -> Subtree:
-        return Subtree(self.C + other.C, self.terms + other.terms)
 
 
 def inverse_dynamics_derivatives(
@@ -52,16 +51,16 @@ def inverse_dynamics_derivatives(
     return InverseDynamicsDerivatives(*matrices(scan, scan.inward(collect, seeds, bodies)))
 
 
-def seed(node: Node, body: Local, fext) -> Subtree:
+def seed(node: Node, body: Local, fext) -> CompositeTerms:
     """[IDSVA] Alg. 1, lines 8-10, in the body's frame."""
     I = node.body.placed(IDENTITY)
-    B = Coriolis.of(I, body.v, I @ body.v)
-    return Subtree(Composite(I, B, local_force(node, body, I, fext)), Partials())
+    B2 = Coriolis.of(I, body.v, I @ body.v)
+    return CompositeTerms(ForcedComposite(I, B2, local_force(node, body, I, fext)), Partials())
 
 
-def collect(node: Node, sub: Subtree, body: Local) -> tuple[Subtree, Entries]:
+def collect(node: Node, sub: CompositeTerms, body: Local) -> tuple[CompositeTerms, Entries]:
     """Lines 5-7 and 13-23; the sums of lines 22-23 take place in the parent's frame."""
-    dofs = [dof(sub.C, body, S, armature) for S, armature in zip(body.S, node.armature, strict=True)]
+    dofs = [dof_terms(sub.C, body, S, armature) for S, armature in zip(body.S, node.armature, strict=True)]
     below, here = sub.terms, own(node, dofs)
     entries: dict[tuple[int, int], tuple] = {}
     for i, d in here.items():
@@ -75,5 +74,5 @@ def collect(node: Node, sub: Subtree, body: Local) -> tuple[Subtree, Entries]:
         return sub, entries
     terms = below + here.map(lambda d: Terms(d.t1, d.t2, d.t3, d.t4))
     C, X = sub.C, body.X
-    moved = Composite(C.I.placed(X), C.B.placed(X), X.force(C.f))
-    return Subtree(moved, terms.map(lambda t: t.placed(X))), entries
+    moved = ForcedComposite(C.I.placed(X), C.B2.placed(X), X.force(C.f))
+    return CompositeTerms(moved, terms.map(lambda t: t.placed(X))), entries

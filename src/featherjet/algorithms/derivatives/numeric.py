@@ -4,7 +4,7 @@
     central difference   (f(q exp(h e_k)) - f(q exp(-h e_k))) / 2h         error O(h^2) + O(eps / h)
     forward difference   (f(q exp(h e_k)) - f(q)) / h                      error O(h) + O(eps / h)
 All directions are evaluated at once, as further lanes of a scan. The steps are the usual compromise between truncation
-and rounding, cube and square root of eps. All this needs numbers: nothing here can be traced.
+and rounding, the cube and square root of eps. These methods need numbers and cannot be traced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ IMAGINARY = 1e-30
 EPS = float(np.finfo(float).eps)
 
 Evaluate = Callable[[Scan, Array, Array, Array], Array]
-Rule = Callable[[Callable[[complex], Array], Callable[[], Array]], Array]  # of what is found h away, and right here
+Rule = Callable[[Callable[[complex], Array], Callable[[], Array]], Array]  # from f at a distance h, and f here
 
 
 def complex_step(away: Callable[[complex], Array], here: Callable[[], Array]) -> Array:
@@ -51,7 +51,7 @@ def inverse(rule: Rule) -> Callable[..., InverseDynamicsDerivatives]:
 
 
 def forward(rule: Rule) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]]:
-    """Derivatives of forward dynamics by a rule, and the margins of M; also where joints mimic."""
+    """Derivatives of forward dynamics by a rule, and the margins of M; joints may mimic."""
 
     def derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
         coupling = scan.tree.coupling
@@ -89,7 +89,7 @@ def sweep(scan: Scan, rule: Rule, f: Evaluate, at: Sequence[Array], directions: 
 
 
 def integrate(scan: Scan, q: Array, v: Array) -> Array:
-    """q moved along v, both of the tree's coordinates and with those leading."""
+    """q (nq, lanes...) moved along v (nv, lanes...), in the tree's coordinates."""
     parts = []
     for node in scan.tree.nodes:
         moved = node.kind.manifold.integrate(np.moveaxis(q[node.q], 0, -1), np.moveaxis(v[node.v], 0, -1))

@@ -1,6 +1,6 @@
 """Sets of partial derivatives carried along a walk ("motion sets" and "force sets" in [RSS18] Sec. III-B).
 
-The chain-rule methods keep, beside each body's quantity, its derivatives by the degrees of freedom it depends on: those
+The chain-rule methods keep, with each body's quantity, its derivatives by the degrees of freedom it depends on: those
 between the body and the root on the way out, and those of its subtree on the way in.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ...math.spatial import Force, Inertia, Motion, Subspace, Transform, span
+from ...math.spatial import Force, Inertia, Motion, Transform, span
 from ...math.vec3 import Scalar
 from ...model.tree import Node
-from ..motion import REST, external, upward
+from ..motion import REST, Moving, net_force, upward
 from ..scan import Array, Scan
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ Entries = Mapping[tuple[int, int], tuple]
 
 
 class Partials(dict[int, T]):
-    """Derivatives of one quantity, {degree of freedom: derivative}; what is missing is zero."""
+    """Derivatives of one quantity, {degree of freedom: derivative}; missing ones are zero."""
 
     def __add__(self, other: Mapping[int, Any]) -> Partials[T]:
         out = Partials(self)
@@ -31,16 +31,30 @@ class Partials(dict[int, T]):
         return out
 
     def map(self, f: Callable[[T], R]) -> Partials[R]:
+        """f of every derivative; f must be linear."""
         return Partials({k: f(x) for k, x in self.items()})
+
+
+class Sets(tuple[Partials[T], ...]):
+    """Derivatives of one quantity by several variables, such as q, v and tau; added one by one."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Sets[T]) -> Sets[T]:  # type: ignore[override]
+        return Sets(x + y for x, y in zip(self, other, strict=True))
+
+    def map(self, f: Callable[[T], R]) -> Sets[R]:
+        """f of every derivative; f must be linear."""
+        return Sets(x.map(f) for x in self)
 
 
 def own(node: Node, columns: Sequence[T]) -> Partials[T]:
     """One entry for each degree of freedom of a joint."""
-    return Partials(zip(range(node.v.start, node.v.stop), columns, strict=True))
+    return Partials(zip(node.dofs, columns, strict=True))
 
 
 def matrices(scan: Scan, field: Sequence[Entries]) -> tuple[Array, ...]:
-    """Matrices from what each joint knows of their entries, {(row, column): one entry for each matrix}."""
+    """Matrices from the entries each joint has found, {(row, column): one entry for each matrix}."""
     n = scan.nv
     count = len(next(iter(next(iter(field)).values())))
     rows: list[list[list[Scalar]]] = [[[0.0] * n for _ in range(n)] for _ in range(count)]
@@ -55,16 +69,10 @@ IDENTITY = Transform.identity()
 
 
 @dataclass(slots=True, eq=False)
-class Local:
-    """A body in its own frame: its placement X in its parent's, and motions seen from itself."""
+class Local(Moving):
+    """A body in body coordinates: X is its placement in its parent's frame, motions are in its own frame."""
 
-    X: Transform
-    S: Subspace
     vJ: Motion  # S qd
-    v: Motion
-    a: Motion  # gravity included
-    v_parent: Motion
-    a_parent: Motion
 
 
 def local(scan: Scan) -> Callable[..., Local]:
@@ -77,15 +85,13 @@ def local(scan: Scan) -> Callable[..., Local]:
         vJ = span(S, v)
         if parent:
             v_parent, a_parent = X.motion_inverse(parent.v), X.motion_inverse(parent.a)
-            return Local(X, S, vJ, v_parent + vJ, a_parent + span(S, a) + v_parent.cross(vJ), v_parent, a_parent)
+            return Local(X, S, v_parent + vJ, a_parent + span(S, a) + v_parent.cross(vJ), v_parent, a_parent, vJ)
         a_parent = upward(node, q, gravity)
-        return Local(X, S, vJ, vJ, a_parent + span(S, a), REST, a_parent)
+        return Local(X, S, vJ, a_parent + span(S, a), REST, a_parent, vJ)
 
     return step
 
 
 def local_force(node: Node, body: Local, I: Inertia, fext: Sequence[Scalar] | None) -> Force:
-    """I a + v x* I v, less what acts from outside; [RSS18] Alg. 1, line 11."""
-    f = I @ body.a + body.v.cross_force(I @ body.v)
-    outside = external(node, IDENTITY, fext)
-    return f - outside if outside else f
+    """I a + v x* I v - fext in the body's own frame; [RSS18] Alg. 1, line 11."""
+    return net_force(node, body, I, fext, IDENTITY)

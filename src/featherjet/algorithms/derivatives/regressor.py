@@ -1,11 +1,11 @@
 """Derivatives by external forces and by inertial parameters: inverse dynamics is linear in both.
 
-tau_i = S_i^T sum (I_k a_k + v_k x* I_k v_k - fext_k) over the bodies k beyond dof i. So a unit of something on body k
-is felt, as a force, by the dofs between k and the root alone: a block of columns for each body, O(Nd) entries in all.
-Forward dynamics answers with -M^-1 times the same columns, which go through the articulated bodies (AZA, [IDSVA]
-eq. 34).
-The ten parameters of a body are (m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), Pinocchio's, in its joint's frame,
-I about that frame's origin.
+tau_i = S_i^T sum (I_k a_k + v_k x* I_k v_k - fext_k) over the bodies k beyond dof i. So a unit force or parameter of
+body k acts, as a force, on the dofs between k and the root alone: a block of columns for each body, O(Nd) entries in
+all. The derivatives of forward dynamics are -M^-1 times the same columns, sent through the articulated bodies (AZA,
+[IDSVA] eq. 34).
+The ten parameters of a body are Pinocchio's (m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz), in its joint's frame,
+with I about that frame's origin.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...math.spatial import Force, Inertia, Motion
+from ...math.spatial import Force, Inertia
 from ...math.vec3 import Scalar, Sym3, Vec3
 from ...model.tree import Node
 from ..dynamics import aba, coupled, ltl
 from ..frames.kinematics import joint_frame
 from ..motion import Moving, moving
 from ..scan import Array, Scan
-from .partials import Partials, own
 
 PARAMETERS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
@@ -32,7 +31,7 @@ def inertia(m: Scalar, x: Scalar, y: Scalar, z: Scalar, *I: Scalar) -> Inertia:
     return Inertia(m, Vec3(x, y, z), Sym3(xx, xy, xz, yy, yz, zz))
 
 
-UNITS = [inertia(*row) for row in np.eye(10).tolist()]
+UNIT_INERTIAS = [inertia(*row) for row in np.eye(10).tolist()]
 
 
 def torque_regressor(scan: Scan, q: Array, v: Array, a: Array) -> Array:
@@ -41,10 +40,10 @@ def torque_regressor(scan: Scan, q: Array, v: Array, a: Array) -> Array:
     def forces(node: Node, body: Moving) -> list[Force]:
         X = joint_frame(node, body.X)
         v, a = X.motion_inverse(body.v), X.motion_inverse(body.a)
-        return [X.force(I @ a + v.cross_force(I @ v)) for I in UNITS]
+        return [X.force(I @ a + v.cross_force(I @ v)) for I in UNIT_INERTIAS]
 
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.rates(a))
-    return felt(scan, bodies, scan.each(forces, bodies))
+    return torques(scan, bodies, scan.each(forces, bodies))
 
 
 def force_derivatives(scan: Scan, q: Array) -> Array:
@@ -57,31 +56,26 @@ def force_derivatives(scan: Scan, q: Array) -> Array:
         return [-1.0 * f for f in (*pushes, *(Force(axis, zero) for axis in axes))]
 
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.no_rates(), scan.no_rates())
-    J = felt(scan, bodies, scan.each(forces, bodies))
+    J = torques(scan, bodies, scan.each(forces, bodies))
     return J.reshape(len(J), len(scan.tree.nodes), 6, *scan.lanes)
 
 
-def felt(scan: Scan, bodies: Sequence[Moving], forces: Sequence[Sequence[Force]]) -> Array:
-    """What the dofs feel of forces on bodies: (nv, columns), those of body after body."""
-    paths = scan.outward(path, bodies)
+def torques(scan: Scan, bodies: Sequence[Moving], forces: Sequence[Sequence[Force]]) -> Array:
+    """Torques (nv, columns) due to forces on bodies: a block of columns for each body, one for each of its forces."""
+    columns = [S for body in bodies for S in body.S]
     width = len(forces[0])
-    rows: list[list[Scalar]] = [[0.0] * (width * len(paths)) for _ in range(scan.nv)]
-    for k, (way, given) in enumerate(zip(paths, forces, strict=True)):
-        for i, S in way.items():
-            rows[i][width * k : width * (k + 1)] = [S.dot(f) for f in given]
+    rows: list[list[Scalar]] = [[0.0] * (width * len(bodies)) for _ in range(scan.nv)]
+    for k, given in enumerate(forces):
+        for i in scan.tree.dof_path(k):
+            rows[i][width * k : width * (k + 1)] = [columns[i].dot(f) for f in given]
     return scan.matrix_of(rows)
-
-
-def path(node: Node, above: Partials[Motion] | None, body: Moving) -> Partials[Motion]:
-    """The columns S from the root to this body."""
-    return Partials({**(above or {}), **own(node, body.S)})
 
 
 def forward_force_derivatives(scan: Scan, q: Array) -> tuple[Array, Array]:
     """da/dfext (nv, njoints, 6) = M^-1 J^T, and the margins of M."""
     J = force_derivatives(scan, q)
     n = len(scan.tree.nodes)
-    a, margins = answer(scan, q, J.reshape(len(J), 6 * n, *scan.lanes))
+    a, margins = accelerations(scan, q, J.reshape(len(J), 6 * n, *scan.lanes))
     return a.reshape(len(a), n, 6, *scan.lanes), margins
 
 
@@ -92,15 +86,15 @@ def forward_parameter_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fe
         a = aba.forward_dynamics(scan, q, v, tau, fext).a
     else:
         a = np.tensordot(coupling.G, coupled.forward_dynamics(scan, coupling.G, q, v, tau, fext).a, 1)
-    return answer(scan, q, torque_regressor(scan, q, v, a))
+    return accelerations(scan, q, torque_regressor(scan, q, v, a))
 
 
-def answer(scan: Scan, q: Array, felt: Array) -> tuple[Array, Array]:
-    """-M^-1 felt for columns (nv, columns, lanes), in the independent coordinates, and the margins of M."""
+def accelerations(scan: Scan, q: Array, tau: Array) -> tuple[Array, Array]:
+    """-M^-1 tau for columns (nv, columns, lanes), in the independent coordinates, and the margins of M."""
     coupling = scan.tree.coupling
     if coupling is not None:
         M, margins = coupled.factor(scan, coupling.G, q)
-        return -ltl.solve(M, coupled.reduce_vector(coupling.G, felt)), margins
+        return -ltl.solve(M, coupled.reduce_vector(coupling.G, tau)), margins
     inertias, S = aba.still(scan, q)
     joints = aba.articulated(scan, inertias, S)
-    return -aba.solve(scan, joints, felt), aba.margins(scan, joints, inertias, S)
+    return -aba.solve(scan, joints, tau), aba.margins(scan, joints, inertias, S)

@@ -1,8 +1,8 @@
 """Forward dynamics by the articulated-body algorithm ([RBDA] ch. 7), and products with M^-1 (AZA, [IDSVA] eq. 34).
 
-Degrees of freedom are eliminated one at a time, also those of one joint: to eliminate a dof with column S from
-f = IA (a + S qdd) + p is to take away U U^T / d, with U = IA S and d = S^T U + armature. A joint of many dofs is so
-many rank-one steps, and needs no small matrix to be inverted.
+Degrees of freedom are eliminated one at a time, also those of one joint: eliminating a dof with column S from
+f = IA (a + S qdd) + p subtracts U U^T / d from IA, with U = IA S and d = S^T U + armature. A joint of n dofs takes n
+rank-one steps, and no small matrix has to be inverted. The code keeps K = -U / d, as `direct` does.
 """
 
 from __future__ import annotations
@@ -12,18 +12,16 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ...math.spatial import ArticulatedInertia, Force, Inertia, Motion, Subspace
-from ...math.vec3 import Scalar, Vec3
+from ...math.vec3 import Scalar
 from ...model.tree import Node
-from ..motion import REST, Moving, moving, place
+from ..motion import NO_FORCE, REST, Moving, moving, place
 from ..scan import Array, Scan
 from .rnea import force
-
-NO_FORCE = Force(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))
 
 
 @dataclass(slots=True, eq=False)
 class Pivot:
-    """One eliminated degree of freedom; K = -U / d is what it makes of the acceleration it stands on."""
+    """An eliminated degree of freedom: K = -U / d, so that a parent's acceleration a causes qdd = K^T a."""
 
     S: Motion
     K: Force
@@ -33,15 +31,15 @@ class Pivot:
 
 @dataclass(slots=True, eq=False)
 class Articulated:
-    """A joint whose degrees of freedom are eliminated, and the inertia its parent then feels."""
+    """A joint with its degrees of freedom eliminated, and the inertia its parent then feels."""
 
     pivots: list[Pivot]
     IA: ArticulatedInertia
 
 
 @dataclass(slots=True, eq=False)
-class Response:
-    """A body's acceleration, its parent's, and those of its joint."""
+class BodyResponse:
+    """A body's acceleration, its parent's, and the accelerations of its joint's dofs."""
 
     a: Motion
     a_parent: Motion
@@ -62,17 +60,19 @@ def forward_dynamics(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence 
     inertias, S = scan.each(inertia, bodies), scan.each(subspace, bodies)
     joints = articulated(scan, inertias, S)
     margin = margins(scan, joints, inertias, S)
-    # With all accelerations zero a body's a is its bias, so its force f = I a + v x* I v is the whole bias force,
-    # and what remains to be found is the response to it: no velocity, no gravity.
+    # With zero joint accelerations, f = I a + v x* I v is a body's whole bias force. What remains is the response to
+    # it, without velocity or gravity.
     bias = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
     return Forward(rates(scan, respond(scan, joints, bias, scan.rates(tau))), margin)
 
 
 def inertia(node: Node, body: Moving) -> Inertia:
+    """The body's spatial inertia in the common frame."""
     return node.body.placed(body.X)
 
 
 def articulated(scan: Scan, inertias: Sequence[Inertia], S: Sequence[Subspace]) -> Sequence[Articulated]:
+    """Every joint eliminated, from the leaves inward."""
     return scan.inward(articulate, scan.each(lambda node, I: ArticulatedInertia.of(I), inertias), S)
 
 
@@ -81,7 +81,7 @@ def subspace(node: Node, body: Moving) -> Subspace:
 
 
 def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[ArticulatedInertia, Articulated]:
-    """Eliminate the joint's degrees of freedom, last first; the rest is what the parent feels."""
+    """Eliminate the joint's degrees of freedom, last first; the parent feels what remains."""
     pivots = []
     for s, arm in zip(reversed(S), reversed(node.armature), strict=True):
         U = IA @ s
@@ -93,33 +93,34 @@ def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[Articul
     return IA, Articulated(pivots[::-1], IA)
 
 
-def respond(scan: Scan, joints: Sequence[Articulated], bias: Sequence[Force], tau: Sequence) -> Sequence[Response]:
-    """How a robot at rest, without gravity, answers to forces `-bias` on its bodies and tau on its joints."""
+def respond(scan: Scan, joints: Sequence[Articulated], bias: Sequence[Force], tau: Sequence) -> Sequence[BodyResponse]:
+    """The response of a robot at rest, without gravity, to forces `-bias` on its bodies and tau on its joints."""
     return scan.outward(accelerate, joints, scan.inward(reduce, bias, joints, tau))
 
 
 def reduce(node: Node, p: Force, joint: Articulated, tau) -> tuple[Force, list[Scalar]]:
-    """What is left to do for each dof: u = (tau - S^T p) / d; the parent feels p + U u = p - K (tau - S^T p)."""
+    """For each dof u = (tau - S^T p) / d; the parent feels p + U u = p - K (tau - S^T p)."""
     left = []
     for pivot, t in zip(reversed(joint.pivots), reversed(tau), strict=True):
-        undone = t - pivot.S.dot(p)
-        p = p - undone * pivot.K
-        left.append(pivot.dinv * undone)
+        rest = t - pivot.S.dot(p)
+        p = p - rest * pivot.K
+        left.append(pivot.dinv * rest)
     return p, left[::-1]
 
 
-def accelerate(node: Node, parent: Response | None, joint: Articulated, left) -> Response:
-    """qdd = u + K^T a, and the body's acceleration grows by S qdd."""
+def accelerate(node: Node, parent: BodyResponse | None, joint: Articulated, left) -> BodyResponse:
+    """qdd = u + K^T a, and S qdd is added to the body's acceleration."""
     a = a_parent = parent.a if parent else REST
     rates = []
     for pivot, u in zip(joint.pivots, left, strict=True):
         qdd = u + pivot.K.dot(a) if parent or rates else u
         a = a + qdd * pivot.S
         rates.append(qdd)
-    return Response(a, a_parent, rates)
+    return BodyResponse(a, a_parent, rates)
 
 
-def rates(scan: Scan, responses: Sequence[Response]) -> Array:
+def rates(scan: Scan, responses: Sequence[BodyResponse]) -> Array:
+    """The joints' accelerations (nv,)."""
     return scan.vector(scan.each(lambda node, r: r.rates, responses))
 
 
@@ -136,13 +137,13 @@ def still(scan: Scan, q: Array) -> tuple[Sequence[Inertia], Sequence[Subspace]]:
 
 
 def solve(scan: Scan, joints: Sequence[Articulated], b: Array) -> Array:
-    """M^-1 b for b (nv, ..., lanes): the columns run along as further lanes; AZA, [IDSVA] eq. 34."""
+    """M^-1 b for b (nv, ..., lanes): columns are further lanes; AZA, [IDSVA] eq. 34."""
     wide = Scan(scan.tree, b.shape[1:], b.dtype)
     return rates(wide, respond(wide, joints, wide.constant(NO_FORCE), wide.rates(b)))
 
 
 def margins(scan: Scan, joints: Sequence[Articulated], inertias: Sequence[Inertia], S: Sequence[Subspace]) -> Array:
-    """How far M is from singular: of each dof's inertia M_ii, the share d that is left when outer joints move freely.
+    """How far M is from singular (nv,): the share d / M_ii of a dof's inertia that remains when outer joints are free.
 
     Between 0 and 1; a share of rounding size, or 0/0, means that the dof can move without moving any inertia.
     """

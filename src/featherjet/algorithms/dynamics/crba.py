@@ -12,8 +12,8 @@ from ..scan import Array, Scan
 
 
 @dataclass(slots=True, eq=False)
-class Column:
-    """A degree of freedom's motion S, the momentum IC S it gives to its subtree, and its armature."""
+class DofMomentum:
+    """A degree of freedom's column S, the momentum F = IC S of its subtree at unit rate, and its armature."""
 
     S: Motion
     F: Force
@@ -21,27 +21,28 @@ class Column:
 
 
 def mass_matrix(scan: Scan, q: Array) -> Array:
-    """M(q), with armature on its diagonal."""
+    """M(q) (nv, nv), with armature on its diagonal."""
     return scan.pairs(within, across, columns(scan, q), diagonal)[0]
 
 
-def columns(scan: Scan, q: Array) -> list[list[Column]]:
+def columns(scan: Scan, q: Array) -> list[list[DofMomentum]]:
+    """The columns of all joints."""
     X = scan.outward(place, scan.coordinates(q))
     inertias = scan.each(lambda node, X: node.body.placed(X), X)
     return scan.inward(composite, inertias, X)
 
 
-def composite(node: Node, IC: Inertia, X: Transform) -> tuple[Inertia, list[Column]]:
+def composite(node: Node, IC: Inertia, X: Transform) -> tuple[Inertia, list[DofMomentum]]:
     S = node.kind.subspace(X, node.pitch)
-    return IC, [Column(s, IC @ s, arm) for s, arm in zip(S, node.armature, strict=True)]
+    return IC, [DofMomentum(s, IC @ s, arm) for s, arm in zip(S, node.armature, strict=True)]
 
 
-def within(i: Column, k: Column) -> tuple:
+def within(i: DofMomentum, k: DofMomentum) -> tuple:
     return (k.F.dot(i.S),)
 
 
 across = within  # M is symmetric
 
 
-def diagonal(i: Column) -> tuple:
+def diagonal(i: DofMomentum) -> tuple:
     return (i.armature,)

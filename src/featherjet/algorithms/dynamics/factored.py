@@ -1,7 +1,7 @@
-"""The inverse of the mass matrix by way of the matrix: CRBA, a factorisation, and a solve for each column.
+"""The inverse of the mass matrix from the matrix itself: CRBA, a factorisation, and a solve for each column.
 
-This is what [RSS18] Sec. IV-C compares its direct algorithm (`minv`) with. M = L^T D L costs O(n d^2) along the tree,
-and O(n^3) when its zeros are not made use of.
+[RSS18] Sec. IV-C compares its direct algorithm (`minv`) with this one. M = L^T D L costs O(n d^2) along the tree, and
+O(n^3) if its zeros are not exploited.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ from .minv import Inverse
 
 
 def by_ltl(scan: Scan, q: Array) -> Inverse:
-    """With L as sparse as the tree; where joints mimic there is no such sparsity."""
+    """With L as sparse as the tree; robots with mimicking joints have no such sparsity."""
     return inverse(scan, q, scan.tree.dof_parents)
 
 
 def dense(scan: Scan, q: Array) -> Inverse:
-    """As if every entry of M could be other than zero."""
+    """Ignoring the zeros of M."""
     return inverse(scan, q, ltl.dense_parents(scan.nv))
 
 
 def inverse(scan: Scan, q: Array, parents: Sequence[int]) -> Inverse:
+    """By a factor of the sparsity that `parents` describe, unless joints mimic."""
     if scan.tree.coupling is not None:
         return coupled.inverse_mass_matrix(scan, scan.tree.coupling.G, q)
     M = mass_matrix(scan, q)
@@ -35,7 +36,7 @@ def inverse(scan: Scan, q: Array, parents: Sequence[int]) -> Inverse:
 
 
 def auto(scan: Scan, q: Array) -> Inverse:
-    """What suits NumPy: all columns of the direct algorithm at once, and a factorisation where joints mimic."""
+    """The fastest on NumPy: all columns of the direct algorithm at once, or a factorisation if joints mimic."""
     if scan.tree.coupling is not None:
         return by_ltl(scan, q)
     inertias, S = aba.still(scan, q)

@@ -1,7 +1,7 @@
 """Sparse factorisation M = L^T D L along the tree, and solves with it; [RBDA] sec. 6.5, tables 6.3-6.5.
 
-L is unit lower triangular and has, in row k, entries only at the ancestors of k: no fill-in. A matrix without such
-structure is treated by naming each degree of freedom the parent of the next (`dense_parents`).
+L is unit lower triangular; its row k has entries only at the ancestors of k: no fill-in. For a matrix without such
+structure, each degree of freedom is the parent of the next (`dense_parents`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...model.tree import paths
 from ..scan import Array
 
 
 class Factor(NamedTuple):
-    """L (its strict lower triangle), D, and for each row the ancestors that may hold entries."""
+    """L (its strict lower triangle), D, and for each row the columns of its entries: its ancestors, root first."""
 
     L: Array
     D: Array
@@ -27,19 +28,11 @@ def dense_parents(n: int) -> list[int]:
     return list(range(-1, n - 1))
 
 
-def ancestors(parents: Sequence[int]) -> list[list[int]]:
-    """For each degree of freedom those on its way to the root, nearest last, itself excluded."""
-    found: list[list[int]] = []
-    for p in parents:
-        found.append([*found[p], p] if p >= 0 else [])
-    return found
-
-
 def factorise(M: Array, parents: Sequence[int]) -> Factor:
-    """M = L^T D L, from the leaves inward; M (n, n, ...) is left untouched."""
+    """M = L^T D L, from the leaves inward; M (n, n, ...) is not modified."""
     H = M.copy()
     n = len(parents)
-    above = ancestors(parents)
+    above = [path[:-1] for path in paths(parents)]
     L = np.zeros_like(H)
     D = np.zeros_like(H[0])
     for k in reversed(range(n)):
@@ -59,7 +52,7 @@ def solve(factor: Factor, b: Array) -> Array:
 
 
 def solve_inward(factor: Factor, b: Array, rows: Sequence[int] | None = None) -> Array:
-    """L^-T b, from the leaves to the root; `rows`, if given, hold all entries of b, and with a row its ancestors."""
+    """L^-T b, from the leaves to the root; `rows`, if given, are those where b is not zero, and their ancestors."""
     L, D, above = factor
     lane = _across(b, D)
     x = b.copy()
@@ -83,10 +76,10 @@ def solve_outward(factor: Factor, y: Array) -> Array:
 def inverse(factor: Factor) -> Array:
     """M^-1, one solve for each column."""
     n, lanes = len(factor.D), factor.D.shape[1:]
-    one = np.eye(n).reshape(n, n, *(1 for _ in lanes))
-    return solve(factor, np.broadcast_to(one, (n, n, *lanes)).astype(factor.D.dtype))
+    identity = np.eye(n).reshape(n, n, *(1 for _ in lanes))
+    return solve(factor, np.broadcast_to(identity, (n, n, *lanes)).astype(factor.D.dtype))
 
 
 def _across(b: Array, D: Array) -> Callable[[Array], Array]:
-    """Makes room for the columns of b, if it has any."""
+    """How to broadcast a factor's entries along the columns of b, if it has any."""
     return (lambda x: x[:, None]) if b.ndim > D.ndim else (lambda x: x)

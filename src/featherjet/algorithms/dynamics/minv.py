@@ -1,20 +1,21 @@
 """The inverse of the mass matrix without forming the matrix; Carpentier's direct algorithm ([RSS18] Sec. IV, [25]).
 
 Column j is the response of the robot at rest to a unit torque at dof j. Going up from j the algorithm leaves
-D_i^-1 (e_i - S_i^T F) at each dof and hands on F + U_i times that; coming back outward it takes away D_i^-1 U_i^T P and
-carries P + S_i Minv[i]. In `direct` the same columns come along with those of the derivatives.
+u_i = (e_i - S_i^T p) / d_i at each dof and hands on p + U_i u_i; coming back outward, r_i = u_i + K_i^T a is the entry
+of dof i, and S_i r_i is added to a. `direct` sends the columns of the derivatives through the same steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ...math.spatial import Force, Motion
+from ...math.vec3 import Scalar
 from ...model.tree import Node
-from ..derivatives.direct import response, torque, up
-from ..motion import REST
+from ..motion import NO_FORCE, REST
 from ..scan import Array, Scan
 from . import aba
 
@@ -26,8 +27,16 @@ class Inverse(NamedTuple):
     margins: Array
 
 
+class EliminatedDof(Protocol):
+    """What the steps of a column need of a dof; see `aba.Pivot`."""
+
+    S: Motion
+    K: Force
+    dinv: Scalar
+
+
 def inverse_mass_matrix(scan: Scan, q: Array) -> Inverse:
-    """M(q)^-1, (nv, nv), armature included."""
+    """M(q)^-1 (nv, nv), armature included."""
     inertias, S = aba.still(scan, q)
     joints = aba.articulated(scan, inertias, S)
     margins = aba.margins(scan, joints, inertias, S)
@@ -38,15 +47,36 @@ def by_columns(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
     """M^-1 from articulated bodies, column by column."""
 
     def start(node: Node, j: int, dofs: list[aba.Pivot]) -> tuple:
-        handed, left = torque(dofs, j)
+        handed, left = unit_torque(dofs, j)
         return (handed,), [(u,) for u in left]
 
     dofs = scan.each(lambda node, joint: joint.pivots, joints)
     return scan.responses(start, up, outward, dofs, dofs)[0]
 
 
+def unit_torque(dofs: Sequence[EliminatedDof], j: int) -> tuple[Force, list[Scalar]]:
+    """A unit torque at dof j of a joint: the force handed to the parent, and u of each dof."""
+    p, left = NO_FORCE, []
+    for k in reversed(range(len(dofs))):
+        dof = dofs[k]
+        felt = dof.S.dot(p)
+        left.append(0.0 if k > j else dof.dinv if k == j else -dof.dinv * felt)
+        p = p if k > j else -1.0 * dof.K if k == j else p + felt * dof.K
+    return p, left[::-1]
+
+
+def up(node: Node, handed: tuple, dofs: Sequence[EliminatedDof]) -> tuple:
+    """Through an ancestor: u = -S^T p / d for each dof, and p + U u = p + K S^T p goes on."""
+    left = []
+    for dof in reversed(dofs):
+        felt = tuple(dof.S.dot(p) for p in handed)
+        handed = tuple(p + x * dof.K for p, x in zip(handed, felt, strict=True))
+        left.append(tuple(-dof.dinv * x for x in felt))
+    return handed, left[::-1]
+
+
 def outward(node: Node, parent: tuple | None, dofs: list[aba.Pivot], left: Sequence | None, below, here) -> tuple:
-    """Where nothing happens but what the parent does: r = u + K^T a."""
+    """r = u + K^T a for each dof, given the parent's acceleration a."""
     (a,) = parent or (REST,)
     rates = []
     for k, dof in enumerate(dofs):
@@ -56,11 +86,19 @@ def outward(node: Node, parent: tuple | None, dofs: list[aba.Pivot], left: Seque
     return (a,), rates
 
 
+def response(dof: EliminatedDof, a: Motion, u: Scalar | None, load: Scalar | None = None) -> Scalar:
+    """r = u + K^T a + load, where None stands for zero."""
+    r = dof.K.dot(a)
+    if load is not None:
+        r = r + load
+    return r if u is None else u + r
+
+
 def by_lanes(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
-    """The same with all columns at once, as lanes of the scan: what suits NumPy."""
+    """M^-1 with all columns at once, as lanes of the scan: the faster way on NumPy."""
     n = scan.nv
-    one = np.eye(n).reshape(n, n, *(1 for _ in scan.lanes))
-    Minv = aba.solve(scan, joints, np.broadcast_to(one, (n, n, *scan.lanes)).astype(scan.dtype))
+    identity = np.eye(n).reshape(n, n, *(1 for _ in scan.lanes))
+    Minv = aba.solve(scan, joints, np.broadcast_to(identity, (n, n, *scan.lanes)).astype(scan.dtype))
     lower = np.tril_indices(n, -1)
     Minv[lower] = Minv[lower[::-1]]  # symmetric to the last bit
     return Minv

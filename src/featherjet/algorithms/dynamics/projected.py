@@ -4,21 +4,20 @@
                           g = sum J_C^T m dJ_C u + J_R^T (Th dJ_R u + w x Th w)
                           f = sum J_Q^T F_Q + J_R^T T
 
-with a body's centre of mass C, its inertia Th about it, and the forces F_Q at points Q and moments T from outside,
-weight among them; in the world's axes. Nothing here is recursive but the kinematics: it costs O(n^3), and judges the
-algorithms that are fast.
+with a body's centre of mass C, its inertia Th about it, and the external forces F_Q at points Q and moments T, weight
+included; in world axes. Only the kinematics are recursive. It costs O(n^3) and serves as an oracle for the fast
+algorithms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...math.spatial import Force, Motion
 from ...math.vec3 import Scalar, Vec3
-from ...model.tree import Node
 from ..frames.jacobians import coasting
-from ..frames.kinematics import Placed, bodies, shifted
+from ..frames.kinematics import bodies, shifted
 from ..motion import REST, external
 from ..scan import Array, Scan
 
@@ -32,9 +31,10 @@ class ProjectedNewtonEuler(NamedTuple):
 
 
 def projected_newton_euler(scan: Scan, q: Array, v: Array, fext: Sequence | None = None) -> ProjectedNewtonEuler:
-    """M, armature included, gyroscopic and Coriolis forces g, and weight and external forces f."""
+    """M with armature, gyroscopic and Coriolis forces g, and weight and external forces f."""
     everywhere = bodies(scan, q, v)
     coasted = scan.outward(coasting, everywhere, scan.rates(v))
+    columns = [S for body in everywhere for S in body.S]
     n = scan.nv
     M: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     g: list[Scalar] = [0.0] * n
@@ -49,7 +49,7 @@ def projected_newton_euler(scan: Scan, q: Array, v: Array, fext: Sequence | None
         outside = external(node, body.X, fext[node.index] if fext is not None else None)
         if outside:
             load = load + shifted(outside, C)
-        J = [(k, at_point(S, C)) for k, S in path_columns(scan, everywhere, node)]
+        J = [(k, at_point(columns[k], C)) for k in scan.tree.dof_path(node.index)]
         for k, Jk in J:
             g[k] = g[k] + Jk.dot(balance)
             f[k] = f[k] + Jk.dot(load)
@@ -57,20 +57,11 @@ def projected_newton_euler(scan: Scan, q: Array, v: Array, fext: Sequence | None
             for i, Ji in J:
                 M[i][k] = M[i][k] + Ji.dot(momentum)
     for node in scan.tree.nodes:
-        for k, armature in zip(range(node.v.start, node.v.stop), node.armature, strict=True):
+        for k, armature in zip(node.dofs, node.armature, strict=True):
             M[k][k] = M[k][k] + armature
     return ProjectedNewtonEuler(scan.matrix_of(M), scan.vector([g]), scan.vector([f]))
 
 
-def path_columns(scan: Scan, everywhere: Sequence[Placed], node: Node) -> Iterator[tuple[int, Motion]]:
-    """The dofs between a body and the root, with their motions at the world's origin."""
-    at = node.index
-    while at >= 0:
-        node = scan.tree.nodes[at]
-        yield from zip(range(node.v.start, node.v.stop), everywhere[at].S, strict=True)
-        at = node.parent
-
-
 def at_point(m: Motion, r: Vec3) -> Motion:
-    """A motion with its linear part at the body's point r: columns of J_R and J_Q."""
+    """A motion with the velocity of the body's point r as its linear part: columns of J_R and J_Q."""
     return Motion(m.ang, m.lin + m.ang.cross(r))

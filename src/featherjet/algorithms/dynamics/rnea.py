@@ -11,7 +11,7 @@ from ..scan import Array, Scan
 
 
 def inverse_dynamics(scan: Scan, q: Array, v: Array | None, a: Array | None, fext: Sequence | None = None) -> Array:
-    """tau = M(q) a + C(q, v) v + g(q) - J^T fext; vectors over degrees of freedom, None for zero."""
+    """tau (nv,) = M(q) a + C(q, v) v + g(q) - J^T fext; v and a are None where zero."""
     fq = scan.coordinates(q)
     fv = scan.no_rates() if v is None else scan.rates(v)
     fa = scan.no_rates() if a is None else scan.rates(a)
@@ -31,10 +31,11 @@ def gravity(scan: Scan, q: Array) -> Array:
 
 
 def force(node: Node, body: Moving, fext) -> Force:
+    """The net force on a body."""
     return net_force(node, body, node.body.placed(body.X), fext)
 
 
 def project(node: Node, f: Force, body: Moving, a) -> tuple[Force, list]:
-    """tau_i = S_i^T f_i^C; the whole force goes on to the parent."""
+    """tau = S^T fC plus armature; the whole force goes on to the parent."""
     tau = [s.dot(f) + arm * ai for s, arm, ai in zip(body.S, node.armature, a, strict=True)]
     return f, tau

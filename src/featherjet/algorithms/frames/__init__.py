@@ -1,1 +1,1 @@
-"""."""
+"""Kinematics, Jacobians of frames, energies, momenta, and their derivatives."""

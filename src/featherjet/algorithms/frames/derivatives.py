@@ -1,38 +1,38 @@
 """Derivatives of a frame's spatial velocity and acceleration by q, v and a; [RSS18] Sec. III-D, [IDSVA] J2-J9.
 
-In the world's frame, for a dof k on the way from the frame's body i to the root ([IDSVA] eq. 52, J6-J9):
+In the world's frame, for a dof k on the path from the root to the frame's body i ([IDSVA] eq. 52, J6-J9):
     dv/dq_k = Psid_k - v x S_k          da/dq_k = Psidd_k - a x S_k - v x Psid_k
     dv/dv_k = S_k                       da/dv_k = Psid_k + Sd_k - v x S_k           da/da_k = S_k
-with v, a those of body i. A viewpoint that moves along (see `jacobians`) takes away V_k x what is seen. Accelerations
-are spatial ones, without gravity: the rate of the velocity at a fixed place, not of a point of the body.
+with v, a those of body i. A viewpoint that moves (see `jacobians`) subtracts V_k x what it sees. Accelerations are
+spatial ones, without gravity: the rate of the velocity at a fixed place, not of a point of the body.
 
-By q these are the derivatives of what is seen, from each viewpoint (complex step says so). Pinocchio 4.1 agrees on
-"local", and on velocities in "world"; its LOCAL_WORLD_ALIGNED holds the viewpoint still, and what it gives for
-accelerations in WORLD is not the derivative of its getFrameAcceleration.
+The derivatives by q are those of what each viewpoint sees, as complex step confirms. Pinocchio 4.1 agrees on "local",
+and on velocities in "world"; its LOCAL_WORLD_ALIGNED holds the viewpoint still, and what it returns for accelerations
+in WORLD is not the derivative of its getFrameAcceleration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from ...math.spatial import Motion, Subspace
+from ...math.spatial import Motion
 from ...model.tree import Node
-from ..motion import REST, Moving, carried
+from ..motion import REST, DofMotion, Moving, carried, dof_motions, world_placement
 from ..scan import Array, Scan
-from .jacobians import VIEWPOINTS, Sight, flat
+from .jacobians import VIEWPOINTS, View, flat
 from .kinematics import stack_motions
 
 
 class FrameVelocityDerivatives(NamedTuple):
-    """Of a frame's velocity, (..., 6, nv) each, rows linear then angular."""
+    """Partials of a frame's velocity, (..., 6, nv) each, rows linear then angular."""
 
     dv_dq: Array
     dv_dv: Array
 
 
 class FrameAccelerationDerivatives(NamedTuple):
-    """Of a frame's spatial acceleration, (..., 6, nv) each, rows linear then angular."""
+    """Partials of a frame's spatial acceleration, (..., 6, nv) each, rows linear then angular."""
 
     da_dq: Array
     da_dv: Array
@@ -43,62 +43,65 @@ def in_world(scan: Scan, q: Array, v: Array, a: Array | None = None) -> list[Mov
     """All bodies in the world's frame, without gravity."""
 
     def step(node: Node, parent: Moving | None, q, v, a) -> Moving:
-        X = node.kind.move(parent.X.compose(node.X) if parent else node.X, q, node.pitch)
-        return carried(node, parent, X, REST, v, a)
+        return carried(node, parent, world_placement(node, parent.X if parent else None, q), REST, v, a)
 
     fa = scan.no_rates() if a is None else scan.rates(a)
     return scan.outward(step, scan.coordinates(q), scan.rates(v), fa)
 
 
-def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, view: Sight) -> Array:
+def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, view: View) -> Array:
     """The frame's spatial acceleration (6,), linear then angular."""
     bodies = in_world(scan, q, v, a)
-    seen = view.view(bodies)  # type: ignore[arg-type]
+    seen = view.seen(bodies)
     return stack_motions(scan, [seen(bodies[view.joint].a) if view.joint >= 0 else REST])[:, 0]
 
 
-def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, view: Sight) -> FrameVelocityDerivatives:
+def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, view: View) -> FrameVelocityDerivatives:
+    """dv/dq and dv/dv."""
     bodies = in_world(scan, q, v)
-    at, seen, leave = observed(bodies, view)
+    frame, seen, moved = observed(bodies, view)
 
-    def by_q(node: Node, body: Moving, S: Motion) -> Motion:
-        return seen(body.v_parent.cross(S) - at.v.cross(S)) - leave(S, at.v)
+    def by_q(body: Moving, S: Motion) -> Motion:
+        return seen(body.v_parent.cross(S) - frame.v.cross(S)) - moved(S, frame.v)
 
-    def by_v(node: Node, body: Moving, S: Motion) -> Motion:
+    def by_v(body: Moving, S: Motion) -> Motion:
         return seen(S)
 
-    return FrameVelocityDerivatives(*(columns(scan, bodies, view, by) for by in (by_q, by_v)))
+    columns_of = {n.index: bodies[n.index].S for n in scan.tree.path(view.joint)}
+    return FrameVelocityDerivatives(*(columns(scan, bodies, columns_of, by) for by in (by_q, by_v)))
 
 
-def frame_acceleration_derivatives(scan: Scan, q: Array, v: Array, a: Array, view: Sight):
+def frame_acceleration_derivatives(
+    scan: Scan, q: Array, v: Array, a: Array, view: View
+) -> FrameAccelerationDerivatives:
+    """da/dq, da/dv and da/da."""
     bodies = in_world(scan, q, v, a)
-    at, seen, leave = observed(bodies, view)
+    frame, seen, moved = observed(bodies, view)
 
-    def by_q(node: Node, body: Moving, S: Motion) -> Motion:
-        Psid = body.v_parent.cross(S)
-        Psidd = body.a_parent.cross(S) + body.v_parent.cross(Psid)
-        return seen(Psidd - at.a.cross(S) - at.v.cross(Psid)) - leave(S, at.a)
+    def by_q(body: Moving, m: DofMotion) -> Motion:
+        return seen(m.Psidd - frame.a.cross(m.S) - frame.v.cross(m.Psid)) - moved(m.S, frame.a)
 
-    def by_v(node: Node, body: Moving, S: Motion) -> Motion:
-        return seen(body.v_parent.cross(S) + (body.v - at.v).cross(S))
+    def by_v(body: Moving, m: DofMotion) -> Motion:
+        return seen(m.Psid + (body.v - frame.v).cross(m.S))  # one product less than with Sd
 
-    def by_a(node: Node, body: Moving, S: Motion) -> Motion:
-        return seen(S)
+    def by_a(body: Moving, m: DofMotion) -> Motion:
+        return seen(m.S)
 
-    return FrameAccelerationDerivatives(*(columns(scan, bodies, view, by) for by in (by_q, by_v, by_a)))
+    motions = {n.index: dof_motions(n, bodies[n.index]) for n in scan.tree.path(view.joint)}
+    return FrameAccelerationDerivatives(*(columns(scan, bodies, motions, by) for by in (by_q, by_v, by_a)))
 
 
-def observed(bodies: list[Moving], view: Sight) -> tuple[Moving, Callable[[Motion], Motion], Callable]:
-    """The frame's body, how a motion is seen, and V_k x what is seen of it when the frame moves with S_k."""
-    seen, V = view.view(bodies), VIEWPOINTS[view.viewpoint]  # type: ignore[arg-type]
+def observed(bodies: list[Moving], view: View) -> tuple[Moving, Callable[[Motion], Motion], Callable]:
+    """The frame's body, how the viewpoint sees a motion, and V_k x what it sees when the frame moves with S_k."""
+    seen, V = view.seen(bodies), VIEWPOINTS[view.viewpoint]
     return bodies[view.joint], seen, lambda S, m: V(seen(S)).cross(seen(m))
 
 
-def columns(scan: Scan, bodies: list[Moving], view: Sight, by: Callable[[Node, Moving, Motion], Motion]) -> Array:
-    """A matrix (6, nv) whose columns for dofs off the frame's way to the root are zero."""
-    on_path = view.path(scan)
+def columns(scan: Scan, bodies: list[Moving], dofs: Mapping[int, Sequence], by: Callable[..., Motion]) -> Array:
+    """A matrix (6, nv) with columns by(body, dof) for the given dofs of each joint; the other columns are zero."""
 
-    def step(node: Node, body: Moving, on: float) -> Subspace:
-        return [by(node, body, S) if on else REST for S in body.S]
+    def step(node: Node, body: Moving) -> list[Motion]:
+        found = dofs.get(node.index)
+        return [by(body, dof) for dof in found] if found else [REST for _ in body.S]
 
-    return flat(scan, scan.each(step, bodies, on_path))
+    return flat(scan, scan.each(step, bodies))

@@ -1,4 +1,4 @@
-"""Rotations: six parameterisations, the group's verbs, the Jacobian of exp, all rates. Reference: [KINDR].
+"""Rotations: six parameterisations, the group's operations, the Jacobian of exp, all rates. Reference: [KINDR].
 
 Quaternions here are Hamilton's and stored [w, x, y, z], the real part FIRST, as in [KINDR]; featherjet's
 configurations hold Pinocchio's x y z w (`wxyz_from_xyzw`, `xyzw_from_wxyz`). C_IB maps components in B to
@@ -9,10 +9,10 @@ components in I. Leading axes are batch axes and broadcast. Perturbations act fr
     rates         time derivatives to and from angular velocity, in both frames
     points        velocities of points, composition of angular velocities
     quaternion    skew matrices and quaternion algebra
-    stumpff       the scalar functions of all this, analytic at zero
+    stumpff       their scalar functions, analytic at zero
 
 Every formula of the first half of the sheet, and of its Appendix I, was checked against first principles.
-What is misprinted there, as the tests show, with the correct form:
+These are misprinted, as the tests show; with the correct form:
 
 1. Euler XYZ, first factor of the product: its entry (2, 2) is cos(x), not cos(z). (The product is right.)
 2. Eq. 4, second matrix: its entry (3, 3) is cos(y), not cos(z).

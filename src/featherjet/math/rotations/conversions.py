@@ -1,6 +1,6 @@
 """Six parameterisations of a rotation C_IB, and the conversions between them. Reference: [KINDR].
 
-| kind              | array         | range of what is returned                                          |
+| kind              | array         | range of results                                                   |
 |-------------------|---------------|--------------------------------------------------------------------|
 | `quaternion`      | (..., 4)      | [w, x, y, z], unit; w >= 0 when made from a matrix                 |
 | `matrix`          | (..., 3, 3)   | C_IB, with I_r = C_IB B_r                                          |
@@ -24,15 +24,16 @@ from featherjet.errors import UnknownName
 from featherjet.math.rotations.inputs import Array, checked
 from featherjet.math.rotations.quaternion import quaternion_product, skew
 from featherjet.math.rotations.stumpff import angle_over_sine, stumpff
+from featherjet.math.vec3 import Mat3
 
-# Below this the square of a number is no longer a normal float: a direction cannot be read from it.
+# The square of a smaller number is no longer a normal float: a vector this short has no direction.
 TINY = 1e-150
-# Where cos(y) is rounding noise, so is the first Euler angle; any value will do, and zero is the tidy one.
+# Where cos(y) is rounding noise, so is the first Euler angle. Any value is right; zero is chosen.
 GIMBAL_LOCK = 1e-15
 
 
 def elementary_rotation(axis: str, angle: ArrayLike) -> Array:
-    """C_IB of a turn about the 'x', 'y' or 'z' axis; angle (...) rad -> (..., 3, 3). [KINDR] item 3."""
+    """C_IB of a rotation about the 'x', 'y' or 'z' axis; angle (...) rad -> (..., 3, 3). [KINDR] item 3."""
     if axis not in ("x", "y", "z"):
         raise UnknownName("axis", axis, "xyz")
     angle = checked("elementary_rotation", "angle", angle)
@@ -94,11 +95,9 @@ def angle_axis_from_quaternion(q: ArrayLike) -> Array:
 
 
 def matrix_from_quaternion(q: ArrayLike) -> Array:
-    """C = (q0^2 - qv.qv) 1 + 2 q0 skew(qv) + 2 qv qv^T of a unit q; (..., 4) -> (..., 3, 3). Holomorphic."""
-    q = checked("matrix_from_quaternion", "q", q, 4)
-    w, vec = q[..., :1, None], q[..., 1:]
-    diagonal = w * w - np.sum(vec * vec, -1)[..., None, None]
-    return diagonal * np.eye(3) + 2 * w * skew(vec) + 2 * vec[..., :, None] * vec[..., None, :]
+    """C = 1 + 2 q0 skew(qv) + 2 skew(qv)^2 of a unit q; (..., 4) -> (..., 3, 3). Holomorphic."""
+    w, x, y, z = np.moveaxis(checked("matrix_from_quaternion", "q", q, 4), -1, 0)
+    return Mat3.from_quaternion(x, y, z, w).to_array()
 
 
 def quaternion_from_matrix(C: ArrayLike) -> Array:
@@ -138,8 +137,8 @@ def rotation_vector_from_matrix(C: ArrayLike) -> Array:
     return rotation_vector_from_quaternion(quaternion_from_matrix(C))
 
 
-# Euler angles. The last angle is read from the matrix with the first one already undone: near gimbal lock
-# the two are noisy one by one, but then their errors cancel and the angles still reproduce the matrix.
+# Euler angles. The last angle is read from the matrix after the first one is undone: near gimbal lock both are
+# noisy, but their errors cancel and the angles still reproduce the matrix.
 
 
 def matrix_from_euler_zyx(zyx: ArrayLike) -> Array:

@@ -1,9 +1,9 @@
-"""The verbs of the rotation group: exp, log, concatenation, box plus and minus, interpolation, Jacobian.
+"""Operations of the rotation group: exp, log, concatenation, box plus and minus, interpolation, Jacobian.
 
-A rotation Phi is a quaternion (..., 4) or a matrix (..., 3, 3); the last axis tells which, and a result is of
-the same kind. Tangent vectors are (..., 3) in rad, and perturb from the LEFT, as in [KINDR]:
-Phi [+] v = exp(v) (x) Phi. (`featherjet.math.se3` perturbs from the right, as Pinocchio does.)
-All are holomorphic, for complex steps; `log` only up to the angle pi, where it must jump.
+A rotation Phi is a quaternion (..., 4) or a matrix (..., 3, 3), distinguished by its last axis; results are of the same
+kind. Tangent vectors are (..., 3) in rad and perturb from the LEFT, as in [KINDR]: Phi [+] v = exp(v) (x) Phi.
+(`featherjet.math.se3` perturbs from the right, as Pinocchio does.) All functions are holomorphic, for complex steps;
+`log` only below the angle pi, where it jumps.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def inverse(phi: ArrayLike) -> Array:
 
 
 def concatenate(phi2: ArrayLike, phi1: ArrayLike) -> Array:
-    """Phi2 (x) Phi1, which as an active rotation applies Phi1 first; C_AC = C_AB C_BC. [KINDR] item 5."""
+    """Phi2 (x) Phi1; as an active rotation it applies Phi1 first. C_AC = C_AB C_BC. [KINDR] item 5."""
     phi2, phi1 = checked_rotation("concatenate", "phi2", phi2), checked_rotation("concatenate", "phi1", phi1)
     if phi2.shape[-1] != phi1.shape[-1]:
         raise InputError("concatenate: phi2 and phi1 must both be quaternions or both be matrices")
@@ -68,7 +68,7 @@ def concatenate(phi2: ArrayLike, phi1: ArrayLike) -> Array:
 
 
 def rotate(phi: ArrayLike, r: ArrayLike) -> Array:
-    """Active: turn the vector r, C(Phi) r; with Phi = Phi_IB it maps B_r to I_r. r (..., 3) -> (..., 3).
+    """Active rotation of the vector r, C(Phi) r; with Phi = Phi_IB it maps B_r to I_r. r (..., 3) -> (..., 3).
 
     rotate(b, rotate(a, r)) = rotate(concatenate(b, a), r). [KINDR] items 1 and 5.
     """
@@ -81,7 +81,7 @@ def rotate(phi: ArrayLike, r: ArrayLike) -> Array:
 
 
 def rotate_frame(phi: ArrayLike, r: ArrayLike) -> Array:
-    """Passive: turn the frame by Phi and keep the arrow; r's components in the new frame, C(Phi)^T r.
+    """Passive rotation: the frame turns by Phi, the arrow stays; r's components in the new frame, C(Phi)^T r.
 
     Phi_P = Phi_A^-1, so frames turned one after the other read left to right:
     rotate_frame(b, rotate_frame(a, r)) = rotate_frame(concatenate(a, b), r). [KINDR] items 2, 4 and 5.
@@ -115,7 +115,7 @@ def integrate(phi_IB: ArrayLike, omega: ArrayLike, dt: ArrayLike, frame: Frame =
 
 
 def differentiate(phi_IB_next: ArrayLike, phi_IB: ArrayLike, dt: ArrayLike, frame: Frame = "I") -> Array:
-    """The constant omega_IB (rad/s, in `frame`) that leads from Phi_IB to the next in dt (s); -> (..., 3).
+    """The constant omega_IB (rad/s, in `frame`) that moves Phi_IB to Phi_IB_next in dt (s); -> (..., 3).
 
     I: (next [-] Phi_IB) / dt. B: -(next^-1 [-] Phi_IB^-1) / dt. [KINDR] item 11.
     """

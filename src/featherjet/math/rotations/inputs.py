@@ -1,4 +1,4 @@
-"""The border check shared by the rotation and SE(3) functions."""
+"""Checks of arguments, and a product, shared by the rotation and SE(3) functions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checked(function: str, name: str, value: ArrayLike, *trailing: int) -> Array
 
 
 def checked_rotation(function: str, name: str, value: ArrayLike) -> Array:
-    """A quaternion (..., 4) or a rotation matrix (..., 3, 3); the last axis tells which."""
+    """A quaternion (..., 4) or a rotation matrix (..., 3, 3); distinguished by its last axis."""
     x = np.asarray(value)
     if x.ndim and x.shape[-1] == 4:
         return checked(function, name, x, 4)
@@ -36,3 +36,8 @@ def checked_rotation(function: str, name: str, value: ArrayLike) -> Array:
     raise InputError(
         f"{function}: {name} must be a quaternion (..., 4) or a rotation matrix (..., 3, 3), got {x.shape}"
     )
+
+
+def times(M: Array, x: Array) -> Array:
+    """M x for matrices (..., n, m) and vectors (..., m); leading axes broadcast."""
+    return (M @ x[..., None])[..., 0]

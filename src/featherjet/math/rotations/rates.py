@@ -1,9 +1,9 @@
-"""Time derivatives of every parameterisation, to and from angular velocity, and velocities of points.
+"""Time derivatives of every parameterisation, to and from angular velocity.
 
-omega is always omega_IB, the velocity of the body B against the inertial frame I, in rad/s and with its
+omega is always omega_IB, the angular velocity of the body B relative to the inertial frame I, in rad/s and with
 components in `frame`: "I" or "B" (I_omega = C_IB B_omega). The parameters are those of C_IB. For each kind
 there are `<kind>_rate(x, omega, frame)` and `omega_from_<kind>_rate(x, dx, frame)`; `rate` and
-`omega_from_rate` take the kind by name. Where a parameterisation is singular its rate raises an InputError.
+`omega_from_rate` take the kind by name. Rates raise an InputError where their parameterisation is singular.
 Reference: [KINDR].
 """
 
@@ -17,15 +17,11 @@ from numpy.typing import ArrayLike
 from featherjet.errors import InputError, UnknownName
 from featherjet.math.rotations.conversions import PARAMETERISATIONS
 from featherjet.math.rotations.group import Frame, check_frame, gamma, gamma_inverse
-from featherjet.math.rotations.inputs import Array, checked
+from featherjet.math.rotations.inputs import Array, checked, times
 from featherjet.math.rotations.quaternion import skew, unskew
 
-# A sine or cosine below this, in a denominator, leaves fewer than six digits of the rate.
-SINGULAR = 1e-10
-
-
-def _times(M: Array, x: Array) -> Array:
-    return (M @ x[..., None])[..., 0]
+# A rate divided by a sine or cosine below this keeps fewer than six digits.
+SMALLEST_DIVISOR = 1e-10
 
 
 def _refuse_where(singular: Array, function: str, why: str) -> None:
@@ -67,12 +63,12 @@ def quaternion_rate_map(q: ArrayLike, frame: Frame) -> Array:
 def quaternion_rate(q: ArrayLike, omega: ArrayLike, frame: Frame) -> Array:
     """dq/dt = H^T I_omega / 2 = Hbar^T B_omega / 2; q (..., 4), omega (..., 3) -> (..., 4)."""
     omega = checked("quaternion_rate", "omega", omega, 3)
-    return _times(np.swapaxes(quaternion_rate_map(q, frame), -1, -2), omega) / 2
+    return times(np.swapaxes(quaternion_rate_map(q, frame), -1, -2), omega) / 2
 
 
 def omega_from_quaternion_rate(q: ArrayLike, dq: ArrayLike, frame: Frame) -> Array:
     """I_omega = 2 H dq/dt, B_omega = 2 Hbar dq/dt; (..., 4) twice -> (..., 3)."""
-    return 2 * _times(quaternion_rate_map(q, frame), checked("omega_from_quaternion_rate", "dq", dq, 4))
+    return 2 * times(quaternion_rate_map(q, frame), checked("omega_from_quaternion_rate", "dq", dq, 4))
 
 
 # Angle-axis
@@ -87,7 +83,7 @@ def angle_axis_rate(angle_axis: ArrayLike, omega: ArrayLike, frame: Frame) -> Ar
     x = checked("angle_axis_rate", "angle_axis", angle_axis, 4)
     omega = checked("angle_axis_rate", "omega", omega, 3)
     half, n = x[..., :1] / 2, x[..., 1:]
-    _refuse_where(np.abs(np.sin(half)) < SINGULAR, "angle_axis_rate", "no axis at an angle of 0 or 2 pi k")
+    _refuse_where(np.abs(np.sin(half)) < SMALLEST_DIVISOR, "angle_axis_rate", "no axis at an angle of 0 or 2 pi k")
     turned = np.cross(n, omega)
     sign = -1 if frame == "I" else 1
     dn = (sign * turned - np.cos(half) / np.sin(half) * np.cross(n, turned)) / 2
@@ -115,10 +111,10 @@ def rotation_vector_rate(phi: ArrayLike, omega: ArrayLike, frame: Frame) -> Arra
     check_frame(frame)
     phi = checked("rotation_vector_rate", "phi", phi, 3)
     length = np.sqrt(np.sum(phi * phi, -1))
-    folded = (np.abs(length) > np.pi) & (np.abs(np.sin(length / 2)) < SINGULAR)
+    folded = (np.abs(length) > np.pi) & (np.abs(np.sin(length / 2)) < SMALLEST_DIVISOR)
     _refuse_where(folded, "rotation_vector_rate", "the exponential map folds at a length of 2 pi k")
     Gi = gamma_inverse(phi if frame == "I" else -phi)
-    return _times(Gi, checked("rotation_vector_rate", "omega", omega, 3))
+    return times(Gi, checked("rotation_vector_rate", "omega", omega, 3))
 
 
 def omega_from_rotation_vector_rate(phi: ArrayLike, dphi: ArrayLike, frame: Frame) -> Array:
@@ -126,7 +122,7 @@ def omega_from_rotation_vector_rate(phi: ArrayLike, dphi: ArrayLike, frame: Fram
     check_frame(frame)
     phi = checked("omega_from_rotation_vector_rate", "phi", phi, 3)
     G = gamma(phi if frame == "I" else -phi)
-    return _times(G, checked("omega_from_rotation_vector_rate", "dphi", dphi, 3))
+    return times(G, checked("omega_from_rotation_vector_rate", "dphi", dphi, 3))
 
 
 # Euler angles: the columns of E are the three axes turned about, det E = -cos(y) for ZYX and cos(y) for XYZ.
@@ -143,7 +139,7 @@ def _matrix(rows: list[list[Array | float]]) -> Array:
 
 
 def _refuse_gimbal_lock(function: str, cos_y: Array) -> None:
-    lock = np.abs(cos_y) < SINGULAR
+    lock = np.abs(cos_y) < SMALLEST_DIVISOR
     _refuse_where(lock, function, "Euler angles have no rates in gimbal lock, at y = pi/2 + k pi")
 
 
@@ -187,22 +183,22 @@ def euler_xyz_map_inverse(xyz: ArrayLike, frame: Frame) -> Array:
 
 def euler_zyx_rate(zyx: ArrayLike, omega: ArrayLike, frame: Frame) -> Array:
     """d[z, y, x]/dt = E^-1 omega; (..., 3) twice -> (..., 3) rad/s."""
-    return _times(euler_zyx_map_inverse(zyx, frame), checked("euler_zyx_rate", "omega", omega, 3))
+    return times(euler_zyx_map_inverse(zyx, frame), checked("euler_zyx_rate", "omega", omega, 3))
 
 
 def omega_from_euler_zyx_rate(zyx: ArrayLike, dzyx: ArrayLike, frame: Frame) -> Array:
     """omega = E d[z, y, x]/dt; (..., 3) twice -> (..., 3) rad/s."""
-    return _times(euler_zyx_map(zyx, frame), checked("omega_from_euler_zyx_rate", "dzyx", dzyx, 3))
+    return times(euler_zyx_map(zyx, frame), checked("omega_from_euler_zyx_rate", "dzyx", dzyx, 3))
 
 
 def euler_xyz_rate(xyz: ArrayLike, omega: ArrayLike, frame: Frame) -> Array:
     """d[x, y, z]/dt = E^-1 omega; (..., 3) twice -> (..., 3) rad/s."""
-    return _times(euler_xyz_map_inverse(xyz, frame), checked("euler_xyz_rate", "omega", omega, 3))
+    return times(euler_xyz_map_inverse(xyz, frame), checked("euler_xyz_rate", "omega", omega, 3))
 
 
 def omega_from_euler_xyz_rate(xyz: ArrayLike, dxyz: ArrayLike, frame: Frame) -> Array:
     """omega = E d[x, y, z]/dt; (..., 3) twice -> (..., 3) rad/s."""
-    return _times(euler_xyz_map(xyz, frame), checked("omega_from_euler_xyz_rate", "dxyz", dxyz, 3))
+    return times(euler_xyz_map(xyz, frame), checked("omega_from_euler_xyz_rate", "dxyz", dxyz, 3))
 
 
 # Any kind by name

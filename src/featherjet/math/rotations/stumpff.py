@@ -1,4 +1,4 @@
-"""The scalar functions behind every exponential map here, analytic at zero and on complex numbers.
+"""The scalar functions of every exponential map here, analytic at zero and on complex numbers.
 
 A rotation by the vector v is even in |v|, hence analytic in x = v.v, and all its coefficients are Stumpff
 functions c_n(x) = sum_k (-x)^k / (2k + n)!:
@@ -6,7 +6,7 @@ functions c_n(x) = sum_k (-x)^k / (2k + n)!:
     c_0 = cos t,  c_1 = sin t / t,  c_2 = (1 - cos t) / t^2,  c_3 = (t - sin t) / t^3,  with t = sqrt(x),
     c_{n+2} = (1/n! - c_n) / x,     dc_n/dx = (n c_{n+2} - c_{n+1}) / 2.
 
-No absolute value and no conjugate is taken on the way to the result, so complex steps pass through.
+No absolute value and no conjugate is taken, so complex steps pass through.
 """
 
 from __future__ import annotations
