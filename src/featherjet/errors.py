@@ -25,7 +25,7 @@ class MissingFile(ModelError, FileNotFoundError):
 class UnknownName(FeatherjetError, KeyError):
     """A joint, frame, robot or method that does not exist; `choices` holds those that do."""
 
-    def __init__(self, what: str, name: str, choices: Iterable[str], hint: str = "") -> None:
+    def __init__(self, what: str, name: object, choices: Iterable[str], hint: str = "") -> None:
         self.what, self.name, self.choices = what, name, tuple(choices)
         lower = {choice.lower(): choice for choice in self.choices}
         close = get_close_matches(name.lower(), lower, n=3, cutoff=0.5) if isinstance(name, str) else []
