@@ -1,32 +1,52 @@
-# featherjet's front door. Each target sets up what it needs in .venv (python3, pip and make are all it assumes).
+# featherjet's front door. Each target sets up what it needs in .venv; it assumes only python3, pip and make
+# (on Windows also bash, as Git for Windows brings it).
 PYTHON ?= python3
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+ifeq ($(OS),Windows_NT)
+SHELL := bash
+endif
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint clean
+.PHONY: help demo test lint smoke release clean
 
 help:   ## list the targets
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
-demo: .venv/.demo  ## set up, then all derivatives of the built-in quadruped, verified, with pictures in demo/
+demo: $(VENV)/.demo  ## set up, then all derivatives of the built-in quadruped, verified, with pictures in demo/
 	$(BIN)/featherjet demo --out demo
 
 test: lint  ## set up, then lint and every test
 	$(BIN)/python -m pytest -n 2
 
-lint: .venv/.test  ## ruff and pyright
+lint: $(VENV)/.test  ## ruff and pyright
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
-.venv/.demo: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+smoke: demo  ## the demo, and the derivatives of two more robots by complex step; needs no Pinocchio
+	$(BIN)/featherjet check arm
+	$(BIN)/featherjet check humanoid
+
+release: $(VENV)/.release  ## build wheel and sdist in dist/, check them, and try the wheel in a fresh environment
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_release.py dist
+
+$(VENV)/.demo: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -e '.[plots]'
 	touch $@
 
-.venv/.test: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+$(VENV)/.test: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -e '.[test]'
-	touch $@ .venv/.demo
+	touch $@ $(VENV)/.demo
+
+$(VENV)/.release: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e '.[release]'
+	touch $@
 
 clean:  ## remove the environment and everything generated
 	rm -rf .venv demo build dist .pytest_cache .ruff_cache

@@ -1,4 +1,4 @@
-"""Verify your own robot's derivatives (give its URDF as an argument), and those of your own functions."""
+"""Verify the derivatives of your robot (pass its URDF as an argument) and of your own functions."""
 
 import sys
 
@@ -16,16 +16,16 @@ else:
     b.add_body("stick", mass=0.5, com=(0.1, 0.0, 0.0), inertia=np.diag([0.001, 0.002, 0.002]))
     robot = fj.Robot(b.build())
 
-# Everything at once, as `featherjet check` does:
+# Check every derivative, as `featherjet check` does:
 for finding in fj.verify.check(robot, samples=20):
     print(f"{finding.quantity:8} {finding.error:.1e}")
     assert finding.error < 1e-9
 
-# One derivative of any quantity, exact to rounding: how the mass matrix changes with q, (nv, nv, nv)
+# Differentiate any quantity, exact to rounding: here the mass matrix with respect to q, (nv, nv, nv).
 q = robot.random_configuration(0)
 dM = fj.verify.complex_step(robot, "mass_matrix", "q", q=q)
 print("dM/dq", dM.shape)
 
-# A function of your own, on the manifold of q: the slope of the potential energy is gravity
+# Differentiate your own function on the manifold of q: the gradient of potential energy is gravity.
 slope = fj.verify.differentiate(robot, robot.potential_energy, q)
 assert np.allclose(slope, robot.gravity(q), atol=1e-6)

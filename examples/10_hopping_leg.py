@@ -1,4 +1,4 @@
-"""A leg on a vertical rail hops: its knee acts as a spring, and a push on the way up makes good the losses."""
+"""A leg on a vertical rail hops: a controller imitates a spring and pushes on the way up to make up for losses."""
 
 import numpy as np
 
@@ -17,11 +17,11 @@ tip[2, 3] = -0.25
 b.add_frame("foot", "knee", tip)
 robot = fj.Robot(b.build())
 ground = fj.Ground(robot, ["foot"], friction=0.8)
-REST = 0.45  # length of the leg at rest [m]
+REST = 0.45  # rest length of the leg [m]
 
 
 def spring(t, q, v):
-    """A spring from hip to foot, stiffer on the way up: F along the leg, as torques by the foot's Jacobian."""
+    """A spring from hip to foot, stiffer on the way up; the foot's Jacobian turns its force into torques."""
     foot = robot.frame_placement(q, "foot")[:3, 3]
     leg = foot - [0.0, 0.0, q[0]]
     length = np.linalg.norm(leg)
@@ -30,7 +30,7 @@ def spring(t, q, v):
     stretch = (2000 if rising else 1500) * (REST - length) * leg / length
     steady = np.array([-60 * leg[0] - 4 * (J @ v[1:])[0], 0.0, 0.0])  # keeps the foot below the hip
     if foot[2] > 1e-4:
-        steady -= 8 * J @ v[1:]  # in the air the leg does not swing
+        steady -= 8 * J @ v[1:]  # damps the swing in the air
     return np.concatenate([[0.0], J.T @ (stretch + steady)])
 
 
@@ -41,8 +41,8 @@ motion = robot.simulate(q, np.zeros(3), spring, ground, dt=4e-3, duration=1.2)
 height = motion.q[:, 0]
 apex = [k for k in range(1, len(height) - 1) if height[k - 1] < height[k] >= height[k + 1]]
 for k in apex:
-    print(f"t = {motion.t[k]:.2f} s: the body is {height[k]:.3f} m high")
+    print(f"t = {motion.t[k]:.2f} s: the body is at {height[k]:.3f} m")
 airborne = (motion.forces[:, 2] == 0).mean()
-print(f"{airborne:.0%} of the time in the air; largest ground force {motion.forces[:, 2].max():.0f} N")
+print(f"{airborne:.0%} of the time in the air; the largest ground force is {motion.forces[:, 2].max():.0f} N")
 assert len(apex) >= 2
 assert min(height[apex]) > REST + 0.02

@@ -1,10 +1,10 @@
-"""A four-bar linkage: a chain of three links whose end is held by a contact, so that the loop is closed."""
+"""A four-bar linkage: a contact closes the loop between the coupler and the rocker."""
 
 import numpy as np
 
 import featherjet as fj
 
-ground, crank, coupler, rocker = 0.4, 0.12, 0.4, 0.25  # lengths [m]; the crank can turn round (Grashof)
+ground, crank, coupler, rocker = 0.4, 0.12, 0.4, 0.25  # lengths [m]; the crank can rotate fully (Grashof)
 b = fj.ModelBuilder("four_bar")
 parent = None
 for name, length, before in (("crank", crank, 0.0), ("coupler", coupler, crank), ("rocker", rocker, None)):
@@ -20,7 +20,7 @@ robot = fj.Robot(b.build())
 
 
 def closed(angle):
-    """Angles of coupler and rocker that close the loop, by the law of cosines."""
+    """Joint angles that close the loop at this crank angle, by the law of cosines."""
     pin = crank * np.array([np.cos(angle), np.sin(angle)])
     d = np.array([ground, 0.0]) - pin
     far, way = np.hypot(*d), np.arctan2(d[1], d[0])
@@ -29,10 +29,10 @@ def closed(angle):
     return np.array([angle, way + inner - angle, np.arctan2(top[1], top[0] - ground)])
 
 
-# In a plane the loop's third direction is closed anyway. A little damping leaves its force at zero.
+# A planar loop is always closed out of the plane. A little damping keeps the redundant force at zero.
 loop = fj.Contacts(robot, [fj.PointContact("coupler_end", other="rocker_end")], baumgarte=(400, 40), damping=1e-9)
 q = closed(0.5)
-v = robot.impulse_dynamics(q, [8.0, 0.0, 0.0], loop).v  # a blow to the crank; the loop decides how the rest moves
+v = robot.impulse_dynamics(q, [8.0, 0.0, 0.0], loop).v  # hit the crank; the loop determines the other velocities
 assert np.abs(robot.contact_jacobian(q, loop) @ v).max() < 1e-6
 
 motion = robot.simulate(q, v, contacts=loop, dt=5e-3, duration=0.5)
@@ -44,6 +44,6 @@ print(f"angles against the law of cosines: {max(errors):.1e}; energy kept to {np
 assert max(errors) < 1e-4
 assert np.ptp(energy) < 1e-3 * energy[0]
 
-# How the pin's force follows the motor's torque, exactly, at the last state:
+# The exact derivative of the pin force with respect to the motor torque, at the last state:
 d = robot.constrained_dynamics_derivatives(motion.q[-1], motion.v[-1], np.zeros(3), loop)
 print("force at the pin per Nm at the crank:", np.round(d.dforces_dtau[:2, 0], 2), "N")

@@ -12,7 +12,7 @@ from featherjet.cli import COMMANDS, main, parser
 from featherjet.model.joints import KINDS
 from helpers import ROOT, rows
 
-PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 
@@ -48,13 +48,29 @@ def test_example_runs(example, capsys, monkeypatch):
     assert capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_links_and_paths_exist(page):
     text = page.read_text()
     for link in re.findall(r"\]\(([^)#]+)\)", text):
         assert link.startswith("https://") or (page.parent / link).exists(), link
     for path in re.findall(r"`((?:src|docs|tests|examples)/[^`\s]*)`", text):
         assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_lines_have_at_most_100_columns(page):
+    """Tables, and code that cannot be broken, may be wider."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S).splitlines()
+    assert not [line for line in prose if len(line) > 100 and not line.startswith(("|", "    "))]
+
+
+@pytest.mark.parametrize("record", sorted(ROOT.glob("docs/decisions/0*.md")), ids=lambda path: path.stem)
+def test_a_decision_record_is_short_and_in_the_index(record):
+    lines = record.read_text().splitlines()
+    headings = [line for line in lines if line.startswith("## ")]
+    assert len(lines) < 40
+    assert headings == ["## Context", "## Decision", "## Consequences", "## Measurements"]
+    assert f"[{record.stem[:4]}]({record.name})" in (record.parent / "README.md").read_text()
 
 
 def test_the_picture_is_small():

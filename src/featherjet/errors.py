@@ -1,4 +1,4 @@
-"""Every error a user can meet. Each says what is wrong, where, and what to do, and carries the data."""
+"""All errors and warnings for users. Each message says what is wrong, where, and what to do; errors carry the data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class FeatherjetError(Exception):
-    """Base class of all errors raised on purpose by featherjet."""
+    """Base class of all errors that featherjet raises on purpose."""
 
 
 class InputError(FeatherjetError, ValueError):
@@ -15,17 +15,17 @@ class InputError(FeatherjetError, ValueError):
 
 
 class ModelError(FeatherjetError, ValueError):
-    """A model, or the file it comes from, is not a robot featherjet can treat."""
+    """A model, or its file, is not a robot that featherjet can handle."""
 
 
 class MissingFile(ModelError, FileNotFoundError):
-    """A model file that does not exist."""
+    """A model file does not exist."""
 
 
 class UnknownName(FeatherjetError, KeyError):
-    """A joint, frame, robot or method that does not exist; `choices` holds those that do."""
+    """A joint, frame, robot or method does not exist; `choices` holds those that do."""
 
-    def __init__(self, what: str, name: str, choices: Iterable[str], hint: str = "") -> None:
+    def __init__(self, what: str, name: object, choices: Iterable[str], hint: str = "") -> None:
         self.what, self.name, self.choices = what, name, tuple(choices)
         lower = {choice.lower(): choice for choice in self.choices}
         close = get_close_matches(name.lower(), lower, n=3, cutoff=0.5) if isinstance(name, str) else []
@@ -35,20 +35,20 @@ class UnknownName(FeatherjetError, KeyError):
         said = f"; {lead}: {', '.join(listed)}{more}" if listed else ""
         super().__init__(f"unknown {what} {name!r}{said}{'. ' + hint if hint else ''}")
 
-    def __str__(self) -> str:  # KeyError would show the repr of the message
+    def __str__(self) -> str:  # KeyError shows the repr of the message instead
         return str(self.args[0])
 
 
 class SingularMassMatrix(FeatherjetError, ArithmeticError):
-    """Forward dynamics of a robot that has, at this state, a direction of motion without inertia."""
+    """The robot has, at this state, a direction of motion without inertia, so forward dynamics is undefined."""
 
 
 class SingularContacts(FeatherjetError, ArithmeticError):
-    """Contacts whose forces are not determined at this state: they are redundant, or hold what cannot move."""
+    """The contact forces are undetermined at this state: contacts are redundant, or hold a point that cannot move."""
 
 
 class SimulationError(FeatherjetError, ArithmeticError):
-    """A simulated motion that blew up; `trajectory` holds what was computed before."""
+    """A simulated motion diverged; `trajectory` holds the motion before that."""
 
     def __init__(self, message: str, trajectory: object) -> None:
         self.trajectory = trajectory
@@ -64,12 +64,12 @@ class MissingExtra(FeatherjetError, ImportError):
 
 
 class PhysicsWarning(UserWarning):
-    """The model can be computed with, but no physical robot has such inertias."""
+    """The model is usable, but no physical robot has such inertias."""
 
 
 class ModelWarning(UserWarning):
-    """The model can be computed with, but something in its file is dubious or is left out."""
+    """The model is usable, but something in its file is dubious or was left out."""
 
 
 class SimulationWarning(UserWarning):
-    """A simulation that was interrupted, begins below the ground, or whose contact forces are not exact."""
+    """A simulation was interrupted, starts below the ground, or has inexact contact forces."""
