@@ -23,7 +23,7 @@ def pose(bend: float, reach: float) -> np.ndarray:
 rest = np.zeros(robot.nv)
 stand, crouch = (pose(0.15, 0.0), rest), (pose(0.9, 0.8), rest)
 # a smaller tolerance lets the search go on to motions whose feet slip between the times at which they are held
-task = dict(duration=1.0, supports=feet, root="unactuated", tolerance=3e-3)
+task = dict(duration=1.0, supports=feet, root_forces="unactuated", tolerance=3e-3)
 coarse = fj.transition(robot, stand, crouch, intervals=6, **task)
 result = fj.transition(robot, stand, crouch, initial=coarse, **task)
 print(result)

@@ -28,7 +28,7 @@ march = clip({"left_hip_pitch": (0.5, 2.0), "right_hip_pitch": (-0.5, 2.0), "rig
 # A torque counts by what its motor can do. No ground is modelled here: what holds the pelvis counts little.
 strength = robot.limits().effort
 weights = np.where(np.isfinite(strength), (100 / strength) ** 2, 1.0)
-result = fj.transition(robot, wave, march, duration=0.8, weights=weights, root="penalised", root_weight=0.01)
+result = fj.transition(robot, wave, march, duration=0.8, weights=weights, root_forces="penalised", root_weight=0.01)
 print(result)
 print(f"  {result.report.iterations} iterations, {result.report.seconds:.1f} s")
 for name, energy in result.baselines().items():
@@ -36,7 +36,7 @@ for name, energy in result.baselines().items():
     assert result.energy < energy
 
 fine = fj.transition(
-    robot, wave, march, 0.8, weights=weights, root="penalised", root_weight=0.01, intervals=24, initial=result
+    robot, wave, march, 0.8, weights=weights, root_forces="penalised", root_weight=0.01, intervals=24, initial=result
 )
 print(f"  with twice the knots {fine.energy / result.energy:.4f} of that")
 assert 0.99 < fine.energy / result.energy <= 1.0001

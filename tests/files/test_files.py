@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from featherjet.errors import InputError
-from featherjet.files.whole import written
+from featherjet.files.atomic import atomic_write
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with written(path) as beside:
+    with atomic_write(path) as beside:
         beside.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -23,7 +23,7 @@ def test_what_goes_wrong_leaves_what_was_there(tmp_path):
     path.write_text("old")
 
     def interrupted() -> None:
-        with written(path) as beside:
+        with atomic_write(path) as beside:
             beside.write_text("half")
             raise KeyboardInterrupt
 
@@ -37,6 +37,6 @@ def test_where_it_cannot_be_written_is_told(tmp_path):
     path = tmp_path / "nowhere" / "a.txt"
     with (
         pytest.raises(InputError, match=r"a\.txt: cannot be written \(No such file or directory\)"),
-        written(path) as to,
+        atomic_write(path) as to,
     ):
         to.write_text("new")

@@ -100,7 +100,7 @@ def test_links_are_where_the_robot_is(viewer, result):
 
 
 def test_a_simulation_shows_its_ground_and_its_forces():
-    from featherjet.view.playback import Playback
+    from featherjet.simulation.playback import Playback
     from featherjet.view.viewer import Viewer
 
     robot = fj.load("quadruped", backend="numpy")

@@ -252,6 +252,16 @@ class Robot(RobotDerivatives, RobotContacts, Backends):
         self._needs_mass()
         return self._run("centroidal_momentum", (q, v))[0]
 
+    # Inputs
+
+    def checked_q(self, name: str, q: ArrayLike) -> Array:
+        """q as an array (..., nq) of finite numbers with unit quaternions, or an InputError that names it."""
+        return self._q(name, q)
+
+    def checked_v(self, name: str, v: ArrayLike) -> Array:
+        """v as an array (..., nv) of finite numbers, or an InputError that names it."""
+        return self._v(name, v)
+
     # Inside
 
     def _needs_mass(self) -> None:
