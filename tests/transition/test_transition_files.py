@@ -336,6 +336,19 @@ def test_other_files_are_refused(capsys):
         assert says in capsys.readouterr().err
 
 
+def test_files_of_motions_say_what_they_are():
+    from featherjet.cli.view import load_motion
+
+    robot = fj.load("arm", backend="numpy")
+    assert isinstance(load_motion(quick(robot).save("t.npz")), fj.Transition)
+    simulated = robot.simulate(robot.neutral(), np.zeros(7), dt=0.01, T=0.02, progress=False)
+    assert isinstance(load_motion(simulated.save("s.npz")), fj.Trajectory)
+    with pytest.raises(InputError, match=r"s\.npz: not a featherjet transition file: its format is 'featherjet traj"):
+        fj.Transition.load("s.npz")
+    with pytest.raises(InputError, match=r"t\.npz: not a featherjet trajectory file"):
+        fj.Trajectory.load("t.npz")
+
+
 def test_interrupted_it_keeps_the_best(task):
     """A real Ctrl-C in a real process, once the progress bar has told of an energy."""
     long = ["--iterations", "1000000", "--tolerance", "1e-300", "--intervals", "300"]

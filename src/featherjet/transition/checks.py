@@ -51,7 +51,7 @@ def checked_root_weights(robot: Robot, root_forces: Any, root_weight: Any, weigh
     return weights
 
 
-def refuse_impossible_flight(robot: Robot, start: EndState, end: EndState, duration: float) -> None:
+def _refuse_impossible_flight(robot: Robot, start: EndState, end: EndState, duration: float) -> None:
     """Raise an InputError unless free flight leads from the start to the end.
 
     Without supports the centre of mass flies a parabola, and the angular momentum about it stays constant.
@@ -80,8 +80,13 @@ def refuse_impossible_flight(robot: Robot, start: EndState, end: EndState, durat
 # Supports
 
 
-def checked_supports(robot: Robot, given: Any, start: EndState, end: EndState, root_forces: str) -> tuple[Support, ...]:
-    """The user's supports, if each of them stands still at both ends, in the same place."""
+def checked_supports(
+    robot: Robot, given: Any, start: EndState, end: EndState, root_forces: str, duration: float
+) -> tuple[Support, ...]:
+    """The user's supports, if each of them stands still at both ends, in the same place.
+
+    An unactuated root must be carried by them or, without any, get from the start to the end in free flight.
+    """
     if isinstance(given, (str, PointContact, SurfaceContact)):
         given = (given,)
     supports = tuple(SurfaceContact(x) if isinstance(x, str) else x for x in given)
@@ -91,8 +96,11 @@ def checked_supports(robot: Robot, given: Any, start: EndState, end: EndState, r
     frames = [s.frame for s in supports]
     if twice := {f for f in frames if frames.count(f) > 1}:
         raise InputError(f"support {min(twice)!r} is given twice")
-    if root_forces == "unactuated" and supports:
-        _refuse_falling(robot, supports, start, end)
+    if root_forces == "unactuated":
+        if supports:
+            _refuse_falling(robot, supports, start, end)
+        else:
+            _refuse_impossible_flight(robot, start, end, duration)
     return supports
 
 

@@ -51,6 +51,14 @@ def finite_size(lower: Array, upper: Array) -> Array:
     return np.maximum(np.maximum(*finite), 1e-3)
 
 
+def checked_bounds(robot: Robot, given: Any, start: EndState, end: EndState, duration: float) -> list[Bounds]:
+    """The bounds that a user asks for, if a motion from `start` to `end` in `duration` seconds can keep them."""
+    found = bounds(robot, given, (start, end))
+    _refuse_ends_outside(robot, found, {"start": start, "end": end})
+    _refuse_haste(robot, found, start, end, duration)
+    return found
+
+
 def bounds(robot: Robot, given: Any, ends: tuple[EndState, EndState]) -> list[Bounds]:
     """The bounds that a user asks for: names of quantities, for the model's limits, or a mapping to limits.
 
@@ -110,7 +118,7 @@ def _position_limits(robot: Robot, x: Any) -> tuple[Array, Array]:
     return low, high
 
 
-def refuse_ends_outside(robot: Robot, bounds: list[Bounds], ends: dict[str, EndState]) -> None:
+def _refuse_ends_outside(robot: Robot, bounds: list[Bounds], ends: dict[str, EndState]) -> None:
     """Raise an InputError if the start or the end is outside the limits."""
     for b in bounds:
         if b.quantity == "effort":
@@ -127,7 +135,7 @@ def refuse_ends_outside(robot: Robot, bounds: list[Bounds], ends: dict[str, EndS
                 )
 
 
-def refuse_haste(robot: Robot, bounds: list[Bounds], start: EndState, end: EndState, duration: float) -> None:
+def _refuse_haste(robot: Robot, bounds: list[Bounds], start: EndState, end: EndState, duration: float) -> None:
     """Raise an InputError if a joint cannot get from the start to the end in time at its velocity limit."""
     way = robot.difference(start.q, end.q)
     for b in (b for b in bounds if b.quantity == "velocity"):

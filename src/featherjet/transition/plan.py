@@ -12,10 +12,10 @@ from .. import arrays
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError, UnknownName
 from ..robot.robot import Robot
-from . import limits as joint_limits
 from .baselines import minimum_jerk
-from .checks import checked_root_weights, checked_supports, checked_targets, refuse_impossible_flight
+from .checks import checked_root_weights, checked_supports, checked_targets
 from .clip import Clip, Target, checked_end, checked_weights
+from .limits import checked_bounds
 from .problem import Problem, Setting
 from .result import Transition
 from .solve import SOLVERS, Callback, solve
@@ -75,13 +75,9 @@ def transition(
         raise UnknownName("solver", solver, SOLVERS)
     tolerance = arrays.positive_number("tolerance", tolerance)
     max_iterations = arrays.whole_number("max_iterations", max_iterations, 1)
-    bounds = joint_limits.bounds(robot, limits, (first, last))
-    joint_limits.refuse_ends_outside(robot, bounds, {"start": first, "end": last})
-    joint_limits.refuse_haste(robot, bounds, first, last, spline.duration)
+    bounds = checked_bounds(robot, limits, first, last, spline.duration)
     weighted = checked_root_weights(robot, root_forces, root_weight, checked_weights(robot, weights))
-    held = checked_supports(robot, supports, first, last, root_forces)
-    if root_forces == "unactuated" and not held:
-        refuse_impossible_flight(robot, first, last, spline.duration)
+    held = checked_supports(robot, supports, first, last, root_forces, spline.duration)
     aims = checked_targets(robot, targets, spline, first, last)
     setting = Setting(robot, first, last, spline, points, weighted, root_forces, held, aims, bounds)
     problem = Problem(setting)

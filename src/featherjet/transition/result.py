@@ -137,7 +137,7 @@ class Transition:
 
     @property
     def contact_forces(self) -> None:
-        """Contacts for the viewer to draw: none, since forces of supports may be redundant."""
+        """None: the viewer does not draw the forces of supports; `forces` computes them."""
 
     @property
     def caption(self) -> str:

@@ -87,23 +87,23 @@ class Search:
 
     def values(self, which: str, y: Array) -> Array:
         """Values (n,) of the "equal" or the "unequal" conditions."""
-        return self._kept(which, y)[1]
+        return self._cached(which, y)[1]
 
     def jacobian(self, which: str, y: Array) -> Array:
         """Derivatives (n, variables) of `values`."""
-        key, values, J = self._kept(which, y)
+        key, values, J = self._cached(which, y)
         if J is None:
-            J = self.scaling.back(self._of(which).jacobian(self.scaling.control(y)))
+            J = self.scaling.back(self._chosen(which).jacobian(self.scaling.control(y)))
             self._conditions[which] = key, values, J
         return J
 
-    def _of(self, which: str) -> Conditions:
+    def _chosen(self, which: str) -> Conditions:
         return self.problem.equal if which == "equal" else self.unequal
 
-    def _kept(self, which: str, y: Array) -> tuple[bytes, Array, Array | None]:
+    def _cached(self, which: str, y: Array) -> tuple[bytes, Array, Array | None]:
         key = y.tobytes()
         if which not in self._conditions or self._conditions[which][0] != key:
-            self._conditions[which] = key, self._of(which).values(self.scaling.control(y)), None
+            self._conditions[which] = key, self._chosen(which).values(self.scaling.control(y)), None
         return self._conditions[which]
 
     def violation(self, y: Array) -> float:
