@@ -580,7 +580,7 @@ def test_clips_on_a_manifold_have_body_velocities(rng):
     q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
     clip = fj.Clip(np.stack([robot.integrate(q, 0.01 * k * v) for k in range(4)]), 0.01)
     for last in (False, True):
-        agree(clip.checked(robot, "clip").end(robot, last).v, v, 1e-9)
+        agree(clip.checked(robot, "clip").end_state(robot, last).v, v, 1e-9)
 
 
 def test_interruption_keeps_the_best():
