@@ -71,7 +71,7 @@ def test_help_shows_examples(command, capsys):
     [[], ["nonsense"], ["info"], ["check", "arm", "--samples", "0"], ["check", "arm", "--tolerance", "nan"],
      ["derive", "arm", "--out", "x.npz"], ["info", "arm", "--root", "wheels"], ["demo", "--size", "many"]],
 )  # fmt: skip
-def test_wrong_usage_is_told_by_argparse(arguments, capsys):
+def test_argparse_refuses_wrong_usage(arguments, capsys):
     assert main(arguments) == 2
     assert "usage: featherjet" in capsys.readouterr().err
 
@@ -357,7 +357,7 @@ def test_derive_refuses_what_is_no_states_file(content, states, capsys):
     assert len(os.listdir()) == (1 if content == "absent" else 2)
 
 
-def test_derive_tells_of_a_quaternion_that_is_none(capsys):
+def test_derive_refuses_quaternions_that_are_not_unit(capsys):
     main(["sample", "quadruped", "--size", "4", "--out", "in.npz"])
     x = dict(np.load("in.npz"))
     x["q"][2, 3:7] = 0
@@ -425,7 +425,7 @@ def test_a_system_that_refuses_leaves_nothing(states, where, capsys, monkeypatch
 def test_a_failure_keeps_the_old_output(states, monkeypatch):
     Path("d.npz").write_text("old")
     monkeypatch.setattr("featherjet.cli.derive.everything", lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):  # a defect of ours is not disguised as the user's error
+    with pytest.raises(ZeroDivisionError):  # a bug is not disguised as the user's error
         main(["derive", "arm", "--states", str(states), "--out", "d.npz", "--overwrite"])
     assert Path("d.npz").read_text() == "old"
     assert alone("states.npz", "d.npz")

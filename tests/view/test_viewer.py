@@ -193,7 +193,7 @@ def test_the_command_serves_until_it_is_interrupted(result, tmp_path):
     assert "Traceback" not in err
 
 
-def test_bad_ports_are_told(result):
+def test_bad_addresses_are_refused(result):
     from featherjet.view.viewer import Viewer
 
     with pytest.raises(InputError, match=r"cannot serve on 203\.0\.113\.1"):

@@ -1,4 +1,4 @@
-"""`featherjet bench`: measure featherjet, Pinocchio, MuJoCo and finite differences in one run."""
+"""`featherjet bench`: featherjet beside Pinocchio, MuJoCo and finite differences, in one run."""
 
 from __future__ import annotations
 
@@ -21,42 +21,40 @@ from .output import fail, line, table
 from .parsing import ROOTS, command, count
 
 SIZES, QUICK_SIZES = (10, 20, 50, 100, 200), (10, 20, 40)
-QUIET = 0.9  # share of the time that this process should have the core
+BUSY = 0.9  # of the time the core should be ours
 EXAMPLES = """\
 examples:
   featherjet bench                               panda, hyq, talos_full, chain100, chain500
   featherjet bench panda --quick                 a first impression in seconds
   featherjet bench my_robot.urdf --root free --batch 256
-  featherjet bench chain100 tree100x2            generated chains and trees of any size
+  featherjet bench chain100 tree100x2            chains and trees of any size, made on the spot
   featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points held fixed
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
-panda is the arm with its fingers locked; hyq and talos_full have a floating base unless --root is given.
-All contenders take turns on one core (except "all threads"). Times are processor times per state: the median
-over the rounds, and half the interquartile range. Results are compared before anything is timed; if they differ
-by more than 1e-8 (1e-6 for forward dynamics of more than 100 dofs, whose mass matrix is ill-conditioned), nothing
-is timed. Ratios are relative to a Python loop over Pinocchio that stores its results. MuJoCo differentiates
-numerically, and has no da/dtau.
-Exit code 0: done; 1: results differ."""
+panda stands for the arm with its fingers locked, hyq and talos_full for robots that float, unless --root is
+given. Everything runs pinned to one core (but "all threads"), taking turns; times are processor times per
+state, medians over the rounds, with half the distance between the quartiles. Every result is compared before
+anything is timed; if results differ by more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose
+mass matrix is ill-conditioned), nothing is. Ratios are to a Python loop over Pinocchio that stores its
+results. MuJoCo differentiates numerically, and has no da/dtau.
+Exit code: 0 done, 1 results differ."""
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "bench", run, "compare the speed with Pinocchio, MuJoCo and finite differences", EXAMPLES)
+    sub = command(
+        commands, "bench", run, "measure featherjet beside Pinocchio, MuJoCo and finite differences", EXAMPLES
+    )
     sub.add_argument("robots", nargs="*", metavar="ROBOT", help="names or files (default: see below)")
-    sub.add_argument("--root", choices=ROOTS, help="how the first link is attached to the world")
-    sub.add_argument("--quick", action="store_true", help="fewer and shorter rounds, less precise")
+    sub.add_argument("--root", choices=ROOTS, help="how the first link hangs on the world")
+    sub.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less precise")
     sub.add_argument("--batch", type=count, metavar="N", help="states at a time (default: 1024; large robots 16)")
     sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
-    sub.add_argument(
-        "--contacts", nargs="+", metavar="FRAME", help="measure dynamics with these points held fixed instead"
-    )
-    sub.add_argument(
-        "--scaling", action="store_true", help="measure how the cost of ID derivatives grows with size instead"
-    )
+    sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure instead dynamics with these points held")
+    sub.add_argument("--scaling", action="store_true", help="measure instead how ID derivatives grow with size")
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..lab.bench.peak import fma_peak  # loads LLVM, which the other commands do not need
+    from ..lab.bench.peak import fma_peak  # brings LLVM, which other commands need not wait for
     from ..lab.bench.run import machine
 
     entrants, missing = ([], []) if args.scaling else chosen(args)
@@ -76,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         fail(str(error), label="failed: ")
         return 1
     path = folder / ("scaling.json" if args.scaling else "contacts.json" if args.contacts else "bench.json")
-    write_json(path, report)
+    write(path, report)
     line("numbers: ", (str(path), "bold"))
     if not args.scaling and not args.contacts:
         draw(report, folder / "bench.png")
@@ -84,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen(args: argparse.Namespace) -> tuple[list[Entrant], list[str]]:
-    """The robots given on the command line, or the default ones and those of them that are not installed."""
+    """The robots asked for, or the default ones and what is missing of them."""
     if args.robots:
         return [entrant(name, args.root, args.batch) for name in args.robots], []
     return defaults(args.batch)
@@ -112,9 +110,9 @@ def measure_robots(report: dict[str, Any], entrants: list[Entrant], settings: Se
         line()
         show(report["robots"][-1])
     shares = [q["quiet"] for r in report["robots"] for q in r["quantities"].values()]
-    if min(shares) < QUIET:
+    if min(shares) < BUSY:
         line()
-        text = f"other programs were running: featherjet had the core for only {min(shares):.0%} of the time"
+        text = f"other programs were running: the core was ours for only {min(shares):.0%} of the time"
         line(("warning: ", "yellow"), text, stderr=True)
     line()
 
@@ -125,7 +123,7 @@ def ticking(bar: Progress, title: str, total: int) -> Any:
 
 
 def show(robot: dict[str, Any]) -> None:
-    """Print the times and ratios of one robot."""
+    """Times and ratios of one robot."""
     line((robot["title"], "bold"), f": {robot['joints']} joints, nv {robot['nv']}, batch {robot['batch']}")
     quantities = robot["quantities"]
     columns: list[Any] = ["per state"]
@@ -156,7 +154,7 @@ SHORT = dict(zip(QUANTITIES, ("ID", "FD", "ID derivatives", "FD derivatives"), s
 
 
 def figures(entry: dict[str, Any] | None) -> list[str]:
-    """The cells of one entry: time, its spread, and the ratio."""
+    """Time, its spread, and the ratio."""
     if not entry:
         return ["", "", ""]
     t = entry["seconds"]
@@ -214,7 +212,7 @@ def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Se
     line()
 
 
-def write_json(path: Path, report: dict[str, Any]) -> None:
+def write(path: Path, report: dict[str, Any]) -> None:
     """Write a report as JSON, atomically."""
     write_text(path, json.dumps(report, indent=1) + "\n")
 

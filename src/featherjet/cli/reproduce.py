@@ -1,4 +1,4 @@
-"""`featherjet reproduce`: run the papers' experiments again and compare with what the papers report."""
+"""`featherjet reproduce`: the experiments of the papers, run again beside what the papers say."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..errors import MissingExtra, UnknownName
 from ..terminal import console, progress
-from .bench import duration, write_json
+from .bench import duration, write
 from .output import fail, line, table
 from .parsing import command
 
@@ -31,22 +31,22 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 STYLES = {"holds": "green", "holds, but not in size": "yellow", "does not hold": "red", "not tested": "dim"}
 EXAMPLES = """\
 examples:
-  featherjet reproduce                           list the experiments
-  featherjet reproduce singh-fig3                run one
-  featherjet reproduce all --out reproduce       run all, in about ten minutes
-  featherjet reproduce all --quick               small robots and short rounds, to see that it works
+  featherjet reproduce                           which experiments there are
+  featherjet reproduce singh-fig3                one of them
+  featherjet reproduce all --out reproduce       all of them, in about ten minutes
+  featherjet reproduce all --quick               small robots and short turns, to see that it runs
 
-All methods are compiled in the same way, as straight-line code for one robot whose vector lanes are samples of a batch.
-Their results are compared before they are timed, in turn, on one core. Methods too long to compile are only counted.
-Each item prints tables and the paper's statements with what was found, and writes ITEM.json and ITEM.png.
+Methods are compiled in the same way, as straight-line code for one robot in which lanes are samples of a batch, and
+compared before they are timed, pinned to one core, taking turns. What is too long to compile is counted alone.
+Each item prints tables, the paper's statements beside what was found, and writes ITEM.json and ITEM.png.
 [IDSVA] Singh, Russell, Wensing 2021; [RSS18] Carpentier, Mansard 2018; [BP] Guenter, Rose 2000.
-Exit code 0: done; 1: results of methods differ."""
+Exit code: 0 done, 1 results of methods differ."""
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "reproduce", run, "run the papers' experiments again", EXAMPLES)
+    sub = command(commands, "reproduce", run, "run the experiments of the papers again", EXAMPLES)
     sub.add_argument("items", nargs="*", metavar="ITEM", help="names of experiments, or all (default: list them)")
-    sub.add_argument("--quick", action="store_true", help="small robots and short rounds: a smoke test")
+    sub.add_argument("--quick", action="store_true", help="small robots and short turns: a smoke run")
     sub.add_argument("--out", default="reproduce", metavar="DIR", help="folder for JSON and PNG (default: reproduce)")
 
 
@@ -80,11 +80,11 @@ def run(args: argparse.Namespace) -> int:
                 return 1
         show(item, outcome)
         if args.quick:
-            line(("note:  ", "dim"), "--quick: robots are small and rounds short, so verdicts mean little")
+            line(("note:  ", "dim"), "--quick: robots are small and turns short, so that verdicts mean little")
         path = folder / f"{name}.json"
         report = {"item": name, "paper": item.where, "title": item.title, "quick": args.quick, "machine": found_on}
         report["processor_seconds"] = round(time.process_time() - started, 1)
-        write_json(path, report | outcome.data())
+        write(path, report | outcome.data())
         line("numbers: ", (str(path), "bold"))
         draw(item, outcome, folder / f"{name}.png")
         line()
@@ -92,21 +92,21 @@ def run(args: argparse.Namespace) -> int:
 
 
 def watched(lab: Lab, bar: Progress, name: str) -> None:
-    """Have the lab advance a progress bar."""
+    """Let the lab move a bar."""
     task = bar.add_task(name, total=None)
     lab.plan = lambda steps: bar.update(task, total=steps)
     lab.step = lambda text: bar.update(task, advance=1, description=f"{name}: {text}")
 
 
 def show(item: Item, outcome: Outcome) -> None:
-    """Print tables, then what the paper says and what was found."""
+    """Tables, then what the paper says and what was found."""
     line((item.where, "bold"), f": {item.title}")
-    for numbers in outcome.tables:
+    for one in outcome.tables:
         line()
-        line((numbers.title, "italic"))
-        console().print(listed(numbers))
-        if numbers.note:
-            line((numbers.note, "dim"))
+        line((one.title, "italic"))
+        console().print(listed(one))
+        if one.note:
+            line((one.note, "dim"))
     line()
     for claim in outcome.claims:
         line(("paper: ", "dim"), claim.said)
@@ -118,20 +118,20 @@ def show(item: Item, outcome: Outcome) -> None:
         line(("note:  ", "dim"), remark)
 
 
-def listed(numbers: Table) -> Any:
-    listing = table(*((c.head, "left" if c.form == "text" else "right") for c in numbers.columns))
-    for row in cells(numbers):
+def listed(one: Table) -> Any:
+    listing = table(*((c.head, "left" if c.form == "text" else "right") for c in one.columns))
+    for row in cells(one):
         listing.add_row(*map(Text, row))
     return listing
 
 
-def cells(numbers: Table) -> list[list[str]]:
-    """The cells of a table as they are printed."""
+def cells(one: Table) -> list[list[str]]:
+    """All of a table as it is shown."""
 
     def shown(form: str, x: Any) -> str:
         return "" if x is None else x if isinstance(x, str) else FORMATS[form](x)
 
-    return [[shown(c.form, x) for c, x in zip(numbers.columns, row, strict=True)] for row in numbers.rows]
+    return [[shown(c.form, x) for c, x in zip(one.columns, row, strict=True)] for row in one.rows]
 
 
 def draw(item: Item, outcome: Outcome, path: Path) -> None:
