@@ -1,4 +1,4 @@
-"""A double pendulum swings up: the motion of least torque, and what weak motors make of it."""
+"""A double pendulum swings up with the least torque, then with motors too weak to lift it directly."""
 
 import numpy as np
 
@@ -21,17 +21,17 @@ for name, energy in free.baselines().items():
     print(f"  {free.energy / energy:.1%} of the energy of a {name}")
     assert free.energy < energy
 
-# Finer knots change little: the optimum is the motion's, not the spline's.
+# Finer knots change little: the optimum does not depend on the spline.
 fine = fj.transition(robot, down, up, duration=1.0, tolerance=1e-5, intervals=24, initial=free)
 print(f"  with twice the knots {fine.energy / free.energy:.4f} of that")
 assert 0.99 < fine.energy / free.energy <= 1.0001
 
-# Held out straight, the pendulum needs 9.8 N m at the shoulder. Motors of 2.5 N m have to swing it up.
+# Held out straight, the pendulum needs 9.8 N m at the shoulder. Motors of 2.5 N m must swing it up.
 weak = fj.transition(robot, down, up, duration=2.0, intervals=16, limits={"effort": 2.5})
 t = weak.times(400)
 print(f"weak motors: {np.abs(weak.tau(t)).max():.3f} N m at most, {weak.report.message}")
 turns = int((np.diff(np.sign(weak.v(t)[1:-1, 0])) != 0).sum())
-print(f"  the shoulder turns round {turns} times on the way")
+print(f"  the shoulder reverses {turns} times on the way")
 assert weak.report.success
 assert np.abs(weak.tau(t)).max() <= 2.5
 assert turns >= 1

@@ -15,7 +15,7 @@ robot = fj.Robot(replace(arm, joints=(*others, replace(last, body=last.body + lo
 rest = np.zeros(robot.nv)
 start = np.array([-0.8, 1.2, 0.0, -1.2, 0.0, 0.7, 0.0])
 end = np.array([0.8, 1.2, 0.0, -1.2, 0.0, 0.7, 0.0])
-over = np.array([0.62, 0.0, 0.85])  # [m], above what is in the way
+over = np.array([0.62, 0.0, 0.85])  # [m], above the obstacle
 
 free = fj.transition(robot, (start, rest), (end, rest), duration=1.5)
 print(free)
@@ -36,7 +36,7 @@ assert careful.report.success
 assert np.allclose(reached, over, atol=1e-6)
 assert np.abs(careful.v(t)).max() <= 2.0
 
-# Within limits, finer knots change little; without, the motion gets the livelier the finer they are.
+# Within limits, finer knots change little; without limits, finer knots allow faster motions.
 fine = fj.transition(robot, (start, rest), (end, rest), **conditions, intervals=24, initial=careful)
 print(f"  with twice the knots {fine.energy / careful.energy:.4f} of that energy")
 assert 0.97 < fine.energy / careful.energy <= 1.0

@@ -1,10 +1,10 @@
-"""A humanoid crouches: its feet stay where they are and carry it, since nothing pushes at its pelvis."""
+"""A humanoid crouches: its feet stand still and carry it, since no force acts on its pelvis."""
 
 import numpy as np
 
 import featherjet as fj
 
-# unroll=False: code shared by all robots, which is compiled sooner than code for this one alone
+# unroll=False: code shared by all robots, which compiles faster than code for this robot alone
 robot = fj.Robot(fj.models.humanoid(), backend="compiled", unroll=False)
 feet = ("left_foot", "right_foot")
 
@@ -22,8 +22,8 @@ def pose(bend: float, reach: float) -> np.ndarray:
 
 rest = np.zeros(robot.nv)
 stand, crouch = (pose(0.15, 0.0), rest), (pose(0.9, 0.8), rest)
-# a smaller tolerance lets the search go on to motions whose feet slip between the times at which they are held
-task = dict(duration=1.0, supports=feet, root="unactuated", tolerance=3e-3)
+# a smaller tolerance leads to motions whose feet slip between the times at which they are held
+task = dict(duration=1.0, supports=feet, root_forces="unactuated", tolerance=3e-3)
 coarse = fj.transition(robot, stand, crouch, intervals=6, **task)
 result = fj.transition(robot, stand, crouch, initial=coarse, **task)
 print(result)
@@ -43,7 +43,7 @@ assert result.report.success
 assert slip < 1e-3
 assert np.abs(tau[:, :6]).max() < 1e-9
 
-# It begins and ends at rest: on average, over time, the feet (whose frames stand upright) carry the robot's weight.
+# The motion begins and ends at rest, so on average over time the feet (whose frames are upright) carry the weight.
 upward = sum(force[:, 2] for force in result.forces(t).values())
 mean = np.mean((upward[1:] + upward[:-1]) / 2)
 weight = 9.81 * robot.mass

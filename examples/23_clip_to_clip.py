@@ -1,4 +1,4 @@
-"""Two clips of a humanoid are joined: it leaves one motion and takes up the other at the right speed."""
+"""Two clips of a humanoid are joined: it leaves one motion and enters the other at the right velocity."""
 
 import tempfile
 from pathlib import Path
@@ -25,10 +25,10 @@ def clip(swings: dict[str, tuple[float, float]], turn: float) -> fj.Clip:
 wave = clip({"left_shoulder_pitch": (0.9, 0.0), "left_elbow": (0.5, 1.0), "waist_yaw": (0.3, 0.0)}, turn=0.0)
 march = clip({"left_hip_pitch": (0.5, 2.0), "right_hip_pitch": (-0.5, 2.0), "right_shoulder_pitch": (0.6, 2.5)}, 1.2)
 
-# A torque counts by what its motor can do. No ground is modelled here: what holds the pelvis counts little.
+# Torques are weighted by the strength of their motors. There is no ground, so forces on the pelvis cost little.
 strength = robot.limits().effort
 weights = np.where(np.isfinite(strength), (100 / strength) ** 2, 1.0)
-result = fj.transition(robot, wave, march, duration=0.8, weights=weights, root="penalised", root_weight=0.01)
+result = fj.transition(robot, wave, march, duration=0.8, weights=weights, root_forces="penalised", root_weight=0.01)
 print(result)
 print(f"  {result.report.iterations} iterations, {result.report.seconds:.1f} s")
 for name, energy in result.baselines().items():
@@ -36,7 +36,7 @@ for name, energy in result.baselines().items():
     assert result.energy < energy
 
 fine = fj.transition(
-    robot, wave, march, 0.8, weights=weights, root="penalised", root_weight=0.01, intervals=24, initial=result
+    robot, wave, march, 0.8, weights=weights, root_forces="penalised", root_weight=0.01, intervals=24, initial=result
 )
 print(f"  with twice the knots {fine.energy / result.energy:.4f} of that")
 assert 0.99 < fine.energy / result.energy <= 1.0001
@@ -45,7 +45,7 @@ whole = result.joined()
 q = np.asarray(whole.q)
 print(f"joined: {len(q)} samples, {whole.dt * (len(q) - 1):.2f} s")
 
-# At the joins the motion goes on where it was, as fast as it was.
+# At the joins, position and velocity are continuous.
 near = robot.difference(result.q(1e-6), result.q(0.0)) / -1e-6
 before = robot.difference(np.asarray(wave.q)[-2], np.asarray(wave.q)[-1]) / wave.dt
 print(f"  velocity differs by {np.abs(near - before).max():.2f} rad/s from that of the clip's last step")

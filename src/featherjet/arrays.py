@@ -68,3 +68,17 @@ def copied(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
     for o, r in zip(outs, results, strict=True):
         np.copyto(o, r)
     return outs
+
+
+def positive_number(name: str, x: Any) -> float:
+    """x, if it is a positive finite number."""
+    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < float(x) < np.inf:
+        raise InputError(f"{name}: expected a positive number, got {x!r}")
+    return float(x)
+
+
+def whole_number(name: str, x: Any, least: int, why: str = "") -> int:
+    """x, if it is a whole number of at least `least`; `why` explains the bound."""
+    if isinstance(x, bool) or not isinstance(x, (int, np.integer)) or x < least:
+        raise InputError(f"{name}: expected a whole number, at least {least}{why}; got {x!r}")
+    return int(x)

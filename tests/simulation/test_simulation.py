@@ -16,8 +16,8 @@ from featherjet import Trajectory
 from featherjet.contact import gauss_seidel
 from featherjet.errors import InputError, SimulationError, SimulationWarning, UnknownName
 from featherjet.model.builder import transform
-from featherjet.view.playback import Playback
-from featherjet.view.transition import curves
+from featherjet.simulation.playback import Playback
+from featherjet.view.curves import curves
 from helpers import agree
 
 G = 9.81
@@ -457,8 +457,8 @@ def test_files(tmp_path: Path) -> None:
     for write, name in ((motion.save, "such.npz"), (motion.plot, "such.png")):
         with pytest.raises(InputError, match="cannot be written"):
             write(tmp_path / "no" / name)
-    np.savez(tmp_path / "odd.npz", t=np.zeros(3))
-    with pytest.raises(InputError, match="holds no 'q'"):
+    np.savez(tmp_path / "odd.npz", format="featherjet trajectory 1", t=np.zeros(3))
+    with pytest.raises(InputError, match="not a featherjet trajectory file: array 'q' is missing"):
         Trajectory.load(tmp_path / "odd.npz")
 
 

@@ -10,13 +10,14 @@ import pinocchio as pin
 import pytest
 
 import featherjet as fj
-from featherjet.evaluate.reference import Reference
+from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.algorithms.scan import Scan
 from featherjet.jit.straight import trace
-from featherjet.transition.chart import Chart
-from featherjet.transition.constraints import Conditions, Idle, Limit, Placed
+from featherjet.transition.chart import FlatChart
+from featherjet.transition.constraints import Conditions, FrameCondition, LimitCondition, ZeroTorqueCondition
 from featherjet.transition.energy import Energy
 from featherjet.transition.metric import gauss_newton
-from featherjet.transition.slopes import SlopeReference, Slopes
+from featherjet.transition.slopes import Slopes
 from featherjet.transition.spline import Spline
 from featherjet.transition.supports import EASE, Supports
 from helpers import agree, every_kind, to_pinocchio
@@ -28,16 +29,16 @@ def robot_called(name: str, backend: str = "numpy") -> fj.Robot:
     return every_kind(3) if name == "every_kind" else fj.load(name, backend=backend)
 
 
-def wandering(robot: fj.Robot, spline: Spline, compiled: bool = False, seed: int = 0) -> tuple[Chart, np.ndarray]:
+def wandering(robot: fj.Robot, spline: Spline, compiled: bool = False, seed: int = 0) -> tuple[FlatChart, np.ndarray]:
     """A chart between two configurations, and control points of a motion that wanders through it."""
     rng = np.random.default_rng(seed)
     q0 = robot.random_configuration(rng)
     q1 = robot.integrate(q0, rng.uniform(-1, 1, robot.nv))
-    chart = Chart(robot.model, robot.interpolate(q0, q1, 0.5), compiled)
+    chart = FlatChart(robot.model, robot.interpolate(q0, q1, 0.5), compiled)
     return chart, 0.3 * rng.normal(size=(spline.count, robot.nv)) + chart.coordinates(q0)
 
 
-def states(chart: Chart, jets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def states(chart: FlatChart, jets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v, a of jets (N, 3, nv), which may be complex; these are left alone."""
     jets = jets.copy()
     q = np.empty((len(jets), chart.model.nq), jets.dtype)
@@ -52,7 +53,7 @@ def states(chart: Chart, jets: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.n
 @pytest.mark.parametrize("name", ["every_kind", "quadruped"])
 def test_v_and_a_are_rates_of_q_and_v(name, compiled, rng):
     robot = robot_called(name)
-    chart = Chart(robot.model, robot.random_configuration(rng), compiled)
+    chart = FlatChart(robot.model, robot.random_configuration(rng), compiled)
     jets = 0.6 * rng.normal(size=(5, 3, robot.nv))
     q, v, a = states(chart, jets)
     h = 1e-5
@@ -70,7 +71,7 @@ def test_v_and_a_are_rates_of_q_and_v(name, compiled, rng):
 def test_chart_is_centred_on_its_reference(rng):
     robot = every_kind(1)
     q = robot.random_configuration(rng)
-    chart = Chart(robot.model, q)
+    chart = FlatChart(robot.model, q)
     x = chart.coordinates(q)
     moved = robot.integrate(q, 1e-6 * np.ones(robot.nv))
     v = chart.rates(x, robot.difference(q, moved))
@@ -146,14 +147,14 @@ def test_gradient_is_that_of_complex_step(name, backend):
     basis = spline.jets(energy.times)
     moved = control + 1j * STEP * np.eye(size).reshape(size, *control.shape)
     jets = np.einsum("nom,pmk->pnok", basis, moved).reshape(size * n, 3, robot.nv)
-    q, v, a = states(Chart(robot.model, chart.reference), jets)
+    q, v, a = states(FlatChart(robot.model, chart.reference), jets)
     (tau,) = robot.evaluator.reference("inverse_dynamics", {"q": q, "v": v, "a": a})
     values = ((tau**2).reshape(size, n, -1) * energy.quadrature[:, None] * weights).sum((1, 2))
     agree(value, values[0].real, 1e-12, "energy")
     agree(gradient.ravel(), values.imag / STEP, 1e-11, "gradient")
 
 
-def held(backend: str = "numpy", root: str = "unactuated") -> tuple[fj.Robot, Energy, Chart, Spline, np.ndarray]:
+def held(backend: str = "numpy", root: str = "unactuated") -> tuple[fj.Robot, Energy, FlatChart, Spline, np.ndarray]:
     """A quadruped on two feet, one of them flat, with the energy that is left."""
     robot = fj.load("quadruped", backend=backend)
     spline = Spline(4, 3, 0.6)
@@ -208,13 +209,13 @@ def test_jacobians_of_conditions(kind, rng):
     dofs = np.array([7, 9, 12])
     if kind in ("pose", "point"):
         T = robot.frame_placement(robot.random_configuration(1), "LF_foot")
-        condition = Placed(robot, "LF_foot", t, T, kind == "point")
+        condition = FrameCondition(robot, "LF_foot", t, T, kind == "point")
     elif kind == "idle":
-        condition = Idle(robot, t, slice(0, 6), 30.0)
+        condition = ZeroTorqueCondition(robot, t, slice(0, 6), 30.0)
     else:
         ones = np.ones(3)
         energy = Energy(robot, chart, spline, np.ones(robot.nv), points=2)
-        condition = Limit(energy, kind, t, dofs, dofs + 1, -ones, np.array([1.0, np.inf, 2.0]), 2 * ones)
+        condition = LimitCondition(energy, kind, t, dofs, dofs + 1, -ones, np.array([1.0, np.inf, 2.0]), 2 * ones)
     conditions = Conditions(chart, spline, [condition])
     J = conditions.jacobian(control)
     d = np.zeros_like(control)
@@ -264,13 +265,13 @@ def test_one_evaluation_costs_no_more_than_250_samples_of_derivatives(monkeypatc
     batches = []
     run = energy._slopes._run
 
-    def counted(name: str, inputs: dict[str, np.ndarray], **static) -> tuple:
-        batches.append((name, {len(x) for x in inputs.values() if x is not None}))
-        return run(name, inputs, **static)
+    def counted(name: str, inputs: tuple[np.ndarray, ...], *more, **options) -> tuple:
+        batches.append((name, {len(x) for x in inputs}))
+        return run(name, inputs, *more, **options)
 
     monkeypatch.setattr(energy._slopes, "_run", counted)
     for name in ("inverse_dynamics", "inverse_dynamics_derivatives"):
-        monkeypatch.setattr(robot, name, None)  # not to be called
+        monkeypatch.setattr(fj.Robot, name, None)  # not to be called
     energy(control)
     assert batches == [("torque_slopes", {200})]
     assert 200 * operations(robot, slopes=True) < 250 * operations(robot, slopes=False)
@@ -280,10 +281,9 @@ def operations(robot: fj.Robot, slopes: bool) -> int:
     """How many a sample takes: of torques with the slopes of their squares, or of their derivatives."""
     sizes = dict(q=(robot.nq,), v=(robot.nv,), a=(robot.nv,))
     if slopes:
-        reference, name, sizes = SlopeReference(robot.model), "torque_slopes", {**sizes, "weights": (robot.nv,)}
-    else:
-        reference, name = Reference(robot.model), "inverse_dynamics_derivatives"
-    traced = trace(lambda **x: reference.compute(name, x, (), object), sizes)
+        sizes["weights"] = (robot.nv,)
+    record = QUANTITIES["torque_slopes" if slopes else "inverse_dynamics_derivatives"]
+    traced = trace(lambda **x: record.compute(Scan(robot.evaluator.tree, (), object), x), sizes)
     return sum(n for op, n in traced.graph.count(traced.roots).items() if op not in ("const", "load"))
 
 
@@ -344,7 +344,7 @@ def test_a_thrown_robot_falls_freely():
     end, w = q.copy(), v.copy()
     end[0] += T
     w[2] = -v[2]
-    result = fj.transition(robot, (q, v), (end, w), T, root="unactuated", intervals=4, solver="trust-constr")
+    result = fj.transition(robot, (q, v), (end, w), T, root_forces="unactuated", intervals=4, solver="trust-constr")
     assert result.report.success
     t = result.times(9)
     assert np.abs(result.tau(t)).max() < 1e-3
@@ -358,7 +358,7 @@ def test_in_the_air_momentum_stays(rng):
     (q, v), (end, w) = (standing(robot, bend) for bend in (0.3, 0.9))
     v[:3], w[:3] = (0.5, 0, 9.81 * T / 2), (0.5, 0, -9.81 * T / 2)
     end[:3] += robot.center_of_mass(q) - robot.center_of_mass(end) + np.array([0.5 * T, 0, 0])
-    coarse, fine = (fj.transition(robot, (q, v), (end, w), T, root="unactuated", intervals=n) for n in (8, 16))
+    coarse, fine = (fj.transition(robot, (q, v), (end, w), T, root_forces="unactuated", intervals=n) for n in (8, 16))
     assert coarse.report.success, coarse.report
     assert fine.report.success, fine.report
     assert fine.report.push < coarse.report.push / 4
@@ -478,7 +478,7 @@ def test_a_quadruped_lowers_itself_on_four_feet():
     """Points are held; what carries the unactuated trunk are the feet, on average with the robot's weight."""
     robot = fj.load("quadruped", backend="compiled")
     start, end = (standing(robot, bend) for bend in (0.3, 0.7))
-    task: dict[str, Any] = dict(supports=[fj.PointContact(f) for f in FEET], root="unactuated", intervals=6)
+    task: dict[str, Any] = dict(supports=[fj.PointContact(f) for f in FEET], root_forces="unactuated", intervals=6)
     result = fj.transition(robot, start, end, 0.6, **task)
     assert result.report.success, result.report
     assert result.report.drift < 1e-3
@@ -510,7 +510,9 @@ def test_penalised_roots_are_pushed_less():
     end = robot.integrate(q, np.concatenate([np.zeros(6), 0.7 * np.ones(12)]))
     pushed = []
     for weight in (0.001, 1.0):
-        r = fj.transition(robot, (q, rest), (end, rest), 0.7, root="penalised", root_weight=weight, tolerance=1e-5)
+        r = fj.transition(
+            robot, (q, rest), (end, rest), 0.7, root_forces="penalised", root_weight=weight, tolerance=1e-5
+        )
         t = r.times(101)
         pushed.append(float((r.tau(t)[:, :6] ** 2).sum()))
     assert pushed[0] > 1.5 * pushed[1]
@@ -586,7 +588,7 @@ def test_clips_on_a_manifold_have_body_velocities(rng):
     q, v = robot.random_configuration(rng), rng.normal(size=robot.nv)
     clip = fj.Clip(np.stack([robot.integrate(q, 0.01 * k * v) for k in range(4)]), 0.01)
     for last in (False, True):
-        agree(clip.checked(robot, "clip").end(robot, last).v, v, 1e-9)
+        agree(clip.checked(robot, "clip").end_state(robot, last).v, v, 1e-9)
 
 
 def test_interruption_keeps_the_best():

@@ -54,7 +54,7 @@ def test_models_come_back_the_same(name):
 
 @pytest.mark.parametrize("text", ["", "{}", '{"joints": 3}', "[1, 2]"])
 def test_other_text_is_no_model(text):
-    with pytest.raises(InputError, match="no model of ours"):
+    with pytest.raises(InputError, match="not a saved featherjet model"):
         saved.loads(text)
 
 
@@ -68,7 +68,7 @@ def test_save_and_load(supports):
     if supports:
         feet = [fj.PointContact("LF_foot"), fj.SurfaceContact("RH_foot")]
         result = fj.transition(
-            robot, (q, rest), (q, rest), 0.5, supports=feet, root="unactuated", intervals=2, points=2
+            robot, (q, rest), (q, rest), 0.5, supports=feet, root_forces="unactuated", intervals=2, points=2
         )
     else:
         result = quick(robot, weights={"LF_KFE": 3.0})
@@ -96,7 +96,7 @@ def test_clips_go_along():
 
 def test_files_that_are_no_transitions():
     np.savez("states.npz", q=np.zeros(3))
-    with pytest.raises(InputError, match=r"states\.npz: no transition of ours"):
+    with pytest.raises(InputError, match=r"states\.npz: not a featherjet transition file: array 'format' is missing"):
         fj.Transition.load("states.npz")
     with pytest.raises(InputError, match="no such file"):
         fj.Transition.load("nowhere.npz")
@@ -106,8 +106,14 @@ def test_files_that_are_no_transitions():
     np.savez("cut.npz", **{**arrays, "control": arrays["control"][:-1]})
     with pytest.raises(InputError, match="arrays do not fit"):
         fj.Transition.load("cut.npz")
-    about = json.loads(str(arrays["about"])) | {"format": "featherjet transition 9"}
-    np.savez("new.npz", **{**arrays, "about": json.dumps(about)})
+    np.savez("part.npz", **{name: x for name, x in arrays.items() if name != "history"})
+    with pytest.raises(InputError, match=r"part\.npz: not a featherjet transition file: array 'history' is missing"):
+        fj.Transition.load("part.npz")
+    about = json.loads(str(arrays["about"]))
+    np.savez("less.npz", **{**arrays, "about": json.dumps({k: x for k, x in about.items() if k != "points"})})
+    with pytest.raises(InputError, match=r"less\.npz: damaged featherjet transition file \(KeyError\('points'\)\)"):
+        fj.Transition.load("less.npz")
+    np.savez("new.npz", **{**arrays, "format": "featherjet transition 9"})
     with pytest.raises(InputError, match="its format is 'featherjet transition 9'"):
         fj.Transition.load("new.npz")
     with pytest.raises(InputError, match="cannot be written"):
@@ -239,7 +245,7 @@ def test_the_commands(task, capsys):
     assert main([*task, "--intervals", "4", "--csv", "t.csv", "--bvh", "t.bvh"]) == 0
     out, err = capsys.readouterr()
     assert "of a minimum jerk's\n" in out
-    assert "beyond the robot's limits of velocity" in out
+    assert "beyond the robot's velocity limits" in out
     assert "t.npz: written" in out
     assert not err
     result = fj.Transition.load("t.npz")
@@ -256,8 +262,8 @@ def test_all_options(task, capsys):
     more = "--weight joint1=2 --target tool=0.4,0.5,0.3,0.9 --limit velocity --intervals 5 --tolerance 1e-2".split()
     main([*task, *more, "--solver", "slsqp", "--degree", "4", "--iterations", "40"])
     out = capsys.readouterr().out
-    assert "of a minimum jerk's, which keeps no conditions\n" in out
-    assert "limits of velocity" not in out
+    assert "of a minimum jerk's, which ignores conditions\n" in out
+    assert "velocity limits" not in out
     result = fj.Transition.load("t.npz")
     assert result.weights[0] == 2.0
     assert result.spline.degree == 4
@@ -325,9 +331,22 @@ def test_other_files_are_refused(capsys):
         assert main([command, "nowhere.npz"]) == 2
         assert "no such file" in capsys.readouterr().err
     quick(fj.load("arm", backend="numpy")).save("t.npz")
-    for name, says in (("t.pdf", "the picture is a PNG"), ("no/where.png", "cannot be written")):
+    for name, says in (("t.pdf", "pictures are PNG files"), ("no/where.png", "cannot be written")):
         assert main(["plot", "t.npz", "--out", name]) == 2
         assert says in capsys.readouterr().err
+
+
+def test_files_of_motions_say_what_they_are():
+    from featherjet.cli.view import load_motion
+
+    robot = fj.load("arm", backend="numpy")
+    assert isinstance(load_motion(quick(robot).save("t.npz")), fj.Transition)
+    simulated = robot.simulate(robot.neutral(), np.zeros(7), dt=0.01, T=0.02, progress=False)
+    assert isinstance(load_motion(simulated.save("s.npz")), fj.Trajectory)
+    with pytest.raises(InputError, match=r"s\.npz: not a featherjet transition file: its format is 'featherjet traj"):
+        fj.Transition.load("s.npz")
+    with pytest.raises(InputError, match=r"t\.npz: not a featherjet trajectory file"):
+        fj.Trajectory.load("t.npz")
 
 
 def test_interrupted_it_keeps_the_best(task):

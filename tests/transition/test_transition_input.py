@@ -43,7 +43,7 @@ def test_the_guard_guards(arm):
         (dict(start=(START[:6], REST)), r"start: q: expected shape .*7"),
         (dict(end=(END, REST[:3])), r"end: v: expected shape .*7"),
         (dict(start=START), r"start: expected a pair \(q, v\) or a Clip"),
-        (dict(start=(np.array([START, START]), REST)), "for a motion give a Clip"),
+        (dict(start=(np.array([START, START]), REST)), "for a sampled motion, give a Clip"),
         (dict(start=(START * np.nan, REST)), "must be finite"),
         (dict(duration=0.0), "duration: expected a positive number, got 0"),
         (dict(duration=-1), "duration: expected a positive number"),
@@ -66,12 +66,12 @@ def test_the_guard_guards(arm):
         (dict(weights={"joint1": [1.0, 2.0]}), r"weights of joint 'joint1': expected one number or 1"),
         (dict(weights=0.0), "all are zero"),
         (dict(weights=np.nan), "must be finite"),
-        (dict(root="wheels"), "unknown root 'wheels'"),
-        (dict(root="unactuated"), "has no floating base"),
+        (dict(root_forces="wheels"), "unknown root_forces 'wheels'"),
+        (dict(root_forces="unactuated"), "has no floating base"),
         (dict(supports=("hand",)), "unknown frame 'hand'"),
         (dict(supports=(3,)), "supports: expected names of frames"),
-        (dict(supports=("tool",)), "support 'tool': start and end have it in different places"),
-        (dict(supports=(fj.PointContact("tool", other="link2"),)), "is held by the world"),
+        (dict(supports=("tool",)), "support 'tool': it is in different places"),
+        (dict(supports=(fj.PointContact("tool", other="link2"),)), "the world holds it"),
         (dict(targets=[fj.Target("hand", 0.5, (0, 0, 1))]), "unknown frame 'hand'"),
         (dict(targets=[fj.Target("tool", 0.5)]), "give either a position or a placement"),
         (dict(targets=[fj.Target("tool", 0.5, (0, 1))]), "position: expected"),
@@ -79,8 +79,8 @@ def test_the_guard_guards(arm):
         (dict(targets=[fj.Target("tool", (0.7, 0.2), (0, 0, 1))]), "two in order"),
         (dict(targets=[fj.Target("tool", "noon", (0, 0, 1))]), "expected a moment"),  # type: ignore[arg-type]
         (dict(targets=[fj.Target("tool", 0.5, placement=2 * np.eye(4))]), "not a rigid transform"),
-        (dict(targets=[fj.Target("tool", 0.0, (0, 0, 9))]), "the start state has it"),
-        (dict(targets=[fj.Target("tool", (0.5, 1.0), (0, 0, 9))]), "the end state has it"),
+        (dict(targets=[fj.Target("tool", 0.0, (0, 0, 9))]), "at the start the frame is"),
+        (dict(targets=[fj.Target("tool", (0.5, 1.0), (0, 0, 9))]), "at the end the frame is"),
         (dict(targets=["tool"]), "expected Target objects"),
         (dict(limits=("power",)), "unknown limit 'power'"),
         (dict(limits={"velocity": -1.0}), "limits: velocity: must not be negative"),
@@ -90,8 +90,8 @@ def test_the_guard_guards(arm):
         (dict(limits={"position": (-1.0, 1.0)}), r"start: joint 'joint4': position -1.2 is outside its limits -1 to 1"),
         (dict(limits="velocity", end=(END, 5 * np.ones(7))), "end: joint 'joint1': velocity 5 is outside"),
         (dict(limits={"velocity": 0.5}), r"limits: joint 'joint1' has 0.9 rad or m to go, which takes at least 1.8 s"),
-        (dict(solver="lbfgs", limits="velocity"), "'lbfgs' knows no conditions"),
-        (dict(solver="bfgs", targets=[fj.Target("tool", 0.5, (0, 0, 1))]), "'bfgs' knows no conditions"),
+        (dict(solver="lbfgs", limits="velocity"), "'lbfgs' takes no conditions"),
+        (dict(solver="bfgs", targets=[fj.Target("tool", 0.5, (0, 0, 1))]), "'bfgs' takes no conditions"),
         (dict(initial=3), "initial: expected a transition of the same robot"),
         (dict(end=fj.Clip(np.array([END]), 0.1)), "at least two samples"),
         (dict(end=fj.Clip(np.array([END, END]), 0.0)), "end: dt: expected a positive number"),
@@ -99,7 +99,7 @@ def test_the_guard_guards(arm):
     ],
 )  # fmt: skip
 def test_it_is_refused(arm, changes, says, monkeypatch):
-    if "knows no conditions" in says:  # that is the solver's to say, still before it begins
+    if "takes no conditions" in says:  # that is the solver's to say, still before it begins
         from featherjet.transition import solve
 
         monkeypatch.setattr(plan, "solve", solve.solve)
@@ -112,7 +112,7 @@ def test_it_is_refused(arm, changes, says, monkeypatch):
 def test_robots_that_are_not(arm):
     with pytest.raises(InputError, match="transition takes a Robot, got Model"):
         fj.transition(arm.model, (START, REST), (END, REST), 1.0)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="speaks 'mujoco'"):
+    with pytest.raises(InputError, match="its convention is 'mujoco'"):
         fj.transition(arm.with_convention("mujoco"), (START, REST), (END, REST), 1.0)
 
 
@@ -128,24 +128,24 @@ def test_states_of_a_floating_base(quadruped):
         fj.transition(quadruped, (q, rest), (q, moving), 1.0, supports=[fj.PointContact("LF_foot")])
     feet = [fj.PointContact("LF_foot"), fj.PointContact("RH_foot")]
     with pytest.raises(InputError, match="LF_foot, RH_foot cannot carry an unactuated root"):
-        fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=feet, root="unactuated")
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=feet, root_forces="unactuated")
     with pytest.raises(InputError, match="support 'LF_foot' is given twice"):
         fj.transition(quadruped, (q, rest), (q, rest), 1.0, supports=["LF_foot", "LF_foot"])
     with pytest.raises(InputError, match="root_weight: expected a positive number"):
-        fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="penalised", root_weight=0)
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, root_forces="penalised", root_weight=0)
     for duration, misses in ((1.0, "9.81 m/s"), (1e-3, "0.00981 m/s")):
         with pytest.raises(InputError, match=f"flies freely and after {duration:g} s misses the end by {misses}"):
-            fj.transition(quadruped, (q, rest), (q, rest), duration, root="unactuated")
+            fj.transition(quadruped, (q, rest), (q, rest), duration, root_forces="unactuated")
     floating = quadruped.with_gravity((0, 0, 0))
     with pytest.raises(InputError, match="misses the end by 1 m: name supports"):
-        fj.transition(floating, (q, rest), (floating.integrate(q, np.eye(18)[1]), rest), 1.0, root="unactuated")
+        fj.transition(floating, (q, rest), (floating.integrate(q, np.eye(18)[1]), rest), 1.0, root_forces="unactuated")
     spin = np.concatenate([np.linalg.solve(floating.centroidal_map(q)[:, :6], [0, 0, 0, 0, 0.5, 0]), np.zeros(12)])
     with pytest.raises(InputError, match=r"misses the end by 0\.5 N m s of angular momentum"):
-        fj.transition(floating, (q, rest), (q, spin), 1.0, root="unactuated")
+        fj.transition(floating, (q, rest), (q, spin), 1.0, root_forces="unactuated")
     weights = np.zeros(18)
     weights[:6] = 1.0
     with pytest.raises(InputError, match="all joints but the unactuated root have weight zero"):
-        fj.transition(quadruped, (q, rest), (q, rest), 1.0, root="unactuated", weights=weights)
+        fj.transition(quadruped, (q, rest), (q, rest), 1.0, root_forces="unactuated", weights=weights)
 
 
 @pytest.mark.parametrize("gravity, falls", [((0, 0, -9.81), False), ((0, -9.81, 0), True)])
@@ -160,7 +160,7 @@ def test_a_puck_falls_only_in_its_plane(gravity, falls):
     state = robot.neutral(), np.zeros(4)
     error, says = (InputError, "flies freely") if falls else (AssertionError, "before it looked")
     with pytest.raises(error, match=says):
-        fj.transition(robot, state, state, 1.0, root="unactuated")
+        fj.transition(robot, state, state, 1.0, root_forces="unactuated")
 
 
 def test_without_scipy(arm, monkeypatch):

@@ -106,7 +106,7 @@ def test_links_are_where_the_robot_is(viewer, result):
 
 
 def test_a_simulation_shows_its_ground_and_its_forces():
-    from featherjet.view.playback import Playback
+    from featherjet.simulation.playback import Playback
     from featherjet.view.viewer import Viewer
 
     robot = fj.load("quadruped", backend="numpy")
@@ -195,7 +195,7 @@ def test_the_command_serves_until_it_is_interrupted(result, tmp_path):
     assert "Traceback" not in err
 
 
-def test_bad_ports_are_told(result):
+def test_bad_addresses_are_refused(result):
     from featherjet.view.viewer import Viewer
 
     with pytest.raises(InputError, match=r"cannot serve on 203\.0\.113\.1"):

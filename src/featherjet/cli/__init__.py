@@ -1,6 +1,6 @@
 """The command `featherjet`: one module per subcommand, with `add(commands)` and `run(args) -> exit code`.
 
-Exit codes: 0 fine; 1 a check failed; 2 an error, told in one line; 130 interrupted.
+Exit codes: 0 success; 1 a check failed; 2 an error, printed as one line; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from contextlib import contextmanager
 from .. import __version__
 from ..errors import FeatherjetError
 from . import bench, cache, check, demo, derive, info, plot, reproduce, robots, sample, transition, view
-from .output import fail, told_warnings
+from .output import fail, printed_warnings
 from .parsing import Parser
 
 COMMANDS = (info, robots, check, sample, derive, demo, bench, reproduce, cache, transition, view, plot)
-DESCRIPTION = "The dynamics of robots and all their analytical derivatives."
+DESCRIPTION = "Rigid-body dynamics of robots, and all their analytical derivatives."
 EXAMPLES = """\
 examples:
-  featherjet robots                                    which robots there are by name
-  featherjet info panda                                joints, limits, masses, and what looks wrong
+  featherjet robots                                    list the robots that can be named
+  featherjet info panda                                joints, limits, masses, and anything suspicious
   featherjet check my_robot.urdf --root free           verify every derivative of your robot
-  featherjet sample quadruped --out states.npz         random states to try the next one with
+  featherjet sample quadruped --out states.npz         random states for the next command
   featherjet derive quadruped --states states.npz --out derivatives.npz
-  featherjet demo                                      all of it on the built-in quadruped, with pictures
-  featherjet bench panda --quick                       how fast it is, beside Pinocchio and MuJoCo
+  featherjet demo                                      derive, verify and draw the built-in quadruped
+  featherjet bench panda --quick                       compare the speed with Pinocchio and MuJoCo
   featherjet transition arm --from a.json --to b.json --duration 1.2 --out t.npz      the motion of least torque
   featherjet view t.npz                                play it in the browser
 
-Each command has its own --help. An error is one line; FEATHERJET_DEBUG=1 or --debug shows where it arose."""
+Each command has its own --help. Errors are one line; --debug or FEATHERJET_DEBUG=1 adds the traceback."""
 
 
 def parser() -> argparse.ArgumentParser:
@@ -50,11 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors become one line on stderr."""
     try:
         args = parser().parse_args(arguments)
-    except SystemExit as stop:  # argparse has said what is wrong, or shown its help
+    except SystemExit as stop:  # argparse has printed an error or the help
         return int(stop.code or 0)
     debug = args.debug or os.environ.get("FEATHERJET_DEBUG", "") not in ("", "0")
     try:
-        with terminable(), told_warnings():
+        with terminable(), printed_warnings():
             code = args.run(args)
             sys.stdout.flush()
             return code
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def describe(error: BaseException) -> str:
-    """What went wrong, as a user says it."""
+    """An error in one sentence for the user."""
     if isinstance(error, FeatherjetError):
         return str(error)
     if isinstance(error, OSError):
@@ -84,14 +84,14 @@ def describe(error: BaseException) -> str:
 
 
 def silenced() -> int:
-    """Nobody reads what we print any more: leave without a complaint from Python's own last flush."""
+    """Redirect stdout, whose reader has gone, to nothing, so that Python's last flush does not complain."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 1
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Let a request to terminate unwind like Ctrl-C, so that nothing half-done is left behind."""
+    """Turn SIGTERM into KeyboardInterrupt, so that unfinished files are removed."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

@@ -11,12 +11,13 @@ from rich.progress import Progress
 from rich.text import Text
 
 from ..errors import MissingExtra
-from ..files.whole import written
+from ..files.atomic import write_text
 from ..lab.bench.contenders import BATCH, PIN_LOOP, QUANTITIES, WAYS, Disagreement
 from ..lab.bench.peers import versions
 from ..lab.bench.robots import Entrant, defaults, entrant
 from ..lab.bench.timing import QUICK, Settings
-from .output import console, fail, line, progress, table
+from ..terminal import console, progress
+from .output import fail, line, table
 from .parsing import ROOTS, command, count
 
 SIZES, QUICK_SIZES = (10, 20, 50, 100, 200), (10, 20, 40)
@@ -212,14 +213,13 @@ def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Se
 
 
 def write(path: Path, report: dict[str, Any]) -> None:
-    """JSON, whole or not at all."""
-    with written(path) as beside:
-        beside.write_text(json.dumps(report, indent=1) + "\n")
+    """Write a report as JSON, atomically."""
+    write_text(path, json.dumps(report, indent=1) + "\n")
 
 
 def draw(report: dict[str, Any], path: Path) -> None:
     from ..lab.bench.chart import save_chart
-    from ..view.matrices import require_matplotlib
+    from ..view.backend import require_matplotlib
 
     try:
         require_matplotlib()

@@ -1,4 +1,4 @@
-"""`featherjet cache`: the machine code that is kept on disk."""
+"""`featherjet cache`: the compiled code on disk."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from .parsing import command
 
 EXAMPLES = """\
 examples:
-  featherjet cache info                          where compiled code is kept, and how much of it
-  featherjet cache clear                         remove it; it is compiled again when it is needed
-  FEATHERJET_CACHE_DIR=/tmp/fj featherjet ...    keep it elsewhere; set to nothing, keep none
+  featherjet cache info                          where compiled code is stored, and how much
+  featherjet cache clear                         delete it; it is compiled again when needed
+  FEATHERJET_CACHE_DIR=/tmp/fj featherjet ...    store it elsewhere; if empty, store none
 
-A file serves every robot with the same kinds of joints. Files of other versions and other CPUs are not used,
-and damaged ones are noticed and made anew; to clear the cache is never necessary."""
+Robots with the same kinds of joints share a file. Files of other versions or CPUs are ignored, and damaged
+ones are detected and replaced, so clearing the cache is never necessary."""
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "cache", run, "show or clear the compiled code that is kept on disk", EXAMPLES)
+    sub = command(commands, "cache", run, "show or delete the compiled code on disk", EXAMPLES)
     sub.add_argument("action", choices=("info", "clear"), help="what to do")
 
 

@@ -1,4 +1,4 @@
-"""`featherjet check`: every derivative of one robot against complex step."""
+"""`featherjet check`: compare every derivative of a robot with complex step."""
 
 from __future__ import annotations
 
@@ -11,22 +11,24 @@ from rich.text import Text
 
 from ..errors import SingularMassMatrix
 from ..robot.robot import Robot
+from ..terminal import console, progress
 from ..verify import Finding, check, complex_step
-from .output import console, fail, line, progress, table
+from .output import fail, line, table
 from .parsing import add_robot, add_seed, command, count, load_robot, positive
 
 Array = np.ndarray
-INVERSE, FORWARD = 1e-11, 1e-9  # forward dynamics carry the condition number of the mass matrix
-LANES = 20_000  # bodies x directions x states to compute at a time, so that large robots fit the memory
+INVERSE, FORWARD = 1e-11, 1e-9  # forward dynamics has the condition number of the mass matrix
+LANES = 20_000  # bodies x directions x states computed at a time, so that large robots fit in memory
 EXAMPLES = """\
 examples:
   featherjet check panda
   featherjet check my_robot.urdf --root free --samples 100
   featherjet check my_robot.urdf --tolerance 1e-8 && echo "good enough"
 
-Each derivative is compared, at random states with random external forces, with the complex-step derivative
-of the dynamics themselves, which is exact to rounding. Errors are relative to the largest entry of the
-matrix. Exit code: 0 all within tolerance, 1 some are not or cannot be had, 2 the robot cannot be loaded."""
+At random states with random external forces, each derivative is compared with the complex-step derivative of
+the dynamics, which is exact to rounding. Errors are relative to the largest entry of the matrix.
+Exit code 0: all derivatives within tolerance; 1: some are not, or cannot be computed; 2: the robot cannot be
+loaded."""
 
 
 def add(commands: Any) -> None:
@@ -36,7 +38,7 @@ def add(commands: Any) -> None:
     add_seed(sub)
     sub.add_argument(
         "--tolerance", type=positive, metavar="X",
-        help=f"for all quantities (default: {INVERSE:g} for those of tau, {FORWARD:g} for those of a)",
+        help=f"for all quantities (default: {INVERSE:g} for derivatives of tau, {FORWARD:g} for those of a)",
     )  # fmt: skip
 
 
@@ -51,23 +53,23 @@ def run(args: argparse.Namespace) -> int:
     good = report(found, args.tolerance)
     if singular:
         line()
-        fail(f"no forward dynamics, so no derivatives of it: {singular}", label="failed: ")
+        fail(f"no forward dynamics, and so no derivatives of it: {singular}", label="failed: ")
     elif good:
         line(("passed: ", "bold green"), f"{robot.name}, {args.samples} states")
     else:
-        fail(f"{robot.name}: some derivatives are further off than the tolerance", label="failed: ")
+        fail(f"{robot.name}: some derivatives exceed the tolerance", label="failed: ")
     return 0 if good and not singular else 1
 
 
 def watched(robot: Robot, samples: int, seed: int, forward: bool = True) -> Iterator[list[Finding]]:
-    """Findings of one batch of random states after the other, under a progress bar; samples count through."""
+    """The findings of each batch of random states, under a progress bar; samples are numbered across batches."""
     for part in batches(robot, samples):
         found = check(robot, part.stop - part.start, seed + part.start, forward=forward)
         yield [f._replace(sample=part.start + f.sample) for f in found]
 
 
 def batches(robot: Robot, samples: int) -> Iterator[slice]:
-    """Stretches of the samples that are computed together, under a progress bar."""
+    """Slices of the samples that are computed together, under a progress bar."""
     size = max(1, min(64, LANES // (robot.nv * robot.njoints)))
     with progress() as bar:
         task = bar.add_task("complex step", total=samples)
@@ -78,7 +80,7 @@ def batches(robot: Robot, samples: int) -> Iterator[slice]:
 
 
 def compare(robot: Robot, name: str, got: Array, state: Mapping[str, Array], first: int = 0) -> Finding:
-    """The worst error of a derivative such as dtau_dq (n, nv, nv) at n states, which count from `first`."""
+    """The worst error of a derivative such as dtau_dq (n, nv, nv) at n states, numbered from `first`."""
     of, by = name[1:].split("_d")
     quantity = {"tau": "inverse_dynamics", "a": "forward_dynamics"}[of]
     true = complex_step(robot, quantity, by, **state)
@@ -88,7 +90,7 @@ def compare(robot: Robot, name: str, got: Array, state: Mapping[str, Array], fir
 
 
 def worst(found: Iterable[list[Finding]]) -> list[Finding]:
-    """For each quantity the finding of the largest error; a NaN is the worst of all."""
+    """For each quantity the finding with the largest error; NaN counts as infinite."""
     return [max(same, key=badness) for same in zip(*found, strict=True)]
 
 
@@ -101,7 +103,7 @@ def tolerance(quantity: str) -> float:
 
 
 def report(found: list[Finding], wanted: float | None) -> bool:
-    """Print the table; whether all are within tolerance."""
+    """Print the table; return whether all errors are within tolerance."""
     listing = table("derivative", ("worst error", "right"), ("tolerance", "right"), ("at state", "right"), "")
     passed = []
     for f in found:

@@ -1,4 +1,4 @@
-"""`featherjet demo`: all derivatives of a robot at random states, verified, counted and drawn."""
+"""`featherjet demo`: compute, verify and draw all derivatives of a robot at random states."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ import numpy as np
 
 from ..robot.loading import load
 from ..robot.robot import Robot
+from ..terminal import console
 from ..verify import Finding
-from ..view.matrices import require_matplotlib, save_pictures
+from ..view.backend import require_matplotlib
+from ..view.matrices import save_pictures
 from .check import batches, compare, tolerance, worst
-from .output import console, fail, line, table
+from .output import fail, line, table
 from .parsing import add_seed, command, count
 
 Array = np.ndarray
@@ -25,15 +27,20 @@ examples:
   featherjet demo --robot humanoid --out pictures
   featherjet demo --robot my_robot.urdf --root free --size 100
 
-In the pictures each square is an entry of a derivative matrix, coloured by its size; what is zero in every
-state stays white. Two joints on different branches of the tree do not feel each other, hence the pattern."""
+In the pictures each square is an entry of a derivative matrix, coloured by its size; entries that are zero in
+every state are white. Joints on different branches of the tree do not affect each other, hence the pattern."""
 
 
 def add(commands: Any) -> None:
     sub = command(commands, "demo", run, "derive, verify and draw the derivatives of a robot", EXAMPLES)
     sub.add_argument("--out", default="demo", metavar="DIR", help="folder for the pictures (default: demo)")
     sub.add_argument("--robot", default="quadruped", help="a name or a file (default: quadruped)")
-    sub.add_argument("--root", choices=("fixed", "free", "planar"), default="fixed", help="as in `info`")
+    sub.add_argument(
+        "--root",
+        choices=("fixed", "free", "planar"),
+        default="fixed",
+        help="how the first link is attached to the world (default: fixed)",
+    )
     sub.add_argument("--size", type=count, default=1000, metavar="N", help="number of states (default: 1000)")
     add_seed(sub)
 
@@ -49,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     derivatives = derive(robot, states)
     seconds = time.perf_counter() - started
     line(f"{args.size} random states: all derivatives in {seconds:.2f} s (backend: {robot.backend})")
-    line("each of them against complex step ...")
+    line("comparing each of them with complex step ...")
     found = worst(verify(robot, states, derivatives))
     line()
     good = report(derivatives, found)
@@ -77,7 +84,7 @@ def derive(robot: Robot, states: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def verify(robot: Robot, states: Mapping[str, Array], derivatives: Mapping[str, Array]) -> Iterator[list[Finding]]:
-    """Every derivative at every state against complex step, batch by batch."""
+    """Compare every derivative at every state with complex step, batch by batch."""
     for part in batches(robot, len(states["q"])):
         here = {name: x[part] for name, x in states.items()}
         inputs = {
@@ -88,7 +95,7 @@ def verify(robot: Robot, states: Mapping[str, Array], derivatives: Mapping[str, 
 
 
 def report(derivatives: Mapping[str, Array], found: list[Finding]) -> bool:
-    """Print what each derivative is like; whether all agree with complex step."""
+    """Print the shape, size and error of each derivative; return whether all agree with complex step."""
     listing = table(
         "derivative", "shape", ("largest entry", "right"), ("always zero", "right"), ("worst error", "right")
     )

@@ -1,4 +1,4 @@
-"""`featherjet derive`: a file of states in, all dynamics and derivatives out."""
+"""`featherjet derive`: compute all dynamics and derivatives for a file of states."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from ..model import configuration
 from ..errors import InputError, ModelWarning, SingularMassMatrix
 from ..files.npz import Array, NpzWriter, read_npz
 from ..robot.robot import Robot
-from .output import line, progress
+from ..terminal import progress
+from .output import line
 from .parsing import add_out, add_robot, command, load_robot
 
-ENTRIES = 400_000  # of one derivative matrix to compute at a time: the bar moves, and memory stays small
+ENTRIES = 400_000  # of one derivative matrix, computed at a time: the bar moves, and memory stays small
 EXAMPLES = """\
-The states file holds N states of the robot; `featherjet info ROBOT` tells nq, nv and the number of joints:
+The states file holds N states of the robot; `featherjet info ROBOT` shows nq, nv and the number of joints:
   q     (N, nq)                         v     (N, nv)
-  a     (N, nv)  for inverse dynamics   tau   (N, nv)  for forward dynamics; one of them, or both
+  a     (N, nv)  for inverse dynamics   tau   (N, nv)  for forward dynamics; give one or both
   fext  (N, njoints, 6)  optional: force and moment on each joint's body, in that joint's frame
 
   >>> np.savez("states.npz", q=q, v=v, a=a)             from Python, or:
@@ -29,7 +30,7 @@ The states file holds N states of the robot; `featherjet info ROBOT` tells nq, n
 
 The output:
   always     mass_matrix, coriolis_matrix, gravity, bias, kinetic_energy, potential_energy,
-             center_of_mass, centroidal_map, centroidal_momentum (these three of a robot with mass)
+             center_of_mass, centroidal_map, centroidal_momentum (if the robot has mass)
   with a     tau, dtau_dq, dtau_dv, dtau_da
   with tau   a, da_dq, da_dv, da_dtau
 
@@ -37,7 +38,7 @@ examples:
   featherjet derive quadruped --states states.npz --out derivatives.npz
   featherjet derive my_robot.urdf --root free --states states.npz --out derivatives.npz --overwrite
 
-The output appears whole, when all is done, or not at all. Ctrl-C leaves nothing behind."""
+The output file appears only when it is complete. Ctrl-C leaves nothing behind."""
 
 OF_Q = ("mass_matrix", "gravity", "potential_energy")
 OF_QV = ("coriolis_matrix", "bias", "kinetic_energy")
@@ -47,14 +48,14 @@ OF_MASS_Q, OF_MASS_QV = ("center_of_mass", "centroidal_map"), ("centroidal_momen
 def add(commands: Any) -> None:
     sub = command(commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES)
     add_robot(sub)
-    sub.add_argument("--states", required=True, metavar="FILE", help="the .npz file of states, see below")
+    sub.add_argument("--states", required=True, metavar="FILE", help="the .npz file of states (see below)")
     add_out(sub, "the .npz file to write")
 
 
 def run(args: argparse.Namespace) -> int:
     source, target = Path(args.states), Path(args.out)
     if source.exists() and target.exists() and source.samefile(target):
-        raise InputError(f"{target}: is the states file itself; give --out another name")
+        raise InputError(f"{target}: is the states file itself; choose another name for --out")
     with NpzWriter(target, args.overwrite) as out:
         robot = load_robot(args)
         states = read_states(robot, source)
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
                 try:
                     out.append(everything(robot, part))
                 except SingularMassMatrix as error:
-                    hint = "leave tau out of the states to get inverse dynamics alone"
+                    hint = "leave tau out of the states to get inverse dynamics only"
                     raise SingularMassMatrix(f"counting from state {start}: {error} Or {hint}.") from None
                 bar.advance(task, len(part["q"]))
     line(f"{args.out}: {total} states of {robot.name}")
@@ -75,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def read_states(robot: Robot, path: Path) -> dict[str, Array]:
-    """The arrays of a states file, checked as a whole before anything is computed."""
+    """The arrays of a states file, all checked before anything is computed."""
     given = read_npz(path)
     cores = {
         "q": (robot.nq,),
@@ -86,11 +87,11 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
     }
     letters = {"q": "nq", "fext": "njoints, 6"}
     if missing := [name for name in ("q", "v") if name not in given]:
-        raise InputError(f"{path}: has no array {missing[0]!r}; there are: {', '.join(given) or 'none'}")
+        raise InputError(f"{path}: has no array {missing[0]!r}; it has: {', '.join(given) or 'none'}")
     if "a" not in given and "tau" not in given:
         raise InputError(f"{path}: needs a (for inverse dynamics), tau (for forward dynamics), or both")
     if unused := [name for name in given if name not in cores]:
-        message = f"{path}: not used: {', '.join(unused)}; what is used is called {', '.join(cores)}"
+        message = f"{path}: not used: {', '.join(unused)}; the names that are used: {', '.join(cores)}"
         warnings.warn(message, ModelWarning, stacklevel=2)
     states = {name: given[name] for name in cores if name in given}
     total = len(states["q"]) if states["q"].ndim else 0
@@ -109,7 +110,7 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
 
 
 def everything(robot: Robot, state: dict[str, Array]) -> dict[str, Array]:
-    """All that can be computed at these states, by the names of Robot's methods and results."""
+    """Everything that can be computed at these states, named like Robot's methods and results."""
     q, v, fext = state["q"], state["v"], state.get("fext")
     massive = robot.mass != 0
     of_q = OF_Q + OF_MASS_Q * massive

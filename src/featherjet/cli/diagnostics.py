@@ -1,4 +1,4 @@
-"""What one may want to know before trusting a model: massless bodies, joints without limits, and so on."""
+"""Diagnostics of a model: massless bodies, joints without limits, and anything else that looks wrong."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 from ..errors import SingularMassMatrix
 from ..robot.robot import Robot
 
-NAMED = 5  # how many joints a sentence lists
+NAMED = 5  # joints that a sentence lists
 
 
-def doubts(robot: Robot) -> list[str]:
-    """One sentence for each kind of doubt; empty for a robot beyond reproach."""
+def diagnose(robot: Robot) -> list[str]:
+    """One sentence for each kind of problem; empty if there is none."""
     joints = robot.model.joints
     found = [f"joint {j.name!r}: the body it carries has {defect}" for j in joints for defect in j.body.defects]
     scalar = [j for j in joints if j.kind.nq == 1 and not j.mimic]
@@ -29,7 +29,7 @@ def doubts(robot: Robot) -> list[str]:
 
 
 def listed(sentence: str, names: Iterable[str]) -> list[str]:
-    """The sentence about these joints, or nothing if there are none."""
+    """A list of the sentence about these joints, empty if there are none."""
     names = list(names)
     if not names:
         return []
@@ -38,7 +38,7 @@ def listed(sentence: str, names: Iterable[str]) -> list[str]:
 
 
 def singular(robot: Robot) -> list[str]:
-    """Whether forward dynamics can be had at all, tried at one state."""
+    """A sentence if forward dynamics fails at a random configuration."""
     still = np.zeros(robot.nv)
     try:
         robot.forward_dynamics(robot.random_configuration(0), still, still)

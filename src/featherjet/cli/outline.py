@@ -1,4 +1,4 @@
-"""A robot's tree of joints as rows of text, however long or bushy it is."""
+"""A robot's tree of joints as rows of text, readable however long or bushy it is."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from ..model.model import WORLD, Array, Joint, Model
 
-DEEPEST = 12  # branchings shown; beyond it, indentation would push everything else off the screen
+DEEPEST = 12  # levels of indentation; more would push everything else off the screen
 
 
 class Row(NamedTuple):
-    """One joint; `marks` draw the branch it is on."""
+    """One joint; `marks` draw its branch."""
 
     marks: str
     name: str
@@ -38,7 +38,7 @@ def outline(model: Model) -> Iterator[Row]:
 
 
 def _branches(joints: list[int], above: tuple[str, ...]) -> list[tuple[int, tuple[str, ...], tuple[str, ...]]]:
-    """For sibling joints, last first: index, marks before the name, and marks before what hangs on it."""
+    """For sibling joints, last first: index, marks before the name, and marks before the names of children."""
     if len(joints) < 2:
         return [(i, above, above) for i in joints]
     *most, last = [(i, (*above, "├─ "), (*above, "│  ")) for i in joints]
@@ -61,7 +61,7 @@ def row(model: Model, i: int, marks: str) -> Row:
 
 
 def span(start: int, size: int) -> str:
-    """The entries of q or v that are this joint's."""
+    """The range of entries of q or v, such as "3" or "0-5"."""
     return "" if size == 0 else str(start) if size == 1 else f"{start}-{start + size - 1}"
 
 
@@ -81,7 +81,7 @@ def direction(x: Array) -> str:
 
 
 def limits(joint: Joint) -> str:
-    """The range of a joint with one coordinate; others turn or move without bounds worth a column."""
+    """The limits of a joint with one coordinate; empty for others."""
     if joint.kind.nq != 1:
         return ""
     low, high = (f"{x[0]:.3g}" if np.isfinite(x[0]) else "none" for x in (joint.lower, joint.upper))

@@ -1,45 +1,34 @@
-"""What the commands print with: rich on a terminal, plain lines of a fixed width in a pipe."""
+"""How commands print: lines, tables and warnings."""
 
 from __future__ import annotations
 
-import os
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from ..errors import ModelWarning, PhysicsWarning
+from ..terminal import console
 
-PIPE_WIDTH = 1000  # nothing is cut for want of room
 SHOWN_WARNINGS = 12
-OURS = (PhysicsWarning, ModelWarning)
-
-
-def console(stderr: bool = False) -> Console:
-    """A console on stdout or stderr as they are now, without markup: a robot's name may be anything."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+OWN_WARNINGS = (PhysicsWarning, ModelWarning)
 
 
 def line(*parts: str | tuple[str, str], stderr: bool = False) -> None:
-    """Print one line of plain and (text, style) parts, never broken."""
+    """Print one line, never wrapped, of plain texts and (text, style) pairs."""
     console(stderr).print(Text.assemble(*parts), soft_wrap=True)
 
 
 def fail(message: str, label: str = "error: ") -> None:
-    """One line on stderr."""
+    """Print an error as one line on stderr."""
     line((label, "bold red"), " ".join(message.split()), stderr=True)
 
 
 def table(*columns: str | tuple[str, str], **settings: Any) -> Table:
-    """A plain table; a column is a heading, or heading and alignment. Without room the first column folds."""
+    """A table without borders; a column is a heading, or (heading, alignment). Only the first column wraps."""
     made = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0), **settings)
     for k, column in enumerate(columns):
         heading, justify = column if isinstance(column, tuple) else (column, "left")
@@ -47,43 +36,36 @@ def table(*columns: str | tuple[str, str], **settings: Any) -> Table:
     return made
 
 
-def progress() -> Progress:
-    """A bar on stderr, which vanishes when done; silent where nobody watches."""
-    screen = console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
-
-
 @contextmanager
-def told_warnings() -> Iterator[None]:
-    """Show our own warnings as lines on stderr, each once, and not more than one can read."""
-    told: set[str] = set()
+def printed_warnings() -> Iterator[None]:
+    """Print featherjet's warnings as lines on stderr: each once, and at most SHOWN_WARNINGS of them."""
+    seen: set[str] = set()
     with warnings.catch_warnings():
-        for category in OURS:
+        for category in OWN_WARNINGS:
             warnings.simplefilter("always", category)
         usual = warnings.showwarning
 
         def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
-            if not issubclass(category, OURS):
+            if not issubclass(category, OWN_WARNINGS):
                 return usual(message, category, *where, **more)
             text = " ".join(str(message).split())
-            if text not in told:
-                told.add(text)
-                if len(told) <= SHOWN_WARNINGS:
+            if text not in seen:
+                seen.add(text)
+                if len(seen) <= SHOWN_WARNINGS:
                     line(("warning: ", "yellow"), text, stderr=True)
 
         warnings.showwarning = show
         try:
             yield
         finally:
-            if len(told) > SHOWN_WARNINGS:
-                rest = f"{len(told) - SHOWN_WARNINGS} more; `featherjet info` shows all"
+            if len(seen) > SHOWN_WARNINGS:
+                rest = f"{len(seen) - SHOWN_WARNINGS} more; `featherjet info` shows all"
                 line(("warning: ", "yellow"), rest, stderr=True)
 
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Our own warnings as a list of texts, each once."""
+    """Collect warnings as a list of texts, each once, which is filled at the end of the block."""
     found: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

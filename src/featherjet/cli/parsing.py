@@ -13,7 +13,7 @@ ROOTS = ("fixed", "free", "planar")
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that keeps the line breaks of our examples."""
+    """argparse that keeps the line breaks of the examples."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
 def command(commands: Any, name: str, run: Any, brief: str, epilog: str) -> argparse.ArgumentParser:
     """A subcommand; `brief` is its line in the overview and the head of its own help."""
     sub = commands.add_parser(name, help=brief, description=brief[0].upper() + brief[1:] + ".", epilog=epilog)
-    sub.add_argument("--debug", action="store_true", help="show where an error arose")
+    sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
     sub.set_defaults(run=run)
     return sub
 
@@ -34,14 +34,14 @@ def add_robot(sub: argparse.ArgumentParser) -> None:
         "--root",
         choices=ROOTS,
         default="fixed",
-        help="how the first link hangs on the world (default: fixed)",
+        help="how the first link is attached to the world (default: fixed)",
     )
-    sub.add_argument("--mimic", action="store_true", help="couple URDF's mimicking joints to their leaders")
-    sub.add_argument("--strict", action="store_true", help="refuse what no physical robot has, instead of warning")
+    sub.add_argument("--mimic", action="store_true", help="couple mimic joints of a URDF to the joints they mimic")
+    sub.add_argument("--strict", action="store_true", help="refuse physically impossible inertias instead of warning")
 
 
 def add_seed(sub: argparse.ArgumentParser) -> None:
-    sub.add_argument("--seed", type=whole, default=0, metavar="N", help="of the random states (default: 0)")
+    sub.add_argument("--seed", type=nonnegative, default=0, metavar="N", help="seed of the random states (default: 0)")
 
 
 def add_out(sub: argparse.ArgumentParser, what: str) -> None:
@@ -54,7 +54,7 @@ def load_robot(args: argparse.Namespace) -> Robot:
     return load(args.robot, args.root, mimic=args.mimic, strict=args.strict)
 
 
-def whole(text: str) -> int:
+def nonnegative(text: str) -> int:
     """A whole number, zero included."""
     return _number(text, int, lambda x: x >= 0, "a whole number")
 

@@ -1,4 +1,4 @@
-"""`featherjet plot`: curves of a transition, or of a simulated motion."""
+"""`featherjet plot`: draw curves of a transition or a simulation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ examples:
   featherjet plot t.npz                                writes t.png
   featherjet plot t.npz --out curves.png
 
-Of a transition, torque and energy; of a simulation, coordinates, velocities, torques and contact forces.
+A transition's plot shows torque and energy; a simulation's, coordinates, velocities, torques and contact forces.
 Needs matplotlib: pip install 'featherjet[plots]'."""
 
 
 def add(commands: Any) -> None:
     sub = command(commands, "plot", run, "draw the curves of a motion", EXAMPLES)
-    sub.add_argument("file", metavar="FILE", help="a transition, or a simulated trajectory, as saved")
+    sub.add_argument("file", metavar="FILE", help="a saved transition or simulated trajectory")
     sub.add_argument("--out", metavar="FILE", help="the PNG to write (default: beside the file)")
 
 

@@ -12,8 +12,9 @@ from rich.progress import Progress
 from rich.text import Text
 
 from ..errors import MissingExtra, UnknownName
+from ..terminal import console, progress
 from .bench import duration, write
-from .output import console, fail, line, progress, table
+from .output import fail, line, table
 from .parsing import command
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def cells(one: Table) -> list[list[str]]:
 
 def draw(item: Item, outcome: Outcome, path: Path) -> None:
     from ..lab.reproduce.plots import save_figure
-    from ..view.matrices import require_matplotlib
+    from ..view.backend import require_matplotlib
 
     try:
         require_matplotlib()

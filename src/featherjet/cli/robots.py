@@ -1,4 +1,4 @@
-"""`featherjet robots`: the names that stand for robots."""
+"""`featherjet robots`: list the robots that can be named."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from ..robot.loading import robots
-from .output import console, line, table
+from ..terminal import console
+from .output import line, table
 from .parsing import command
 
 EXAMPLES = """\
 examples:
   featherjet robots                list all
-  featherjet robots talos          only those with talos in their name
+  featherjet robots talos          only names that contain talos
 
-Names work wherever a command, or featherjet.load in Python, takes a robot.
-More of them: pip install 'featherjet[robots]'"""
+Every command, and featherjet.load in Python, takes these names.
+For more robots: pip install 'featherjet[robots]'"""
 
 
 def add(commands: Any) -> None:
-    sub = command(commands, "robots", run, "list the robots that have a name", EXAMPLES)
-    sub.add_argument("part", nargs="?", default="", metavar="PART", help="show only names that hold this")
+    sub = command(commands, "robots", run, "list the robots that can be named", EXAMPLES)
+    sub.add_argument("part", nargs="?", default="", metavar="PART", help="show only names that contain this")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`featherjet sample`: random states, to try `derive` with."""
+"""`featherjet sample`: write random states, for `featherjet derive`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ examples:
   featherjet sample panda --size 100000 --fext --out states.npz
   featherjet sample my_robot.urdf --root free --no-tau --out states.npz
 
-Configurations within the joint limits; velocities, accelerations and forces normally distributed; tau is the
-torque that makes these accelerations. --no-tau is for robots without forward dynamics (massless links)."""
+Configurations lie within the joint limits; velocities, accelerations and forces are normally distributed; tau
+is the torque of these accelerations. --no-tau is for robots without forward dynamics (massless links)."""
 
 
 def add(commands: Any) -> None:
@@ -28,8 +28,10 @@ def add(commands: Any) -> None:
     add_out(sub, "the .npz file to write: q (N, nq), v, a, tau (N, nv)")
     sub.add_argument("--size", type=count, default=1000, metavar="N", help="number of states (default: 1000)")
     add_seed(sub)
-    sub.add_argument("--fext", action="store_true", help="also random external forces fext (N, njoints, 6)")
-    sub.add_argument("--no-tau", action="store_true", help="leave tau out, so that only inverse dynamics is derived")
+    sub.add_argument("--fext", action="store_true", help="also write random external forces fext (N, njoints, 6)")
+    sub.add_argument(
+        "--no-tau", action="store_true", help="leave tau out: `derive` then computes inverse dynamics only"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

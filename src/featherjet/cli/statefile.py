@@ -1,4 +1,4 @@
-"""Files that say where a transition begins or ends: a state, or a clip of sampled motion; JSON or .npz."""
+"""Files of a transition's ends: a state, or a clip of sampled motion, as JSON or .npz."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KNOWN = ("q", "v", "dt")
 
 def read_state(robot: Robot, path: Path) -> tuple[Any, Any] | Clip:
     """(q, v), or a Clip if the file has a time step."""
-    found = read_npz(path) if path.suffix.lower() == ".npz" else _json(path)
+    found = read_npz(path) if path.suffix.lower() == ".npz" else _read_json(path)
     if unknown := [name for name in found if name not in KNOWN]:
-        raise InputError(f"{path}: {unknown[0]!r} is not known here; a state has q and v, a clip also dt")
+        raise InputError(f"{path}: {unknown[0]!r} is not known; a state has q and v, a clip also dt")
     if "q" not in found:
         raise InputError(f"{path}: has no 'q'")
     try:
@@ -30,15 +30,15 @@ def read_state(robot: Robot, path: Path) -> tuple[Any, Any] | Clip:
             dt: Any = np.asarray(found["dt"])
             return Clip(found["q"], dt.item() if dt.size == 1 else dt, found.get("v")).checked(robot, "clip")
         v = found.get("v")
-        q = robot.checked_q("q", _q(robot, found["q"]))
+        q = robot.checked_q("q", _configuration(robot, found["q"]))
         if q.ndim != 1:
             raise InputError(f"q: expected one state, got shape {q.shape}; a clip also has dt, its time step [s]")
-        return q, np.zeros(robot.nv) if v is None else robot.checked_v("v", _v(robot, v))
+        return q, np.zeros(robot.nv) if v is None else robot.checked_v("v", _velocity(robot, v))
     except FeatherjetError as error:
         raise InputError(f"{path}: {error}") from None
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _read_json(path: Path) -> dict[str, Any]:
     text = read_bytes(path)
     try:
         found = json.loads(text)
@@ -49,8 +49,8 @@ def _json(path: Path) -> dict[str, Any]:
     return found
 
 
-def _q(robot: Robot, q: Any) -> Any:
-    """Coordinates by joints' names become a configuration; others are neutral."""
+def _configuration(robot: Robot, q: Any) -> Any:
+    """A configuration from coordinates by joint names; joints not named are neutral."""
     if not isinstance(q, dict):
         return q
     out, model = robot.neutral(), robot.model
@@ -58,13 +58,13 @@ def _q(robot: Robot, q: Any) -> Any:
         i = model.joint_index(name)
         joint, at = model.joints[i], model.q_starts[i]
         if joint.mimic:
-            raise InputError(f"joint {name!r} mimics {joint.mimic.joint!r}: give that one")
+            raise InputError(f"joint {name!r} mimics {joint.mimic.joint!r}; give that one")
         out[at : at + joint.nq] = coordinates(joint, value)
     return out
 
 
-def _v(robot: Robot, v: Any) -> Any:
-    """Velocities by joints' names; others are zero."""
+def _velocity(robot: Robot, v: Any) -> Any:
+    """A velocity from entries by joint names; joints not named are at rest."""
     if not isinstance(v, dict):
         return v
     out, model = np.zeros(robot.nv), robot.model

@@ -1,4 +1,4 @@
-"""`featherjet transition`: the motion between two states that takes the least torque."""
+"""`featherjet transition`: find the motion between two states that takes the least torque."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from typing import Any
 
 from ..contact import PointContact
 from ..errors import InputError
+from ..files.atomic import refuse_bad_target
 from ..robot.loading import robots
+from ..robot.robot import Robot
+from ..terminal import progress
 from ..transition import Target, Transition
 from ..transition import transition as plan
-from ..transition.limits import QUANTITIES
-from ..transition.problem import ROOTS
+from ..transition.checks import ROOT_FORCES
+from ..transition.limits import LIMITED
 from ..transition.solve import SOLVERS
-from .output import fail, line, progress
+from .output import fail, line
 from .parsing import add_out, add_robot, command, count, load_robot, positive
 from .statefile import read_state
 
 EXAMPLES = """\
-A state is a JSON file; what is not named is neutral, or at rest:
+A state is a JSON file; joints that are not named are neutral and at rest:
   {"q": [0, 0.5, 0, -1.2, 0, 0.8, 0], "v": [0, 0, 0, 0, 0, 0, 0]}
   {"q": {"joint2": 0.5, "joint4": -1.2, "joint6": 0.8}}
-A clip of sampled motion has a time step [s]; the transition leaves from its last sample, or arrives at its first:
+A clip of sampled motion has a time step [s]; the transition leaves its last sample, or arrives at its first:
   {"q": [[...], [...], ...], "dt": 0.01}
 Either may also be an .npz file of arrays with the same names.
 
@@ -33,9 +36,10 @@ examples:
   featherjet transition humanoid --from stand.json --to crouch.json --duration 1 --root-forces unactuated \\
       --support left_foot --support right_foot --out t.npz --bvh t.bvh
   featherjet view t.npz                                play it in the browser
-  featherjet plot t.npz                                its curves as a PNG
+  featherjet plot t.npz                                draw its curves as a PNG
 
-Ctrl-C ends the search; the best motion so far is written, and the exit code is 130."""
+Ctrl-C ends the search and writes the best motion so far.
+Exit code 0: converged; 1: not converged, or conditions are violated; 2: an error; 130: interrupted."""
 
 
 def add(commands: Any) -> None:
@@ -45,36 +49,52 @@ def add(commands: Any) -> None:
     add_robot(sub)
     sub.add_argument("--from", dest="start", required=True, metavar="FILE", help="state or clip to leave from")
     sub.add_argument("--to", dest="end", required=True, metavar="FILE", help="state or clip to arrive at")
-    sub.add_argument("--duration", required=True, type=positive, metavar="SECONDS", help="of the motion")
+    sub.add_argument("--duration", required=True, type=positive, metavar="SECONDS", help="duration of the motion")
     add_out(sub, "the .npz file to write")
     sub.add_argument("--csv", metavar="FILE", help="also write a table")
     sub.add_argument("--bvh", metavar="FILE", help="also write a motion-capture file")
-    sub.add_argument("--weight", action="append", default=[], type=weight, metavar="JOINT=W", help="of squared torques")
     sub.add_argument(
-        "--root-forces", choices=ROOTS, default="actuated", help="of a floating base: like torques, penalised, or none"
+        "--weight",
+        action="append",
+        default=[],
+        type=joint_weight,
+        metavar="JOINT=W",
+        help="weight of a joint's squared torque",
     )
-    sub.add_argument("--root-weight", type=positive, default=1.0, metavar="W", help="of penalised root forces")
+    sub.add_argument(
+        "--root-forces",
+        choices=ROOT_FORCES,
+        default="actuated",
+        help="forces on a floating base: counted like torques, penalised, or zero",
+    )
+    sub.add_argument("--root-weight", type=positive, default=1.0, metavar="W", help="weight of penalised root forces")
     sub.add_argument("--support", action="append", default=[], metavar="FRAME", help="a frame that stands still")
     sub.add_argument(
-        "--point-support", action="append", default=[], metavar="FRAME", help="the same, by its origin only"
+        "--point-support", action="append", default=[], metavar="FRAME", help="a frame whose origin stands still"
     )
     sub.add_argument(
         "--target",
         action="append",
         default=[],
-        type=target,
+        type=frame_target,
         metavar="FRAME=T,X,Y,Z",
-        help="origin of a frame at a time",
+        help="position [m] of a frame at time T [s]",
     )
-    sub.add_argument("--limit", action="append", default=[], choices=QUANTITIES, help="keep the model's limits")
-    sub.add_argument("--degree", type=count, default=5, metavar="N", help="of the spline (default: 5)")
-    sub.add_argument("--intervals", type=count, default=12, metavar="N", help="between knots (default: 12)")
-    sub.add_argument("--solver", choices=SOLVERS, default="auto", help="(default: auto)")
-    sub.add_argument("--tolerance", type=positive, default=1e-3, metavar="X", help="of the energy (default: 1e-3)")
-    sub.add_argument("--iterations", type=count, default=500, metavar="N", help="at most (default: 500)")
+    sub.add_argument("--limit", action="append", default=[], choices=LIMITED, help="keep these limits of the model")
+    sub.add_argument("--degree", type=count, default=5, metavar="N", help="degree of the spline (default: 5)")
+    sub.add_argument("--intervals", type=count, default=12, metavar="N", help="intervals between knots (default: 12)")
+    sub.add_argument("--solver", choices=SOLVERS, default="auto", help="the solver to use (default: auto)")
+    sub.add_argument(
+        "--tolerance",
+        type=positive,
+        default=1e-3,
+        metavar="X",
+        help="relative change of the energy at which the search ends (default: 1e-3)",
+    )
+    sub.add_argument("--iterations", type=count, default=500, metavar="N", help="iterations at most (default: 500)")
 
 
-def weight(text: str) -> tuple[str, float]:
+def joint_weight(text: str) -> tuple[str, float]:
     name, _, value = text.rpartition("=")
     try:
         return name, float(value)
@@ -82,7 +102,7 @@ def weight(text: str) -> tuple[str, float]:
         raise argparse.ArgumentTypeError(f"expected JOINT=W, got {text!r}") from None
 
 
-def target(text: str) -> Target:
+def frame_target(text: str) -> Target:
     name, _, rest = text.rpartition("=")
     try:
         t, x, y, z = (float(word) for word in rest.split(","))
@@ -99,19 +119,8 @@ def run(args: argparse.Namespace) -> int:
         raise InputError("--out, --csv and --bvh: give each its own file")
     robot = load_robot(args)
     start, end = (read_state(robot, Path(x)) for x in (args.start, args.end))
-    with progress() as bar:
-        task = bar.add_task(robot.name, total=args.iterations)
-
-        def told(iteration: int, energy: float) -> None:
-            bar.update(task, completed=iteration, description=f"{robot.name}: energy {energy:.5g}")
-
-        result = plan(
-            robot, start, end, args.duration, weights=dict(args.weight), root=args.root_forces,
-            root_weight=args.root_weight, supports=[*args.support, *map(PointContact, args.point_support)],
-            targets=args.target, limits=args.limit, degree=args.degree, intervals=args.intervals, solver=args.solver,
-            tolerance=args.tolerance, max_iterations=args.iterations, callback=told,
-        )  # fmt: skip
-    result = replace(result, source=source(args.robot))
+    result = search(args, robot, start, end)
+    result = replace(result, source=robot_file(args.robot))
     result.save(args.out)
     for path, write in ((args.csv, result.to_csv), (args.bvh, result.to_bvh)):
         if path:
@@ -119,21 +128,37 @@ def run(args: argparse.Namespace) -> int:
     return report(result, args.out)
 
 
+def search(args: argparse.Namespace, robot: Robot, start: Any, end: Any) -> Transition:
+    """Find the motion, under a progress bar."""
+    with progress() as bar:
+        task = bar.add_task(robot.name, total=args.iterations)
+
+        def show(iteration: int, energy: float) -> None:
+            bar.update(task, completed=iteration, description=f"{robot.name}: energy {energy:.5g}")
+
+        return plan(
+            robot, start, end, args.duration, weights=dict(args.weight), root_forces=args.root_forces,
+            root_weight=args.root_weight, supports=[*args.support, *map(PointContact, args.point_support)],
+            targets=args.target, limits=args.limit, degree=args.degree, intervals=args.intervals, solver=args.solver,
+            tolerance=args.tolerance, max_iterations=args.iterations, callback=show,
+        )  # fmt: skip
+
+
 def report(result: Transition, out: str) -> int:
-    """Say how it went; the exit code."""
+    """Print how the search went; return the exit code."""
     r = result.report
     line((result.robot.name, "bold"), f": {result.duration:g} s, energy {result.energy:.6g}")
     s = result.setting
-    free = s.root != "unactuated" and not (s.supports or s.targets or s.bounds)
+    free = s.root_forces != "unactuated" and not (s.supports or s.targets or s.bounds)
     for name, energy in result.baselines().items():
-        line(f"  {result.energy / energy:.1%} of a {name}'s{'' if free else ', which keeps no conditions'}")
+        line(f"  {result.energy / energy:.1%} of a {name}'s{'' if free else ', which ignores conditions'}")
     line(f"  {r.solver}: {r.message}; {r.iterations} iterations, {r.seconds:.1f} s")
     if not free:
         line(f"  conditions kept to {r.violation:.1g}", f", supports to {r.drift:.1g} m or rad" if s.supports else "")
     asked = {b.quantity for b in s.bounds}
     for quantity, joints in ((k, x) for k, x in result.beyond_limits().items() if k not in asked):
         who = joints[0] if len(joints) == 1 else f"{len(joints)} joints"
-        line(f"  beyond the robot's limits of {quantity}: {who}; --limit {quantity} keeps them")
+        line(f"  beyond the robot's {quantity} limits: {who}; --limit {quantity} keeps them")
     line(f"{out}: written")
     if r.interrupted:
         fail("interrupted: the best motion so far was kept", label="")
@@ -141,17 +166,7 @@ def report(result: Transition, out: str) -> int:
     return 0 if r.success else 1
 
 
-def refuse_bad_target(path: Path, overwrite: bool) -> None:
-    """Before any computing, whether a file can be written."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a directory; name a file in it")
-    if not path.resolve().parent.is_dir():
-        raise InputError(f"{path.parent}: there is no such directory")
-    if path.exists() and not overwrite:
-        raise InputError(f"{path}: exists; --overwrite replaces it")
-
-
-def source(robot: str) -> str:
-    """The file of a robot given by path or name, for its meshes; empty if there is none."""
+def robot_file(robot: str) -> str:
+    """The file of a robot given by path or name, for its meshes; empty if it has none."""
     known = Path(robots().get(robot, robot))
     return str(known.resolve()) if known.is_file() else ""

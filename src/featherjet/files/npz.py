@@ -1,4 +1,4 @@
-"""Array files: read without trust, written so that they appear whole or not at all."""
+"""Array files (.npz): read without trusting them, written atomically."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..errors import InputError
+from .atomic import atomic_write, named_in_errors, refuse_bad_target
 
 Array = np.ndarray
-COPY = 1 << 20  # bytes to copy at a time
+COPY_BYTES = 1 << 20  # copied at a time
 
 
 def read_npz(path: Path) -> dict[str, Array]:
-    """The arrays of an .npz file, by name; pickled objects are refused."""
+    """The arrays of an .npz file by name; pickled objects are refused."""
     try:
         file = np.load(path, allow_pickle=False)
         if isinstance(file, np.ndarray):
-            raise InputError(f"{path}: one bare array; expected an .npz file with named ones")
+            raise InputError(f"{path}: holds a single unnamed array; expected an .npz file of named arrays")
         with file:
             arrays = {name: file[name] for name in file.files}
     except FileNotFoundError:
@@ -36,18 +36,45 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise
     except (ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         if "pickle" in str(error):
-            raise InputError(f"{path}: no .npz file of plain arrays; pickled objects are never read") from None
-        raise InputError(f"{path}: broken, or not an .npz file ({error})") from None
+            raise InputError(f"{path}: not an .npz file of plain arrays; pickled objects are never read") from None
+        raise InputError(f"{path}: damaged, or not an .npz file ({error})") from None
     if odd := [name for name, x in arrays.items() if not isinstance(x, np.ndarray)]:
-        raise InputError(f"{path}: {odd[0]!r} in it is not an array")
+        raise InputError(f"{path}: entry {odd[0]!r} is not an array")
     return arrays
 
 
-class NpzWriter:
-    """Collects arrays along their first axis, in pieces, and leaves one .npz file, or nothing on any error.
+def write_npz(path: Path, arrays: Mapping[str, Any]) -> Path:
+    """Write named arrays (or text, or numbers) atomically."""
+    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **arrays)
+    return path
 
-    Pieces go at once to a folder beside the target, so that memory does not bound the size of the result. At
-    the end they become one file, which is moved into place in a single step.
+
+def file_format(arrays: Mapping[str, Array]) -> str:
+    """The format that a featherjet file states in its array `format`; empty if it states none."""
+    return str(arrays["format"]) if "format" in arrays else ""
+
+
+def require_format(arrays: Mapping[str, Array], kind: str, version: str) -> None:
+    """Raise an InputError unless the arrays come from a file of the format f"{kind} {version}"."""
+    found, expected = file_format(arrays), f"{kind} {version}"
+    if not found.startswith(kind):
+        missing = "array 'format' is missing" if not found else f"its format is {found!r}"
+        raise InputError(f"not a {kind} file: {missing}")
+    if found != expected:
+        raise InputError(f"its format is {found!r}; this version of featherjet reads {expected!r}")
+
+
+def require_arrays(arrays: Mapping[str, Array], kind: str, names: tuple[str, ...]) -> None:
+    """Raise an InputError naming the first array that a file of this kind must have and has not."""
+    if missing := [name for name in names if name not in arrays]:
+        raise InputError(f"not a {kind} file: array {missing[0]!r} is missing")
+
+
+class NpzWriter:
+    """Collects arrays along their first axis, piece by piece, and writes one .npz file; on any error, none.
+
+    Pieces go straight to a temporary folder beside the target, so memory does not limit the size of the result.
     """
 
     def __init__(self, path: Path, overwrite: bool = False) -> None:
@@ -55,14 +82,14 @@ class NpzWriter:
         self._pieces: dict[str, tuple[BinaryIO, list[int], np.dtype]] = {}
 
     def __enter__(self) -> NpzWriter:
-        self._refuse_bad_target()
-        with self._told():
+        refuse_bad_target(self.path, self.overwrite)
+        with named_in_errors(self.path):
             self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
         return self
 
     def append(self, arrays: Mapping[str, Array]) -> None:
         """Add rows to each of the named arrays."""
-        with self._told():
+        with named_in_errors(self.path):
             for name, x in arrays.items():
                 x = np.ascontiguousarray(x)
                 if name not in self._pieces:
@@ -73,62 +100,27 @@ class NpzWriter:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            with self._told():
+            with named_in_errors(self.path):
                 for piece in self._pieces.values():
                     piece[0].close()
-                if kind is None:
-                    self._finish()
+            if kind is None:
+                self._finish()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        """The system's refusals (a full disk, no permission) in our words."""
-        try:
-            yield
-        except OSError as error:
-            raise InputError(f"{self.path}: cannot be written ({error.strerror or error})") from error
-
-    def _refuse_bad_target(self) -> None:
-        if self.path.is_dir():
-            raise InputError(f"{self.path}: is a directory; name a file in it")
-        if not self.path.parent.is_dir():
-            raise InputError(f"{self.path.parent}: there is no such directory")
-        if self.path.exists() and not self.overwrite:
-            raise InputError(f"{self.path}: exists; --overwrite replaces it")
-
     def _finish(self) -> None:
-        whole = self._folder / "whole.npz"
-        with open(whole, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        with atomic_write(self.path) as temporary:
+            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
                 for name, (_, shape, dtype) in self._pieces.items():
                     self._pack(archive, name, shape, dtype)
-            file.flush()
-            os.fsync(file.fileno())
-        self._refuse_bad_target()
-        os.replace(whole, self.path)
-        sync_folder(self.path.parent)
+            refuse_bad_target(self.path, self.overwrite)  # someone else may have created it meanwhile
 
     def _pack(self, archive: zipfile.ZipFile, name: str, shape: list[int], dtype: np.dtype) -> None:
-        """One array into the archive; its raw piece goes, to need the room on the disk only once."""
+        """Move one array into the archive; its raw piece is deleted, so that disk space is needed only once."""
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
         piece = self._folder / name
         with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
             np.lib.format.write_array_header_1_0(member, header)  # type: ignore[arg-type]
             with open(piece, "rb") as raw:
-                shutil.copyfileobj(raw, member, COPY)
+                shutil.copyfileobj(raw, member, COPY_BYTES)
         piece.unlink()
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the new name last through a power failure, where the system lets us."""
-    try:
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError:
-        return
-    try:
-        os.fsync(handle)
-    except OSError:
-        pass
-    finally:
-        os.close(handle)

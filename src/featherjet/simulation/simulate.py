@@ -196,7 +196,7 @@ class _bar:
         self.shown, self.steps = shown, steps
 
     def __enter__(self) -> Callable[[], None]:
-        from ..cli.output import progress
+        from ..terminal import progress
 
         self.bar = progress()
         if not self.shown or self.bar.disable:

@@ -11,11 +11,14 @@ import numpy as np
 
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..errors import InputError
-from ..files.whole import written
+from ..files.npz import read_npz, require_arrays, require_format, write_npz
+from ..model.io import saved
 from ..model.model import Array, Model
+from ..model.names import coordinate_names
 
+KIND, VERSION = "featherjet trajectory", "1"
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual", "arrows")
-TOLD = ("surface", "contacts", "rows", "robot", "convention", "complete")
+FACTS = ("surface", "contacts", "rows", "robot", "convention", "complete")
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,29 +56,23 @@ class Trajectory:
         return f"<Trajectory of {self.robot}: {len(self)} states, {self.t[-1]:g} s{cut}>"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Into an .npz file with everything in it, the robot included; whole or not at all."""
-        from ..model.io import saved
-
-        path = Path(path)
-        arrays: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS}
-        told: dict[str, Any] = {name: getattr(self, name) for name in TOLD}
-        told["model"] = "" if self.model is None else saved.dumps(self.model)
-        with written(path) as beside, open(beside, "wb") as file:
-            np.savez(file, **arrays, **told)
-        return path
+        """Write an .npz file that contains everything, the robot included; atomically."""
+        entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS)}
+        model = "" if self.model is None else saved.dumps(self.model)
+        return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries})
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
-        """From a file that `save` wrote."""
-        from ..files.npz import read_npz
-        from ..model.io import saved
-
+        """Read a file that `save` wrote."""
         found = read_npz(Path(path))
-        if missing := [name for name in (*ARRAYS, *TOLD, "model") if name not in found]:
-            raise InputError(f"{path}: no trajectory, since it holds no {missing[0]!r}")
+        try:
+            require_format(found, KIND, VERSION)
+            require_arrays(found, KIND, (*ARRAYS, *FACTS, "model"))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
         n = len(found["t"])
         if odd := [name for name in ARRAYS if len(found[name]) != n]:
-            raise InputError(f"{path}: {odd[0]!r} has {len(found[odd[0]])} rows, but there are {n} times")
+            raise InputError(f"{path}: array {odd[0]!r} has {len(found[odd[0]])} rows; expected {n}, as many as 't'")
         return Trajectory(
             **{name: found[name] for name in (*ARRAYS, "surface")},
             contacts=tuple(map(str, found["contacts"])),
@@ -87,10 +84,21 @@ class Trajectory:
         )
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """A PNG over time: coordinates, velocities, torques and, if there are contacts, the size of their forces."""
-        from ..view.simulation import save_plot
+        """Draw a PNG over time: coordinates, velocities, torques and, if there are contacts, the size of forces."""
+        from ..view.curves import TimePanel, save_panels
 
-        return save_plot(self, Path(path))
+        shown = self.standard()
+        q_names, v_names = ([], []) if shown.model is None else coordinate_names(shown.model)
+        panels = [
+            TimePanel("q [m, rad]", shown.q, q_names),
+            TimePanel("v [m/s, rad/s]", shown.v, v_names),
+            TimePanel("tau [N, N m]", shown.tau, v_names),
+        ]
+        if shown.contacts:
+            sizes = [np.linalg.norm(f[:, :3], axis=1) for f in shown.split().values()]
+            panels.append(TimePanel("contact force [N]", np.stack(sizes, -1), shown.contacts))
+        cut = "" if shown.complete else ", interrupted"
+        return save_panels(Path(path), f"{shown.robot}: {shown.t[-1]:g} s{cut}", shown.t, panels)
 
     def split(self) -> dict[str, Array]:
         """Forces by contact: (n, 3) of points and feet, (n, 6), force then moment, of surfaces."""

@@ -1,4 +1,4 @@
-"""Motion by least torque: transitions between states and clips, by spacetime optimisation ([BP])."""
+"""Transitions: motions of least torque between states and clips, by spacetime optimisation ([BP])."""
 
 from .clip import Clip, Target
 from .plan import transition

@@ -1,21 +1,16 @@
-"""Motions between the same end states that know nothing of dynamics, to compare with.
+"""Motions to compare with: they join the same end states and ignore dynamics.
 
-linear blend   (1 - t/T) A(t) + (t/T) B(t), where A carries on from the start and B leads up to the end, at constant
-               velocity. Its own velocity jumps at both ends; what is measured is the spline with its control points on
-               it, whose ends are bent to the right velocity.
-minimum jerk   the polynomial of degree five with the velocities of the end states and no acceleration there.
+linear blend   (1 - t/T) A(t) + (t/T) B(t), where A leaves the start and B reaches the end, both at constant velocity.
+               The blend's own velocity jumps at both ends, so the motion that is measured is the spline with its
+               control points on the blend, whose ends have the right velocity.
+minimum jerk   the polynomial of degree five with the velocities of the end states and zero acceleration there.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from .spline import Spline
-
-if TYPE_CHECKING:
-    from .result import Transition
 
 Array = np.ndarray
 
@@ -33,9 +28,9 @@ def minimum_jerk(spline: Spline, ends: Array) -> Array:
     return spline.fitted(ends, t, x0 + v0 * T * s + s**3 * (c3 + s * (c4 + s * c5)))
 
 
-def controls(result: Transition) -> dict[str, Array]:
-    """The control points of both."""
-    spline, c = result.spline, result.control
+def baselines(spline: Spline, control: Array) -> dict[str, Array]:
+    """Control points (count, n) of both, by name, between the ends of the motion with the given control points."""
+    c = control
     step = spline.duration / spline.intervals / spline.degree
     ends = np.stack([c[0], (c[1] - c[0]) / step, c[-1], (c[-1] - c[-2]) / step])
     return {"linear blend": spline.control(ends), "minimum jerk": minimum_jerk(spline, ends)}

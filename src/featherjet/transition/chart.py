@@ -1,18 +1,18 @@
-"""Flat coordinates of a robot's configurations, so that splines can be drawn on a manifold.
+"""Flat coordinates of a robot's configurations, in which splines can be drawn.
 
-Every joint has nv coordinates x around a reference configuration, and with their rates x', x'' come its q, v, a:
+Every joint gets nv coordinates x around a reference configuration; x, x', x'' determine its q, v, a:
 
-    sliding, turning   x = q; for a continuous joint, the angle from the reference
+    one-axis joints    x = q; for a continuous joint, the angle from the reference
     ball               x = 2 tan(angle / 2) axis, the Rodrigues parameters of the rotation from the reference
     planar, free       x = position in the world, then angle or Rodrigues parameters
 
-Rodrigues parameters are rational where exponential coordinates are not, agree with these to third order, and reach
-every rotation but those half a turn away from the reference. With the reference midway the ends of a transition are at
+Rodrigues parameters are rational where exponential coordinates are not, agree with them to third order, and reach every
+rotation except those half a turn away from the reference. With the reference midway, the ends of a transition are at
 most a quarter turn away: |x| <= 2.
 
-Gradients. Let eta = J(x) dx be the change of q as the body sees it, J the chart's Jacobian: v = J x'. On a group,
+Gradients. Let eta = J(x) dx be the change of q in body axes, J the chart's Jacobian: v = J x'. On a group,
     dv = eta' + v x eta,    da = eta'' + a x eta + v x eta'        (x: the bracket of the group)
-and therefore a function with slopes gq, gv, ga has, along dx, dx', dx'', the slopes
+so a function with slopes gq, gv, ga has, along dx, dx', dx'', the slopes
     J^T h0 + J'^T h1 + J''^T h2,         J^T h1 + 2 J'^T h2,        J^T h2,
     h0 = gq + (v x)^T gv + (a x)^T ga,   h1 = gv + (v x)^T ga,      h2 = ga.
 """
@@ -27,14 +27,14 @@ from ..math import rotations as so3
 from ..model import configuration
 from ..model.manifolds import SE2, SE3, SO2, SO3, Euclidean
 from ..model.model import Model
-from . import turning
+from . import rodrigues
 from .compiled import SampledFormula
 
 Array = np.ndarray
 
 
-class Flat:
-    """Coordinates that are what they are: x = q, v = x', a = x''."""
+class JointChart:
+    """The chart of a joint whose configurations form a vector space: x = q, v = x', a = x''."""
 
     def __init__(self, reference: Array, compiled: bool) -> None:
         pass
@@ -48,14 +48,14 @@ class Flat:
         return v
 
     def lift(self, jets: Array, q: Array) -> Any:
-        """From x, x', x'' = jets (N, 3, nv): write q (N, nq), leave v and a in the place of x' and x''."""
+        """Write q (N, nq) and overwrite x' and x'' in jets (N, 3, nv) by v and a; return a tape for `pull`."""
         q[:] = jets[:, 0]
 
     def pull(self, tape: Any, slopes: Array) -> None:
-        """Slopes (N, 3, nv) by q, v, a become those by x, x', x''; `tape` is what `lift` returned."""
+        """Turn slopes (N, 3, nv) by q, v, a into slopes by x, x', x'', in place; `tape` is what `lift` returned."""
 
 
-class Angle(Flat):
+class AngleChart(JointChart):
     """A continuous joint: q = (cosine, sine)."""
 
     def __init__(self, reference: Array, compiled: bool) -> None:
@@ -70,8 +70,8 @@ class Angle(Flat):
         q[:, 0], q[:, 1] = np.cos(angle), np.sin(angle)
 
 
-class Turning(Flat):
-    """A joint whose formulas are in turning.py, for all samples at a time."""
+class FormulaChart(JointChart):
+    """A chart whose formulas, in rodrigues.py, are evaluated for all samples at once."""
 
     nq: int
     nv: int
@@ -84,7 +84,7 @@ class Turning(Flat):
         self._pull = SampledFormula(pull, len(self.constants), 6 * self.nv, compiled)
 
     def constant(self, reference: Array) -> Array:
-        """What the formulas are told of the reference."""
+        """The constants of the formulas, from the reference (nq,)."""
         return reference
 
     def lift(self, jets: Array, q: Array) -> Any:
@@ -102,10 +102,10 @@ class Turning(Flat):
         slopes[:] = self._pull(self.constants, given).reshape(n, 3, nv)
 
 
-class Ball(Turning):
+class BallChart(FormulaChart):
     """A ball joint: q = quaternion x y z w."""
 
-    nq, nv, formulas = 4, 3, (turning.lift_ball, turning.pull_ball)
+    nq, nv, formulas = 4, 3, (rodrigues.lift_ball, rodrigues.pull_ball)
 
     def coordinates(self, q: Array) -> Array:
         back = so3.quaternion_conjugate(so3.wxyz_from_xyzw(self.constants))
@@ -117,14 +117,14 @@ class Ball(Turning):
         return v + np.cross(rho, v) + rho * (rho * v).sum(-1, keepdims=True)
 
 
-class Free(Turning):
+class FreeChart(FormulaChart):
     """A free joint: q = (x y z, quaternion x y z w)."""
 
-    nq, nv, formulas = 7, 6, (turning.lift_free, turning.pull_free)
+    nq, nv, formulas = 7, 6, (rodrigues.lift_free, rodrigues.pull_free)
 
     def __init__(self, reference: Array, compiled: bool) -> None:
         super().__init__(reference, compiled)
-        self.ball = Ball(self.constants, False)
+        self.ball = BallChart(self.constants, False)
 
     def constant(self, reference: Array) -> Array:
         return reference[3:]
@@ -139,14 +139,14 @@ class Free(Turning):
         return np.concatenate([so3.rotate(Q, v[..., :3]), self.ball.rates(x[..., 3:], v[..., 3:])], -1)
 
 
-class Planar(Turning):
+class PlanarChart(FormulaChart):
     """A planar joint: q = (x, y, cosine, sine)."""
 
-    nq, nv, formulas = 4, 3, (turning.lift_planar, turning.pull_planar)
+    nq, nv, formulas = 4, 3, (rodrigues.lift_planar, rodrigues.pull_planar)
 
     def __init__(self, reference: Array, compiled: bool) -> None:
         super().__init__(reference, compiled)
-        self.turn = Angle(reference[2:], False)
+        self.turn = AngleChart(reference[2:], False)
 
     def constant(self, reference: Array) -> Array:
         return np.arctan2(reference[3:], reference[2:3])
@@ -159,18 +159,24 @@ class Planar(Turning):
         return np.stack([c * v[..., 0] - s * v[..., 1], s * v[..., 0] + c * v[..., 1], v[..., 2]], -1)
 
 
-CHARTS: dict[type, type[Flat]] = {Euclidean: Flat, SO2: Angle, SO3: Ball, SE3: Free, SE2: Planar}
+CHARTS: dict[type, type[JointChart]] = {
+    Euclidean: JointChart,
+    SO2: AngleChart,
+    SO3: BallChart,
+    SE3: FreeChart,
+    SE2: PlanarChart,
+}
 
 
-class Chart:
-    """The charts of all joints, around one reference configuration (nq,)."""
+class FlatChart:
+    """The charts of all joints of a robot, around one reference configuration (nq,)."""
 
     def __init__(self, model: Model, reference: Array, compiled: bool = False) -> None:
         self.model, self.reference = model, reference
-        self.parts: list[tuple[Flat, slice, slice]] = []
+        self.parts: list[tuple[JointChart, slice, slice]] = []
         for _, manifold, iq, iv in configuration.parts(model):
             kind = CHARTS[type(manifold)]
-            if kind is Flat and self.parts and type(self.parts[-1][0]) is Flat:  # one call for neighbours
+            if kind is JointChart and self.parts and type(self.parts[-1][0]) is JointChart:  # neighbours share one call
                 flat, q, v = self.parts[-1]
                 self.parts[-1] = flat, slice(q.start, iq.stop), slice(v.start, iv.stop)
             else:
@@ -185,10 +191,10 @@ class Chart:
         return np.concatenate([part.rates(x[..., iv], v[..., iv]) for part, _, iv in self.parts], -1)
 
     def lift(self, jets: Array, q: Array) -> list[Any]:
-        """q (N, nq) is written; in jets (N, 3, nv) x' and x'' become v and a. Returns what `pull` needs."""
+        """Write q (N, nq) and overwrite x' and x'' in jets (N, 3, nv) by v and a; return a tape for `pull`."""
         return [part.lift(jets[:, :, iv], q[:, iq]) for part, iq, iv in self.parts]
 
     def pull(self, tape: list[Any], slopes: Array) -> None:
-        """Slopes (N, 3, nv) by q (in its tangent space), v and a become those by x, x' and x'', in place."""
+        """Turn slopes (N, 3, nv) by q (in the tangent space), v and a into slopes by x, x' and x'', in place."""
         for (part, _, iv), saved in zip(self.parts, tape, strict=True):
             part.pull(saved, slopes[:, :, iv])

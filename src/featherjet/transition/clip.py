@@ -1,4 +1,4 @@
-"""What a transition joins and aims at: states, sampled motions, and targets on the way."""
+"""The user's description of a transition: end states, sampled motions, targets on the way, weights."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..robot.robot import Robot
 Array = np.ndarray
 
 
-class State(NamedTuple):
-    """A configuration (nq,) and a velocity (nv,)."""
+class EndState(NamedTuple):
+    """The configuration (nq,) and velocity (nv,) at one end of a transition."""
 
     q: Array
     v: Array
@@ -25,10 +25,10 @@ class State(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Clip:
-    """A sampled motion: configurations q (n, nq), `dt` seconds apart, and velocities v (n, nv) where they are known.
+    """A sampled motion: configurations q (n, nq), `dt` seconds apart, and optionally velocities v (n, nv).
 
-    Without velocities, those at its ends are the slopes of parabolas through the last three samples (or of a line
-    through two).
+    Without v, the velocity at an end is the slope of a parabola through its three samples there (of a line through
+    two, if there are only two).
     """
 
     q: ArrayLike
@@ -36,33 +36,41 @@ class Clip:
     v: ArrayLike | None = None
 
     def checked(self, robot: Robot, name: str) -> Clip:
-        """The same as trusted arrays."""
+        """The same clip with its arrays checked against the robot; `name` appears in errors."""
         q = robot.checked_q(f"{name}: q", self.q)
         if q.ndim != 2 or len(q) < 2:
             raise InputError(f"{name}: q: expected at least two samples, (n, {robot.nq}); got shape {q.shape}")
-        dt = positive(f"{name}: dt", self.dt)
+        dt = arrays.positive_number(f"{name}: dt", self.dt)
         if self.v is None:
             return Clip(q, dt)
         v = robot.checked_v(f"{name}: v", self.v)
         if v.shape != (len(q), robot.nv):
-            raise InputError(f"{name}: v: expected shape ({len(q)}, {robot.nv}), as many as q has; got {v.shape}")
+            raise InputError(f"{name}: v: expected shape ({len(q)}, {robot.nv}), one row for each of q; got {v.shape}")
         return Clip(q, dt, v)
 
-    def end(self, robot: Robot, last: bool) -> State:
-        """The state at its last or first sample; of a checked clip."""
+    def end_state(self, robot: Robot, last: bool) -> EndState:
+        """The state at the last or the first sample of a checked clip."""
         q = np.asarray(self.q)[:: -1 if last else 1]
         if self.v is not None:
-            return State(q[0], np.asarray(self.v)[-1 if last else 0])
+            return EndState(q[0], np.asarray(self.v)[-1 if last else 0])
         near = [robot.difference(q[0], x) for x in q[1:3]]
         slope = near[0] if len(near) == 1 else (4 * near[0] - near[1]) / 2
-        return State(q[0], slope / (-self.dt if last else self.dt))
+        return EndState(q[0], slope / (-self.dt if last else self.dt))
+
+    def velocities(self, robot: Robot) -> Array:
+        """Velocities (n, nv) of a checked clip: its own, or differences of its configurations."""
+        if self.v is not None:
+            return np.asarray(self.v)
+        q = np.asarray(self.q)
+        inner = (robot.difference(q[1:-1], q[2:]) - robot.difference(q[1:-1], q[:-2])) / (2 * self.dt)
+        return np.concatenate([self.end_state(robot, False).v[None], inner, self.end_state(robot, True).v[None]])
 
 
 @dataclass(frozen=True)
 class Target:
-    """A frame's origin is at `position` (3,) [m], or the whole frame at `placement` (4, 4), in the world.
+    """A place for a frame on the way: its origin at `position` (3,) [m], or all of it at `placement` (4, 4).
 
-    time: a moment [s], or two between which it stays there.
+    time: the moment [s], or two moments between which the frame stays there.
     """
 
     frame: str
@@ -71,49 +79,28 @@ class Target:
     placement: ArrayLike | None = None
 
 
-def positive(name: str, x: Any) -> float:
-    """A positive finite number."""
-    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < float(x) < np.inf:
-        raise InputError(f"{name}: expected a positive number, got {x!r}")
-    return float(x)
-
-
-def whole(name: str, x: Any, least: int, why: str = "") -> int:
-    """A whole number that is large enough."""
-    if isinstance(x, bool) or not isinstance(x, (int, np.integer)) or x < least:
-        raise InputError(f"{name}: expected a whole number, at least {least}{why}; got {x!r}")
-    return int(x)
-
-
-def state(robot: Robot, given: Any, name: str, last: bool) -> tuple[State, Clip | None]:
-    """The state that a transition starts (at a clip's last sample) or ends with, and the clip it comes from."""
+def checked_end(robot: Robot, given: Any, name: str, last: bool) -> tuple[EndState, Clip | None]:
+    """The end state that the user gave, and the clip it belongs to: its last sample if `last`, or its first."""
     if isinstance(given, Clip):
         clip = given.checked(robot, name)
-        return clip.end(robot, last), clip
+        return clip.end_state(robot, last), clip
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise InputError(f"{name}: expected a pair (q, v) or a Clip, got {type(given).__name__}")
     q, v = robot.checked_q(f"{name}: q", given[0]), robot.checked_v(f"{name}: v", given[1])
     for letter, x in (("q", q), ("v", v)):
         if x.ndim != 1:
-            raise InputError(f"{name}: {letter}: expected one state, got shape {x.shape}; for a motion give a Clip")
-    return State(q, v), None
+            raise InputError(
+                f"{name}: {letter}: expected one state, got shape {x.shape}; for a sampled motion, give a Clip"
+            )
+    return EndState(q, v), None
 
 
-def weights(robot: Robot, given: Any) -> Array:
-    """The weight (nv,) of every torque: one number, nv of them, or by joints' names (others have weight one)."""
+def checked_weights(robot: Robot, given: Any) -> Array:
+    """The weight (nv,) of every torque, given as one number, nv numbers, or by joint names (others weigh one)."""
     w = np.ones(robot.nv)
     if isinstance(given, Mapping):
         for name, x in given.items():
-            joint = robot.model.joints[robot.model.joint_index(name)]
-            at = robot.model.v_starts[robot.model.joint_index(name)]
-            if joint.mimic:
-                raise InputError(f"weights: joint {name!r} mimics {joint.mimic.joint!r}: weigh that one")
-            each = arrays.numbers(f"weights of joint {name!r}", x, (), "one number, or one for each dof")
-            if each.shape not in ((), (joint.nv,)):
-                raise InputError(
-                    f"weights of joint {name!r}: expected one number or {joint.nv}, got shape {each.shape}"
-                )
-            w[at : at + joint.nv] = each
+            _set_joint_weight(robot, name, x, w)
     elif given is not None:
         x = arrays.numbers("weights", given, (), "one number, or nv of them")
         if x.shape not in ((), (robot.nv,)):
@@ -122,5 +109,17 @@ def weights(robot: Robot, given: Any) -> Array:
     if (w < 0).any():
         raise InputError(f"weights: must not be negative; entry {int(np.argmin(w))} is {w.min():g}")
     if not w.any():
-        raise InputError("weights: all are zero, so every motion is as good as any other")
+        raise InputError("weights: all are zero, so no motion is better than another")
     return w
+
+
+def _set_joint_weight(robot: Robot, name: str, given: Any, weights: Array) -> None:
+    """Write the weight of one joint, a number or one for each of its degrees of freedom, to weights (nv,)."""
+    i = robot.model.joint_index(name)
+    joint, start = robot.model.joints[i], robot.model.v_starts[i]
+    if joint.mimic:
+        raise InputError(f"weights: joint {name!r} mimics {joint.mimic.joint!r}; give that one a weight")
+    x = arrays.numbers(f"weights of joint {name!r}", given, (), "one number, or one for each dof")
+    if x.shape not in ((), (joint.nv,)):
+        raise InputError(f"weights of joint {name!r}: expected one number or {joint.nv}, got shape {x.shape}")
+    weights[start : start + joint.nv] = x

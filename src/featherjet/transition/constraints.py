@@ -1,7 +1,7 @@
 """Conditions on a motion at chosen times, with their exact Jacobians by the control points.
 
-A condition gives at states (q, v, a) its values (N, R), to be zero or not negative, and their slopes (N, R, 3, nv) by q
-(in the tangent space), v and a. `Conditions` carries these through the chart and the spline basis.
+At states (q, v, a), a condition has values (N, R), which must be zero or nonnegative, and slopes (N, R, 3, nv) by q (in
+the tangent space), v and a. `Conditions` carries both through the chart and the spline basis.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..math import se3
 from ..robot.robot import Robot
-from .chart import Chart
+from .chart import FlatChart
 from .energy import Energy
 from .spline import Spline
 
@@ -22,7 +22,7 @@ Array = np.ndarray
 
 
 class Condition(Protocol):
-    """Values at some times (N,) that must vanish, or must not be negative."""
+    """Values at some times (N,) that must be zero, or nonnegative."""
 
     times: Array
 
@@ -36,8 +36,8 @@ class Condition(Protocol):
 
 
 @dataclass
-class Placed:
-    """A frame is at a placement (4, 4), or only its origin at that of the placement [m, rad]."""
+class FrameCondition:
+    """A frame is at a placement (4, 4), or only its origin if `point` [m, rad]."""
 
     robot: Robot
     frame: str
@@ -60,8 +60,8 @@ class Placed:
 
 
 @dataclass
-class Idle:
-    """Torques of some degrees of freedom are zero, relative to `scale` [N, N m]."""
+class ZeroTorqueCondition:
+    """The torques of some degrees of freedom are zero, measured relative to `scale` [N, N m]."""
 
     robot: Robot
     times: Array
@@ -76,8 +76,8 @@ class Idle:
 
 
 @dataclass
-class Limit:
-    """At each time one number of q (`places`), or of v or tau (`dofs`), is within bounds, relative to `scale`."""
+class LimitCondition:
+    """At each time one entry of q (`places`), or of v or tau (`dofs`), is within bounds, relative to `scale`."""
 
     energy: Energy
     quantity: str
@@ -89,7 +89,7 @@ class Limit:
     scale: Array
 
     def __post_init__(self) -> None:
-        # A bound that is infinite is no condition, but every row needs a number: one that is always met.
+        # An infinite bound is no condition, but every row needs a value: one that always holds.
         self.low, self.high = (np.where(np.isfinite(x), x, 0.0) for x in (self.lower, self.upper))
 
     def values(self, q: Array, v: Array, a: Array) -> Array:
@@ -105,20 +105,20 @@ class Limit:
     def slopes(self, q: Array, v: Array, a: Array) -> Array:
         rows = np.arange(len(v))
         if self.quantity == "effort":
-            one = self.energy.torque_slopes(q, v, a)[rows, self.dofs]
+            by_entry = self.energy.torque_slopes(q, v, a)[rows, self.dofs]
         else:
-            one = np.zeros((len(v), 3, v.shape[1]))
-            one[rows, 0 if self.quantity == "position" else 1, self.dofs] = 1.0
-        both = np.stack([-one, one], 1) / self.scale[:, None, None, None]
+            by_entry = np.zeros((len(v), 3, v.shape[1]))
+            by_entry[rows, 0 if self.quantity == "position" else 1, self.dofs] = 1.0
+        both = np.stack([-by_entry, by_entry], 1) / self.scale[:, None, None, None]
         both[~np.isfinite(self.upper), 0] = 0.0
         both[~np.isfinite(self.lower), 1] = 0.0
         return both
 
 
 class Conditions:
-    """Conditions of one sort (equalities, or inequalities) as one vector function of the control points."""
+    """Conditions of one kind, equalities or inequalities, as one vector function of the control points."""
 
-    def __init__(self, chart: Chart, spline: Spline, conditions: Sequence[Condition] = ()) -> None:
+    def __init__(self, chart: FlatChart, spline: Spline, conditions: Sequence[Condition] = ()) -> None:
         self.chart, self.spline, self.conditions = chart, spline, list(conditions)
         self._basis = [spline.jets(c.times) for c in self.conditions]
 
@@ -126,7 +126,7 @@ class Conditions:
         return bool(self.conditions)
 
     def values(self, control: Array) -> Array:
-        """Everything that must vanish, or must not be negative, in one row."""
+        """All values (values,) that must be zero, or nonnegative."""
         found = [np.zeros(0)]
         for c, basis in zip(self.conditions, self._basis, strict=True):
             q, v, a, _ = self._state(basis @ control)
@@ -134,7 +134,7 @@ class Conditions:
         return np.concatenate(found)
 
     def jacobian(self, control: Array) -> Array:
-        """(values, free control points, nv)."""
+        """Derivatives (values, free control points, nv)."""
         found = [np.zeros((0, self.spline.count, self.chart.model.nv))[:, self.spline.free]]
         for c, basis in zip(self.conditions, self._basis, strict=True):
             q, v, a, _ = self._state(basis @ control)

@@ -9,16 +9,14 @@ basis at the Gauss points,
     (gq, gv, ga)_k = tau_k^T W (dtau/dq, dtau/dv, dtau/da)_k,
 
 where the chart turns gq, gv, ga into gx, gx', gx''. The products of tau^T W with the three matrices of
-robot.inverse_dynamics_derivatives are summed along the tree (algorithms/slopes.py), in one compiled batch for all
-points, without forming the matrices.
+robot.inverse_dynamics_derivatives are summed along the tree (slopes.py), in one compiled batch for all points, without
+forming the matrices.
 
-[BP] prints this gradient as 2 times the integral of sum_i dtau_i/dq_j + dtau_i/dqd_j + dtau_i/dqdd_j: the factor tau_i,
-which the derivative of tau_i^2 brings, is missing there, and so are the basis functions that each of the three terms
-belongs to.
+[BP] prints this gradient as 2 times the integral of sum_i dtau_i/dq_j + dtau_i/dqd_j + dtau_i/dqdd_j. It omits the
+factor tau_i, from the derivative of tau_i^2, and the basis functions that multiply each of the three terms.
 
-Where frames support the robot, tau is what remains after they have pushed as well as they can (supports.py); at that
-optimum E has the same gradient as if their forces were constant, with a multiplier in the place of W tau where torques
-must vanish.
+Where frames support the robot, tau is the torque that remains under their best forces (supports.py). At that optimum E
+has the same gradient as if these forces were constant, with a multiplier instead of W tau where torques must be zero.
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..robot.robot import Robot
-from .chart import Chart
+from .chart import FlatChart
 from .slopes import Slopes
 from .spline import Spline
 from .supports import Supports
@@ -38,7 +36,13 @@ class Energy:
     """E and dE/dC at control points C (count, nv)."""
 
     def __init__(
-        self, robot: Robot, chart: Chart, spline: Spline, weights: Array, points: int, supports: Supports | None = None
+        self,
+        robot: Robot,
+        chart: FlatChart,
+        spline: Spline,
+        weights: Array,
+        points: int,
+        supports: Supports | None = None,
     ) -> None:
         self.robot, self.chart, self.spline, self.supports = robot, chart, spline, supports
         self.weights = weights
@@ -53,13 +57,13 @@ class Energy:
         nv = self.robot.nv
         self._basis.evaluate(control, self._jets.reshape(-1, nv))
         tape = self.chart.lift(self._jets, self._q)
-        energy, slopes = self._torques(self._q, self._jets[:, 1], self._jets[:, 2])
+        energy, slopes = self._energy_and_slopes(self._q, self._jets[:, 1], self._jets[:, 2])
         for k, x in enumerate(slopes):
             self._by[:, k] = x
         self.chart.pull(tape, self._by)
         return energy, 2 * self._basis.transposed(self._by.reshape(-1, nv))
 
-    def _torques(self, q: Array, v: Array, a: Array) -> tuple[float, tuple[Array, ...]]:
+    def _energy_and_slopes(self, q: Array, v: Array, a: Array) -> tuple[float, tuple[Array, ...]]:
         """The energy, and half its slopes by q, v, a at every point."""
         if self.supports is None:
             tau, *slopes = self._slopes.weighted(q, v, a, self._weights)
@@ -70,18 +74,18 @@ class Energy:
         return float(self.quadrature @ carried.energy), tuple(slopes)
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:
-        """What joints apply (N, nv), after what supports take over."""
+        """The torques (N, nv) that joints apply, beside the forces of the supports."""
         tau = self.robot.inverse_dynamics(q, v, a)
         return tau if self.supports is None else self.supports.carry(q, tau).tau
 
     def torque_slopes(self, q: Array, v: Array, a: Array, exact: bool = True) -> Array:
-        """Their derivatives (N, nv, 3, nv) by q, v, a."""
+        """Derivatives (N, nv, 3, nv) of `torques` by q, v, a."""
         if self.supports is None:
             return np.stack(self.robot.inverse_dynamics_derivatives(q, v, a), 2)
         return self.supports.torque_slopes(q, v, a, exact)
 
     def rows(self, control: Array) -> Array:
-        """sqrt(w W) times the derivatives of what is left of tau by x, x', x'': (N, nv, 3, nv), for Gauss-Newton."""
+        """Derivatives (N, nv, 3, nv) of sqrt(w W) times `torques` by x, x', x'', for Gauss-Newton."""
         n, nv = len(self.times), self.robot.nv
         jets = np.empty((n, 3, nv))
         self._basis.evaluate(control, jets.reshape(-1, nv))

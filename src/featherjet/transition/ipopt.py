@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..errors import MissingExtra
-
-if TYPE_CHECKING:
-    from .solve import Search
+from .search import Search
 
 Array = np.ndarray
-FREE = 2e19  # IPOPT's infinity
+UNBOUNDED = 2e19  # IPOPT's infinity
 SILENT = {"print_level": 0, "sb": "yes"}
 
 
 class _Adapter:
-    """The search as IPOPT asks for it; what a callback raises is kept until IPOPT has returned."""
+    """The search with the methods that IPOPT calls; an exception of a callback is kept until IPOPT has returned."""
 
     def __init__(self, search: Search) -> None:
         self.search, self.raised, self.at = search, None, search.start
@@ -46,14 +44,14 @@ class _Adapter:
     def intermediate(self, *_: Any) -> bool:
         try:
             self.search.accept(self.at)
-        except BaseException as raised:  # through C it would be lost
+        except BaseException as raised:  # it would be lost in IPOPT's C code
             self.raised = raised
             return False
         return True
 
 
-def ipopt(search: Search) -> tuple[str, bool]:
-    """One run; its message, and whether it converged."""
+def run_ipopt(search: Search) -> tuple[str, bool]:
+    """Run IPOPT once; return its message and whether it converged."""
     try:
         from cyipopt import Problem as Nonlinear  # type: ignore[attr-defined]
     except ImportError:
@@ -61,14 +59,14 @@ def ipopt(search: Search) -> tuple[str, bool]:
     adapter = _Adapter(search)
     count = [search.values(w, search.start).size for w in ("equal", "unequal")]
     n, m = search.start.size, sum(count)
-    high = np.concatenate([np.zeros(count[0]), np.full(count[1], FREE)])
-    nlp: Any = Nonlinear(n, m, adapter, np.full(n, -FREE), np.full(n, FREE), np.zeros(m), high)
-    # Gauss-Newton leaves out how conditions curve, which matters to IPOPT: where there are any, it finds out itself.
-    learned = {"hessian_approximation": "limited-memory", "limited_memory_max_history": 30} if m else {}
-    for name, value in {**SILENT, "tol": 1e-6, "max_iter": 10 * search.limit, **learned}.items():
+    high = np.concatenate([np.zeros(count[0]), np.full(count[1], UNBOUNDED)])
+    nlp: Any = Nonlinear(n, m, adapter, np.full(n, -UNBOUNDED), np.full(n, UNBOUNDED), np.zeros(m), high)
+    # Gauss-Newton ignores the curvature of conditions, which matters to IPOPT: where there are any, it estimates both.
+    estimated = {"hessian_approximation": "limited-memory", "limited_memory_max_history": 30} if m else {}
+    for name, value in {**SILENT, "tol": 1e-6, "max_iter": 10 * search.limit, **estimated}.items():
         nlp.add_option(name, value)
     y, info = nlp.solve(search.start)
     if adapter.raised is not None:
         raise adapter.raised
-    search.look(np.asarray(y))
+    search.consider(np.asarray(y))
     return info["status_msg"].decode(), info["status"] in (0, 1)

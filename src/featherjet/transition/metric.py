@@ -1,10 +1,10 @@
-"""What changing a motion costs: the Gauss-Newton matrix of the energy, and variables in which it is round.
+"""The Gauss-Newton matrix of the energy, and variables in which it is a multiple of the identity.
 
     H = sum_k w_k T_k^T W T_k,    T_k = dtau_k/dC = dtau/dx B_k + dtau/dx' B'_k + dtau/dx'' B''_k,
 
-tau what supports leave (supports.py). A B-spline's basis functions overlap but their neighbours: H is built interval by
-interval. To it is added `calm` times the mean square of the coordinates, so that joints that weigh next to nothing are
-not thought to move for nothing.
+where tau is the torque that remains beside the supports (supports.py). Basis functions of a B-spline overlap only their
+neighbours, so H is built interval by interval. `damping` times the mean square of the coordinates is added to it, so
+that moving joints of almost no weight is not free.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .energy import Energy
 Array = np.ndarray
 
 
-def gauss_newton(energy: Energy, control: Array, calm: float) -> Array:
+def gauss_newton(energy: Energy, control: Array, damping: float) -> Array:
     """H (free * nv, free * nv) of the free control points."""
     spline, nv = energy.spline, energy.robot.nv
     rows, basis = energy.rows(control), spline.jets(energy.times)  # of tau, and of the spline
@@ -29,7 +29,7 @@ def gauss_newton(energy: Energy, control: Array, calm: float) -> Array:
         T = (local @ rows[here]).reshape(-1, wide * nv)
         H[near, :, near] += (T.T @ T).reshape(wide, nv, wide, nv)
     B = basis[:, 0]
-    square = calm / spline.duration * (B.T @ (energy.quadrature[:, None] * B))
+    square = damping / spline.duration * (B.T @ (energy.quadrature[:, None] * B))
     for j in range(nv):
         H[:, j, :, j] += square
     free = H[spline.free][:, :, spline.free]
@@ -37,7 +37,7 @@ def gauss_newton(energy: Energy, control: Array, calm: float) -> Array:
 
 
 class Scaling:
-    """Flat variables y: control points C = base + T y with T^T H T = unit, so that E changes by about unit |y|^2."""
+    """Scaled variables y with control points C = base + T y and T^T H T = unit: E changes by about unit |y|^2."""
 
     def __init__(self, energy: Energy, base: Array, unit: float) -> None:
         self.base, self.free = base, energy.spline.free
@@ -46,11 +46,11 @@ class Scaling:
         self.shape = base[self.free].shape
 
     def control(self, y: Array) -> Array:
-        """All control points (count, nv) of variables (free * nv,)."""
+        """All control points (count, nv) from variables (free * nv,)."""
         control = self.base.copy()
         control[self.free] += (self.T @ y).reshape(self.shape)
         return control
 
     def back(self, slopes: Array) -> Array:
-        """Slopes (..., free, nv) by free control points as slopes (..., free * nv) by the variables."""
+        """Turn slopes (..., free, nv) by free control points into slopes (..., free * nv) by the variables."""
         return slopes.reshape(*slopes.shape[:-2], self.T.shape[0]) @ self.T

@@ -1,4 +1,4 @@
-"""Clamped B-splines over [0, duration] whose two outermost control points on each side are given by the end states."""
+"""Clamped B-splines over [0, duration]; the end states determine the two outermost control points on each side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIXED = 2  # control points on each side that position and velocity determine
 
 
 def require_scipy() -> Any:
-    """SciPy, or the error that says how to get it."""
+    """SciPy, or a MissingExtra that says how to install it."""
     try:
         import scipy.interpolate
         import scipy.optimize
@@ -26,20 +26,20 @@ def require_scipy() -> Any:
 
 
 class LocalBasis:
-    """Basis functions in each interval, (intervals, rows, degree + 1): all others are zero there."""
+    """The basis functions that are nonzero in each interval, (intervals, rows, degree + 1)."""
 
     def __init__(self, blocks: Array) -> None:
         self.blocks, self.back = blocks, np.ascontiguousarray(np.swapaxes(blocks, 1, 2))
 
     def evaluate(self, control: Array, out: Array) -> None:
-        """From control points (count, n) the rows (intervals * rows, n), interval by interval."""
+        """Write rows (intervals * rows, n), interval by interval, from control points (count, n)."""
         count, rows, wide = self.blocks.shape
         step, entry = control.strides
         near = np.lib.stride_tricks.as_strided(control, (count, wide, control.shape[1]), (step, step, entry))
         np.matmul(self.blocks, near, out=out.reshape(count, rows, -1))
 
     def transposed(self, slopes: Array) -> Array:
-        """From slopes (intervals * rows, n) by rows those by control points, (count, n)."""
+        """Turn slopes (intervals * rows, n) by rows into slopes (count, n) by control points."""
         count, rows, wide = self.blocks.shape
         each = self.back @ slopes.reshape(count, rows, -1)
         out = np.zeros((count + wide - 1, slopes.shape[-1]))
@@ -50,7 +50,7 @@ class LocalBasis:
 
 @dataclass(frozen=True)
 class Spline:
-    """The splines of one degree on equal intervals; control points (count, n) for n coordinates."""
+    """Splines of one degree on equal intervals, with control points (count, n) for n coordinates."""
 
     degree: int
     intervals: int
@@ -58,22 +58,23 @@ class Spline:
 
     @property
     def count(self) -> int:
-        """Control points."""
+        """The number of control points."""
         return self.intervals + self.degree
 
     @property
     def free(self) -> slice:
-        """The control points that the ends leave free."""
+        """The control points that the end states do not determine."""
         return slice(FIXED, self.count - FIXED)
 
     @cached_property
     def knots(self) -> Array:
+        """The knots (intervals + 2 degree + 1,) [s]."""
         inner = np.linspace(0.0, self.duration, self.intervals + 1)
         return np.concatenate([np.zeros(self.degree), inner, np.full(self.degree, self.duration)])
 
     @cached_property
     def greville(self) -> Array:
-        """The times (count,) at which control points on a straight line would lie on it."""
+        """The Greville times (count,): control points on a line at these times make the spline that line."""
         return np.array([self.knots[i + 1 : i + 1 + self.degree].mean() for i in range(self.count)])
 
     def jets(self, t: Array) -> Array:
@@ -82,7 +83,7 @@ class Spline:
         return np.stack([basis(t, nu) for nu in range(3)], 1)
 
     def local(self, t: Array) -> LocalBasis:
-        """Values and two derivatives of the basis at times (N,), equally many in each interval, in order."""
+        """Values and two derivatives of the basis at ordered times (N,), the same number in each interval."""
         jets, wide = self.jets(t), self.degree + 1
         each = len(t) // self.intervals
         blocks = [
@@ -91,14 +92,14 @@ class Spline:
         return LocalBasis(np.stack(blocks))
 
     def gauss(self, points: int) -> tuple[Array, Array]:
-        """Times and weights (intervals * points,) of Gauss quadrature on every interval."""
+        """Times and weights (intervals * points,) of Gauss quadrature with `points` points on every interval."""
         x, w = np.polynomial.legendre.leggauss(points)
         h = self.duration / self.intervals
         starts = h * np.arange(self.intervals)[:, None]
         return (starts + h * (x + 1) / 2).ravel(), np.tile(h * w / 2, self.intervals)
 
     def control(self, ends: Array) -> Array:
-        """Control points (count, n) with the ends x0, xd0, x1, xd1 (4, n) met exactly, on a straight line between."""
+        """Control points (count, n) that meet the ends x0, xd0, x1, xd1 (4, n) exactly, on a linear blend between."""
         x0, xd0, x1, xd1 = ends
         step = self.duration / self.intervals / self.degree
         c = np.empty((self.count, ends.shape[1]))
@@ -109,7 +110,7 @@ class Spline:
         return c
 
     def fitted(self, ends: Array, t: Array, x: Array) -> Array:
-        """Control points with these ends that come nearest to x (N, n) at times t (N,)."""
+        """Control points with these ends that fit x (N, n) at times t (N,) best, by least squares."""
         c = self.control(ends)
         B = self.jets(t)[:, 0]
         c[self.free] = 0.0

@@ -1,16 +1,16 @@
-"""Frames that stand on something: the forces they take over, chosen so that the least torque remains.
+"""Supports: frames that stand still and carry the robot, with the forces that leave the least torque to the joints.
 
-With f the forces of all supports in their joints' frames and A = J^T, a state needs the torques tau = tau0 - A f. At
-every state f minimises tau^T W tau + EASE f^T f, where torques in the rows `idle` (an unactuated root) must vanish:
+With f the forces of all supports in their joints' frames and A = J^T, the joints apply tau = tau0 - A f. At every state
+f minimises tau^T W tau + EASE f^T f, subject to zero torques in the rows `idle` (an unactuated root):
 
-    [ A_w^T W A_w + EASE   -A_i^T ] [ f  ]   [ A_w^T W tau0_w ]        w: the rows that work
-    [ A_i                     0   ] [ mu ] = [ tau0_i         ]        i: the idle rows
+    [ A_w^T W A_w + EASE   -A_i^T ] [ f  ]   [ A_w^T W tau0_w ]        w: working rows
+    [ A_i                     0   ] [ mu ] = [ tau0_i         ]        i: idle rows
 
-The derivative of the least value is that of the Lagrangian at fixed f and mu (envelope theorem): multipliers W tau in
-the working rows and mu in the idle ones. Forces are fixed in the joints' frames, as derivatives of dynamics take them.
-The torques that remain (effort limits ask for them) change with f too. With lambda these multipliers and d'tau their
-change at fixed f, df solves the system above with d'tau in the place of tau0, and dA^T lambda added to its first rows.
-Nothing keeps a support from pulling: there is no friction cone.
+The derivative of the minimum is that of the Lagrangian at fixed f and mu (envelope theorem), with multipliers W tau in
+the working rows and mu in the idle rows. Forces are fixed in the joints' frames, as derivatives of dynamics assume. The
+remaining torques, which effort limits bound, also change with f: with lambda the multipliers and d'tau the change of
+the torques at fixed f, df solves the system above with d'tau instead of tau0 and dA^T lambda added to its first rows.
+Supports may pull: there is no friction cone.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..robot.robot import Robot
 
 Array = np.ndarray
 Support = PointContact | SurfaceContact
-EASE = 1e-6  # cost of a newton (or newton metre) squared: decides where torques do not
+EASE = 1e-6  # cost of a squared force [1/N^2, 1/(N m)^2]; it decides where torques leave forces undetermined
 
 
-class Carried(NamedTuple):
-    """energy (N,), torques and multipliers (N, nv), forces fext (N, njoints, 6) in the joints' frames."""
+class SupportedTorques(NamedTuple):
+    """energy (N,), remaining torques and multipliers (N, nv), and forces fext (N, njoints, 6) in the joints' frames."""
 
     energy: Array
     tau: Array
@@ -38,7 +38,7 @@ class Carried(NamedTuple):
 
 
 class Supports:
-    """What the supports of a robot take over."""
+    """The supports of a robot, and the forces they apply."""
 
     def __init__(self, robot: Robot, supports: Sequence[Support], weights: Array, idle: slice) -> None:
         self.robot, self.frames = robot, [robot.model.frame(s.frame) for s in supports]
@@ -50,7 +50,7 @@ class Supports:
         self.weights = np.where(self.idle, 0.0, weights)
 
     def columns(self, q: Array) -> Array:
-        """A (N, nv, forces): the torques that unit forces take over."""
+        """A (N, nv, forces): the torques that unit forces replace."""
         parts = []
         for f, wrench in zip(self.frames, self.maps, strict=True):
             J = self.robot.frame_jacobian(q, self.robot.joint_names[f.joint], "local")
@@ -72,8 +72,8 @@ class Supports:
         solution = np.linalg.solve(system, np.concatenate([AtW @ tau + more, tau[:, self.idle]], 1))
         return solution[:, :n], solution[:, n:]
 
-    def carry(self, q: Array, tau: Array) -> Carried:
-        """The best forces at states that need tau (N, nv) without them."""
+    def carry(self, q: Array, tau: Array) -> SupportedTorques:
+        """The best forces at configurations q (N, nq) where inverse dynamics without supports is tau (N, nv)."""
         A = self.columns(q)
         f, mu = (x[..., 0] for x in self._respond(A, tau[..., None]))
         rest = tau - (A @ f[..., None])[..., 0]
@@ -81,12 +81,12 @@ class Supports:
         energy = (multipliers * rest).sum(1) + EASE * (f * f).sum(1)
         multipliers[:, self.idle] = mu
         rest[:, self.idle] = 0.0
-        return Carried(energy, rest, multipliers, self._spread(f))
+        return SupportedTorques(energy, rest, multipliers, self._wrenches(f))
 
     def torque_slopes(self, q: Array, v: Array, a: Array, exact: bool = True) -> Array:
-        """Derivatives (N, nv, 3, nv) by q, v, a of the torques that remain, while forces are chosen anew.
+        """Derivatives (N, nv, 3, nv) of the remaining torques by q, v, a; forces adapt to each change.
 
-        exact: False leaves out dA^T lambda, which Gauss-Newton steps hardly notice.
+        exact=False leaves out dA^T lambda, which hardly affects Gauss-Newton steps.
         """
         A, (n, nv) = self.columns(q), v.shape
         carried = self.carry(q, self.robot.inverse_dynamics(q, v, a))
@@ -100,16 +100,17 @@ class Supports:
         return D.reshape(n, nv, 3, nv)
 
     def _turned(self, q: Array, multipliers: Array) -> Array:
-        """dA^T lambda (N, forces, nv): how the velocity of the supports at rates lambda changes with q."""
+        """dA^T lambda (N, forces, nv): the derivative by q of the supports' velocity at joint velocity lambda."""
         names = (self.robot.joint_names[f.joint] for f in self.frames)
         turned = [self.robot.frame_velocity_derivatives(q, multipliers, name, "local").dv_dq for name in names]
         return np.concatenate([wrench.T @ x for wrench, x in zip(self.maps, turned, strict=True)], 1)
 
     def forces(self, fext: Array) -> dict[str, Array]:
-        """The wrench (..., 6) on each support's joint, in that joint's frame, by the support's name."""
+        """The wrench (..., 6) on each support's joint, in that joint's frame, by the name of the support."""
         return {f.name: fext[..., f.joint, :] for f in self.frames}
 
-    def _spread(self, f: Array) -> Array:
+    def _wrenches(self, f: Array) -> Array:
+        """fext (N, njoints, 6) from the forces f (N, forces)."""
         fext = np.zeros((len(f), self.robot.njoints, 6))
         at = 0
         for frame, wrench in zip(self.frames, self.maps, strict=True):
@@ -120,7 +121,7 @@ class Supports:
 
 
 def _wrench(placement: Array, point: bool) -> Array:
-    """Wrench (6, 6) or (6, 3) in the joint's frame of a unit force (and moment) at a frame."""
+    """Wrenches (6, 6) in the joint's frame of unit forces and moments at a frame; (6, 3), forces only, at a point."""
     if not point:
         return np.eye(6)
     x, y, z = placement[:3, 3]

@@ -1,4 +1,4 @@
-"""Pictures of derivative matrices: the size of each entry, and the pattern that the tree's branches leave."""
+"""Pictures of derivative matrices: the size of each entry, and the zero pattern of a branching tree."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import MissingExtra
-from ..files.whole import written
 from ..model.model import WORLD, Array, Model
+from ..model.names import coordinate_names
+from .backend import require_matplotlib, save_png
 
 PANELS = {
     "inverse_dynamics_derivatives.png": {
@@ -24,37 +24,24 @@ PANELS = {
         "da_dtau": r"$\partial a/\partial\tau = M^{-1}$",
     },
 }
-DECADES = 5  # that colours tell apart, below the largest entry
-NAMED_DOFS = 24  # up to so many, every degree of freedom is named on the axes
-ROUNDING = 1e-13  # of the largest entry: what is smaller is zero in exact arithmetic
-LONGEST = 18  # letters of a name on an axis
+DECADES = 5  # below the largest entry that colours distinguish
+NAMED_DOFS = 24  # robots with at most so many degrees of freedom have each of them named on the axes
+ROUNDING = 1e-13  # entries smaller than this, relative to the largest, would be zero in exact arithmetic
+LONGEST = 18  # characters of a name on an axis
 INK, FAINT, ROUNDING_GREY = "#22252b", "#c9ccd3", "#e4e5e9"
 
 
-def require_matplotlib() -> Any:
-    """matplotlib, drawing to files; or the error that says how to get it."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise MissingExtra("drawing pictures", "matplotlib", "plots") from None
-    matplotlib.use("Agg")
-    return matplotlib
-
-
 def save_pictures(model: Model, derivatives: Mapping[str, Array], folder: Path) -> list[Path]:
-    """One PNG for the derivatives of inverse dynamics and one for those of forward dynamics; their paths."""
+    """Draw one PNG of the derivatives of inverse dynamics and one of forward dynamics; return their paths."""
     saved = []
     for file, panels in PANELS.items():
         figure = draw(model, {title: derivatives[name] for name, title in panels.items()})
-        path = folder / file
-        with written(path) as beside:
-            figure.savefig(beside, format="png", dpi=130, facecolor="white")
-        saved.append(path)
+        saved.append(save_png(figure, folder / file, dpi=130))
     return saved
 
 
 def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
-    """Panels of (n, nv, nv): root mean square over the states, logarithmic; exact zeros left white."""
+    """A figure with one panel for each (n, nv, nv): root mean square over the states, logarithmic, zeros white."""
     require_matplotlib()
     from matplotlib import colormaps
     from matplotlib.colors import ListedColormap, LogNorm
@@ -85,7 +72,7 @@ def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
 
 
 class Limb(NamedTuple):
-    """A stretch of the tree without a branch: its degrees of freedom, start to stop, and what to call it."""
+    """A stretch of the tree without a branch: its name, and its degrees of freedom from start to stop."""
 
     name: str
     start: int
@@ -93,7 +80,7 @@ class Limb(NamedTuple):
 
 
 def label(ax: Any, model: Model, left: bool) -> None:
-    """Limbs above and between thin lines; degrees of freedom at the left of the first panel."""
+    """Separate limbs by thin lines and name them at the top; name degrees of freedom left of the first panel."""
     parts, n = limbs(model), model.nv
     for limb in parts[1:]:
         ax.axhline(limb.start - 0.5, color=FAINT, linewidth=0.7)
@@ -112,7 +99,7 @@ def label(ax: Any, model: Model, left: bool) -> None:
         ax.tick_params(axis="x", labelrotation=90)
     ax.set_yticks([])
     if left and n <= NAMED_DOFS:
-        ax.set_yticks(range(n), [clipped(name) for name in dof_names(model)], fontsize=8)
+        ax.set_yticks(range(n), [clipped(name) for name in coordinate_names(model)[1]], fontsize=8)
     elif left:
         ax.set_yticks(middles, names, fontsize=8)
     ax.tick_params(length=0, colors=INK, pad=3)
@@ -123,11 +110,11 @@ def clipped(name: str) -> str:
 
 
 def limbs(model: Model) -> list[Limb]:
-    """The tree cut at its branchings; a limb is called by what its joints' names have in common."""
+    """The tree cut at its branchings; a limb is named by the beginning that its joints' names share."""
     joints = model.joints
     children = [0] * (len(joints) + 1)
     for joint in joints:
-        children[joint.parent] += 1  # the world's, -1, are counted in the last place
+        children[joint.parent] += 1  # the world is -1: its children are counted in the last place
     runs: list[list[int]] = []
     for i, joint in enumerate(joints):
         if joint.mimic:
@@ -135,7 +122,7 @@ def limbs(model: Model) -> list[Limb]:
         if not runs or joint.parent == WORLD or children[joint.parent] > 1 or joint.parent != i - 1:
             runs.append([])
         runs[-1].append(i)
-    names = [common([joints[i].name for i in run]) for run in runs]
+    names = [shared_beginning([joints[i].name for i in run]) for run in runs]
     return [
         Limb(
             name if names.count(name) == 1 else joints[run[0]].name,
@@ -146,20 +133,9 @@ def limbs(model: Model) -> list[Limb]:
     ]
 
 
-def common(names: list[str]) -> str:
-    """The shared beginning of some names, or else the first of them."""
+def shared_beginning(names: list[str]) -> str:
+    """The beginning that all names share, or the first name if they share none."""
     least, most = min(names), max(names)
     same = next((i for i, (a, b) in enumerate(zip(least, most, strict=False)) if a != b), len(least))
     shared = least[:same].rstrip("_-. ")
     return shared if len(shared) > 1 else names[0]
-
-
-def dof_names(model: Model) -> list[str]:
-    """A joint's name, and for several degrees of freedom what each of them is."""
-    parts = {"free": "x y z rx ry rz", "spherical": "rx ry rz", "translation": "x y z", "planar": "x y rz"}
-    return [
-        f"{j.name} {part}".strip()
-        for j in model.joints
-        if not j.mimic
-        for part in parts.get(j.kind.name, "").split() or [""]
-    ]

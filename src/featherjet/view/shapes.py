@@ -1,4 +1,4 @@
-"""What a robot looks like: meshes where its URDF has them, capsules along its limbs elsewhere."""
+"""A robot's looks: the meshes of its URDF, and capsules along the limbs that have none."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from urllib.parse import unquote
 import numpy as np
 
 from ..errors import FeatherjetError, ModelError
-from ..model.io.urdf import _origin
+from ..model.io.urdf import origin
 from ..model.io.xmltree import Element, parse, read_bytes
-from ..model.model import WORLD, Model
+from ..model.model import WORLD, Array, Model
 
-Array = np.ndarray
-SLENDER = 0.12  # radius of a capsule by its length
+SLENDER = 0.12  # radius of a capsule relative to its length
 
 
 class Capsule(NamedTuple):
-    """On a joint's body (or the world): from `start` to `end` (3,) in the joint's frame, with a radius [m]."""
+    """A capsule on a joint's body (or the world), from `start` to `end` (3,) in the joint's frame; radius [m]."""
 
     joint: int
     start: Array
@@ -28,7 +27,7 @@ class Capsule(NamedTuple):
 
 
 class Mesh(NamedTuple):
-    """On a joint's body: a trimesh.Trimesh, placed (4, 4) in the joint's frame."""
+    """A trimesh.Trimesh on a joint's body, placed (4, 4) in the joint's frame."""
 
     joint: int
     placement: Array
@@ -36,7 +35,7 @@ class Mesh(NamedTuple):
 
 
 def capsules(model: Model) -> list[Capsule]:
-    """From every joint to those that hang on it; at the ends of limbs, to the farthest frame, or past the mass."""
+    """Capsules from every joint to its children; at the end of a limb, to the farthest frame or past the mass."""
     tips: dict[int, list[Array]] = {i: [] for i in range(model.njoints)}
     roots = []
     for joint in model.joints:
@@ -56,7 +55,7 @@ def capsules(model: Model) -> list[Capsule]:
 
 
 def meshes(model: Model, urdf: Path) -> list[Mesh]:
-    """The visual meshes of a URDF (or, where these cannot be read, its collision meshes); none of a file without."""
+    """The visual shapes of a URDF, or its collision shapes where those cannot be read; empty for other files."""
     try:
         robot = parse(read_bytes(urdf), str(urdf))
     except ModelError:
@@ -67,15 +66,15 @@ def meshes(model: Model, urdf: Path) -> list[Mesh]:
         if frame is None or frame.joint == WORLD:
             continue
         for tag in ("visual", "collision"):
-            here = [m for shape in link.all(tag) for m in _read(shape, urdf)]
+            here = [m for shape in link.all(tag) for m in _solids(shape, urdf)]
             if here:
                 found += [Mesh(frame.joint, frame.placement @ T, mesh) for T, mesh in here]
                 break
     return found
 
 
-def _read(shape: Element, urdf: Path) -> Iterator[tuple[Array, Any]]:
-    """The mesh or solid of one <visual> or <collision>, if it can be read."""
+def _solids(shape: Element, urdf: Path) -> Iterator[tuple[Array, Any]]:
+    """The placement (4, 4) and mesh of one <visual> or <collision>, if it can be read."""
     import trimesh
 
     geometry = shape.one("geometry")
@@ -95,16 +94,16 @@ def _read(shape: Element, urdf: Path) -> Iterator[tuple[Array, Any]]:
                 mesh = trimesh.creation.cylinder(child.number("radius"), child.number("length"))
             else:
                 continue
-            yield _origin(shape), mesh
+            yield origin(shape), mesh
     except (FeatherjetError, ValueError, OSError, ImportError, KeyError, AttributeError, NotImplementedError):
-        return  # a shape that cannot be read is not shown; the robot's motion is
+        return  # skip a shape that cannot be read: the motion can be shown without it
 
 
 def locate(filename: str, urdf: Path) -> Path | None:
-    """The file of a mesh: package:// is looked for beside the URDF and in the folders above it."""
+    """The file of a mesh, or None; package:// is searched for beside the URDF and in all folders above it."""
     name = unquote(filename.split("://", 1)[-1]) if "://" in filename else filename
     places = [Path(name)] if Path(name).is_absolute() else [folder / name for folder in urdf.resolve().parents]
-    if filename.startswith("package://"):  # the package itself may be any folder above
+    if filename.startswith("package://"):  # any folder above may be the package
         inside = Path(*Path(name).parts[1:])
         places += [folder / inside for folder in urdf.resolve().parents]
     return next((p for p in places if p.is_file()), None)

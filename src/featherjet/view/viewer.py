@@ -1,4 +1,4 @@
-"""A transition in the browser: the robot, a time slider, torque and energy curves. With viser."""
+"""A motion in the browser, by viser: the robot, a time slider, curves of torque and energy."""
 
 from __future__ import annotations
 
@@ -14,26 +14,24 @@ import numpy as np
 
 from ..errors import InputError, MissingExtra
 from ..math import rotations as so3
-from ..model.model import WORLD
-from ..transition.result import Transition
-from .playback import Playback
-from .shapes import Capsule, capsules, meshes
-from .transition import curves
+from ..model.model import WORLD, Array
+from .curves import Curves, curves
+from .playable import Playable
+from .shapes import Capsule, Mesh, capsules, meshes
 
-Array = np.ndarray
 LIMB, BASE, GROUND, LINES, FORCE = (96, 132, 176), (120, 120, 125), (225, 225, 220), (190, 190, 185), (209, 73, 91)
-ARROW = 1.0  # length of a force as large as the robot's weight [m]
+ARROW = 1.0  # length [m] of the arrow of a force as large as the robot's weight
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
-FRAMES = 30  # a second, when playing
+FRAMES = 30  # per second, when playing
 PADDING = (12, 12, 0, 0)  # of curves [pixels]: top, right, bottom, left
 
 
 class Viewer:
-    """A page on http://host:port. `show(t)` moves the robot, as the page's slider does."""
+    """A page on http://host:port that plays a motion; `show(t)` moves the robot, as the page's slider does."""
 
     def __init__(
         self,
-        result: Transition | Playback,
+        motion: Playable,
         host: str = "127.0.0.1",
         port: int = 8080,
         urdf: Path | None = None,
@@ -43,10 +41,10 @@ class Viewer:
             import viser
         except ImportError:
             raise MissingExtra("the viewer", "viser", "viewer") from None
-        self.result, self.motion = result, result if isinstance(result, Playback) else None
+        self.motion, self.contacts = motion, motion.contact_forces
         refuse_bad_address(host, port)
-        with redirect_stdout(io.StringIO()):  # it greets; we say where the page is ourselves
-            self.server = viser.ViserServer(host, port, label=f"featherjet: {result.robot.name}", verbose=False)
+        with redirect_stdout(io.StringIO()):  # viser greets; the command prints the address itself
+            self.server = viser.ViserServer(host, port, label=f"featherjet: {motion.model.name}", verbose=False)
         self.url = f"http://{host}:{self.server.get_port()}"
         self._lock, self._stop = threading.Lock(), threading.Event()
         self._build(urdf)
@@ -56,29 +54,27 @@ class Viewer:
     # The scene
 
     def _build(self, urdf: Path | None) -> None:
-        scene, robot = self.server.scene, self.result.robot
+        scene, model = self.server.scene, self.motion.model
         scene.set_up_direction("+z")
-        placements = robot.forward_kinematics(self.result.q(self.result.times(21)))
-        low = float(placements[..., 2, 3].min())
-        if self.motion is None or not self._ground(self.motion.trajectory.surface):
-            scene.add_grid("/ground", width=6.0, height=6.0, position=(0.0, 0.0, min(0.0, low)))
-        self.links = [scene.add_frame(f"/robot/{i}", show_axes=False) for i in range(robot.njoints)]
+        positions = self.motion.placements(self.motion.times(21))[..., :3, 3]
+        if self.contacts is None or not self._draw_ground(self.contacts.surface):
+            lowest = float(positions[..., 2].min())
+            scene.add_grid("/ground", width=6.0, height=6.0, position=(0.0, 0.0, min(0.0, lowest)))
+        self.links = [scene.add_frame(f"/robot/{i}", show_axes=False) for i in range(model.njoints)]
         scene.add_frame("/robot/world", show_axes=False)
-        found = [] if urdf is None else meshes(robot.model, urdf)
+        found = [] if urdf is None else meshes(model, urdf)
         for k, mesh in enumerate(found):
-            name = f"/robot/{mesh.joint}/mesh{k}"
-            wxyz, position = _pose(mesh.placement)
-            scene.add_mesh_trimesh(name, mesh.mesh, wxyz=wxyz, position=position)
+            self._draw_mesh(k, mesh)
         self.meshed = {mesh.joint for mesh in found}
-        for k, capsule in enumerate(capsules(robot.model)):
+        for k, capsule in enumerate(capsules(model)):
             if capsule.joint not in self.meshed:
-                self._capsule(k, capsule)
-        middle, reach = placements[..., :3, 3].mean((0, 1)), float(np.ptp(placements[..., :3, 3], axis=(0, 1)).max())
+                self._draw_capsule(k, capsule)
+        middle, reach = positions.mean((0, 1)), float(np.ptp(positions, axis=(0, 1)).max())
         away = middle + max(reach, 0.5) * np.array([0.95, -0.75, 0.3])
         self.server.initial_camera.look_at, self.server.initial_camera.position = tuple(middle), tuple(away)
 
-    def _ground(self, surface: Array) -> bool:
-        """The ground of a simulation, by points (k, l, 3); whether there is one."""
+    def _draw_ground(self, surface: Array) -> bool:
+        """Draw the ground given by points (k, l, 3); False if there are none."""
         if not surface.size:
             return False
         k, n = surface.shape[:2]
@@ -91,7 +87,11 @@ class Viewer:
         self.server.scene.add_line_segments("/ground/lines", grid, colors=LINES)
         return True
 
-    def _capsule(self, k: int, c: Capsule) -> None:
+    def _draw_mesh(self, k: int, mesh: Mesh) -> None:
+        wxyz, position = _pose(mesh.placement)
+        self.server.scene.add_mesh_trimesh(f"/robot/{mesh.joint}/mesh{k}", mesh.mesh, wxyz=wxyz, position=position)
+
+    def _draw_capsule(self, k: int, c: Capsule) -> None:
         import trimesh
 
         along = c.end - c.start
@@ -106,75 +106,83 @@ class Viewer:
     # The panel
 
     def _panel(self, play: bool) -> None:
-        gui, r, T = self.server.gui, self.result, self.result.duration
-        self.slider = gui.add_slider("time [s]", min=0.0, max=T, step=T / 1000, initial_value=0.0)
+        gui, duration = self.server.gui, self.motion.duration
+        self.slider = gui.add_slider("time [s]", min=0.0, max=duration, step=duration / 1000, initial_value=0.0)
         self.playing = gui.add_checkbox("play", initial_value=play)
-        gui.add_markdown(f"**{r.robot.name}**, {r.caption}")
-        c = curves(r)
-        coloured = zip(c.large, COLOURS, strict=False)
-        series: Any = tuple({"label": c.names[k], "stroke": colour, "width": 1} for k, colour in coloured)
-        self.torques = gui.add_uplot(
-            data=(c.t, *(np.ascontiguousarray(c.tau[:, k]) for k in c.large)), series=({"label": "t [s]"}, *series),
-            title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.5, padding=PADDING,
-        )  # fmt: skip
-        self._forces(c.t)
-        self.energies = gui.add_uplot(
-            data=(c.t, c.energy),
-            series=({"label": "t [s]"}, {"label": "energy until then", "stroke": "#d1495b", "width": 1}),
-            title="energy", scales={"x": {"time": False}}, aspect=2.0, padding=PADDING,
-        )  # fmt: skip
+        gui.add_markdown(f"**{self.motion.model.name}**, {self.motion.caption}")
+        c = curves(self.motion)
+        self._plot_torques(c)
+        self._plot_contact_forces(c.t)
+        self._plot_energy(c)
         self.slider.on_update(lambda _: self.show(self.slider.value))
 
-    def _forces(self, t: Array) -> None:
-        """Forces of a simulation's contacts: curves of their sizes, and an arrow at each contact."""
+    def _plot_torques(self, c: Curves) -> None:
+        coloured = zip(c.largest, COLOURS, strict=False)
+        series: Any = tuple({"label": c.names[k], "stroke": colour, "width": 1} for k, colour in coloured)
+        self.torques = self.server.gui.add_uplot(
+            data=(c.t, *(np.ascontiguousarray(c.tau[:, k]) for k in c.largest)), series=({"label": "t [s]"}, *series),
+            title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.5, padding=PADDING,
+        )  # fmt: skip
+
+    def _plot_energy(self, c: Curves) -> None:
+        self.energies = self.server.gui.add_uplot(
+            data=(c.t, c.energy),
+            series=({"label": "t [s]"}, {"label": "energy so far", "stroke": "#d1495b", "width": 1}),
+            title="energy", scales={"x": {"time": False}}, aspect=2.0, padding=PADDING,
+        )  # fmt: skip
+
+    def _plot_contact_forces(self, t: Array) -> None:
+        """Curves of the sizes of contact forces at times t (n,), and an arrow at each contact."""
         self.arrows = None
-        if self.motion is None or not self.motion.trajectory.contacts:
+        if self.contacts is None or not self.contacts.names:
             return
-        sizes = np.linalg.norm(self.motion.arrows(t)[..., 1, :], axis=-1)
-        coloured = zip(self.motion.trajectory.contacts, COLOURS, strict=False)
+        sizes = np.linalg.norm(self.contacts.arrows(t)[..., 1, :], axis=-1)
+        coloured = zip(self.contacts.names, COLOURS, strict=False)
         series: Any = tuple({"label": name, "stroke": colour, "width": 1} for name, colour in coloured)
         self.server.gui.add_uplot(
             data=(t, *np.ascontiguousarray(sizes.T[: len(series)])), series=({"label": "t [s]"}, *series),
             title="contact force [N]", scales={"x": {"time": False}}, aspect=1.3, legend={"show": True},
         )  # fmt: skip
-        self.metres = ARROW / max(9.81 * self.motion.robot.mass, 1e-9)  # for a newton
-        self.arrows = self.server.scene.add_line_segments("/forces", self._segments(0.0), colors=FORCE)
+        self.metres_per_newton = ARROW / max(9.81 * self.motion.model.mass, 1e-9)
+        self.arrows = self.server.scene.add_line_segments("/forces", self._arrow_lines(0.0), colors=FORCE)
 
-    def _segments(self, t: float) -> Array:
+    def _arrow_lines(self, t: float) -> Array:
         """Each contact's force at time t as a line (contacts, 2, 3)."""
-        assert self.motion is not None
-        start, force = np.moveaxis(self.motion.arrows(t), -2, 0)
-        return np.stack([start, start + self.metres * force], -2).astype(np.float32)
+        assert self.contacts is not None
+        start, force = np.moveaxis(self.contacts.arrows(t), -2, 0)
+        return np.stack([start, start + self.metres_per_newton * force], -2).astype(np.float32)
 
     # Motion
 
     def show(self, t: float) -> None:
-        """The robot at time t."""
-        placements = self.result.robot.forward_kinematics(self.result.q(float(np.clip(t, 0.0, self.result.duration))))
+        """Move the robot to where it is at time t [s]."""
+        t = float(np.clip(t, 0.0, self.motion.duration))
+        placements = self.motion.placements(t)
         with self._lock, self.server.atomic():
             for link, T in zip(self.links, placements, strict=True):
                 link.wxyz, link.position = _pose(T)
             if self.arrows is not None:
-                self.arrows.points = self._segments(float(np.clip(t, 0.0, self.result.duration)))
+                self.arrows.points = self._arrow_lines(t)
 
     def run(self) -> None:
-        """Serve, and play while `play` is ticked, until `stop`."""
+        """Serve until `stop`, and play while `play` is ticked."""
         last = time.monotonic()
         while not self._stop.wait(1 / FRAMES):
             now = time.monotonic()
             if self.playing.value:
-                self.slider.value = float((self.slider.value + now - last) % self.result.duration)
+                self.slider.value = float((self.slider.value + now - last) % self.motion.duration)
                 self.show(self.slider.value)
             last = now
 
     def stop(self) -> None:
+        """End `run` and close the page."""
         self._stop.set()
         with redirect_stdout(io.StringIO()):
             self.server.stop()
 
 
 def refuse_bad_address(host: str, port: int) -> None:
-    """viser would wait for ever; if only the port is taken, it takes the next one."""
+    """Raise an InputError for an address that viser would wait for endlessly; a port in use is no error."""
     try:
         with socket.create_server((host, 0)):
             pass
@@ -190,7 +198,7 @@ def _pose(T: Array) -> tuple[Array, Array]:
 
 
 def _upright(direction: Array) -> Array:
-    """A quaternion w x y z that turns z into a direction."""
+    """A quaternion w x y z that turns the z axis to a direction (3,)."""
     d = direction / max(float(np.linalg.norm(direction)), 1e-12)
     q = np.array([1 + d[2], -d[1], d[0], 0.0])
     return q / np.linalg.norm(q) if 1 + d[2] > 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])

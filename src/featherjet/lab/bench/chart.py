@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ...files.whole import written
+from ...view.backend import save_png
 from .contenders import BATCH, BOUND, DIFFERENCES, MUJOCO, PIN_CALL, PIN_LOOP, QUANTITIES, SINGLE, THREADS
 
 COLOURS = {
@@ -54,8 +54,7 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
     figure.supxlabel(f"speed per state, relative to: {baseline}", fontsize=9, color=INK)
     handles, labels = axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
-    with written(path) as beside:
-        figure.savefig(beside, format="png", dpi=130, facecolor="white")
+    save_png(figure, path, dpi=130)
 
 
 def speed(entry: dict[str, Any]) -> float:

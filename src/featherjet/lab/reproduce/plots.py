@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ...files.whole import written
+from ...view.backend import save_png
 
 INK = "#22252b"
 COLOURS = (
@@ -163,5 +163,4 @@ def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
     for ax in axes[len(panels) :]:
         ax.set_visible(False)
     figure.suptitle(title, fontsize=10, color=INK)
-    with written(path) as beside:
-        figure.savefig(beside, format="png", dpi=DPI, facecolor="white")
+    save_png(figure, path, dpi=DPI)

@@ -1,4 +1,4 @@
-"""A Model as text and back, number by number: a result's file tells which robot it moves."""
+"""A Model as JSON text and back, so that the file of a motion contains the robot it moves."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..model import Body, Frame, Joint, Mimic, Model
 
 
 def dumps(model: Model) -> str:
-    """JSON; floats are written so that they are read back the same."""
+    """The model as JSON; floats keep every digit, so `loads` returns the same numbers."""
     joints = [
-        {f.name: _plain(getattr(j, f.name)) for f in fields(Joint) if f.name not in ("kind", "body", "mimic")}
-        | {"kind": j.kind.name, "body": {k: _plain(x) for k, x in asdict(j.body).items()}}
+        {f.name: _as_json(getattr(j, f.name)) for f in fields(Joint) if f.name not in ("kind", "body", "mimic")}
+        | {"kind": j.kind.name, "body": {k: _as_json(x) for k, x in asdict(j.body).items()}}
         | {"mimic": None if j.mimic is None else asdict(j.mimic)}
         for j in model.joints
     ]
-    frames = [{f.name: _plain(getattr(x, f.name)) for f in fields(Frame)} for x in model.frames]
-    return json.dumps({"name": model.name, "gravity": _plain(model.gravity), "joints": joints, "frames": frames})
+    frames = [{f.name: _as_json(getattr(x, f.name)) for f in fields(Frame)} for x in model.frames]
+    return json.dumps({"name": model.name, "gravity": _as_json(model.gravity), "joints": joints, "frames": frames})
 
 
 def loads(text: str) -> Model:
-    """The model that `dumps` wrote."""
+    """Read a model from text that `dumps` wrote."""
     try:
         found = json.loads(text)
         joints = tuple(_joint(j) for j in found["joints"])
@@ -35,7 +35,7 @@ def loads(text: str) -> Model:
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise InputError(f"no model of ours: {error}") from None
+        raise InputError(f"not a saved featherjet model: {error!r}") from None
 
 
 def _joint(found: dict[str, Any]) -> Joint:
@@ -44,9 +44,11 @@ def _joint(found: dict[str, Any]) -> Joint:
     return Joint(kind=named, body=body, mimic=None if mimic is None else Mimic(**mimic), **_arrays(found))
 
 
-def _plain(x: Any) -> Any:
+def _as_json(x: Any) -> Any:
+    """Arrays as lists, everything else unchanged."""
     return x.tolist() if isinstance(x, np.ndarray) else x
 
 
 def _arrays(found: dict[str, Any]) -> dict[str, Any]:
+    """Lists as arrays, everything else unchanged."""
     return {k: np.array(x) if isinstance(x, list) else x for k, x in found.items()}

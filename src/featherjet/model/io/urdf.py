@@ -180,7 +180,7 @@ def _build(
     while stack:
         link, joint, carrier, T = stack.pop()  # T: the parent link's frame in that of the joint that carries it
         if joint is not None:
-            T = T @ _origin(joint.element)
+            T = T @ origin(joint.element)
             if joint.type == "fixed":
                 builder.add_frame(joint.name, carrier, T, "fixed_joint")
             else:
@@ -202,7 +202,7 @@ def _add_body(builder: ModelBuilder, link: Element, carrier: str | None, T: Arra
     inertial = link.one("inertial")
     if inertial is None:
         return
-    where = _origin(inertial)
+    where = origin(inertial)
     mass, inertia = inertial.one("mass"), inertial.one("inertia")
     if mass is None or inertia is None:
         raise link.error("its <inertial> needs both <mass> and <inertia>")
@@ -274,19 +274,19 @@ def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
     return followers
 
 
-def _origin(element: Element) -> Array:
-    """The transform (4, 4) that an <origin> gives; the identity without one."""
-    origin = element.one("origin")
-    if origin is None:
+def origin(element: Element) -> Array:
+    """The transform (4, 4) of an element's <origin>; the identity if it has none."""
+    given = element.one("origin")
+    if given is None:
         return np.eye(4)
-    roll, pitch, yaw = origin.vector("rpy", [0.0] * 3)
+    roll, pitch, yaw = given.vector("rpy", [0.0] * 3)
     (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in (roll, pitch, yaw))
     R = [  # about the fixed axes x, y, z in turn
         [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
         [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
         [-sp, cp * sr, cp * cr],
     ]
-    return transform(R, origin.vector("xyz", [0.0] * 3))
+    return transform(R, given.vector("xyz", [0.0] * 3))
 
 
 def _doubt(element: Element, message: str, strict: bool) -> None:

@@ -1,0 +1,32 @@
+"""matplotlib, which only some users have, and how pictures reach a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, MissingExtra
+from ..files.atomic import atomic_write
+
+
+def require_matplotlib() -> Any:
+    """matplotlib, set up to draw to files; or a MissingExtra that says how to install it."""
+    try:
+        import matplotlib
+    except ImportError:
+        raise MissingExtra("drawing pictures", "matplotlib", "plots") from None
+    matplotlib.use("Agg")
+    return matplotlib
+
+
+def save_png(figure: Any, path: Path, dpi: int = 110) -> Path:
+    """Write a matplotlib figure as a PNG, atomically."""
+    with atomic_write(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=dpi, facecolor="white")
+    return path
+
+
+def refuse_other_formats(path: Path) -> None:
+    """Raise an InputError unless the name of a picture ends in .png."""
+    if path.suffix.lower() != ".png":
+        raise InputError(f"{path}: pictures are PNG files; give it a name that ends in .png")

@@ -1,0 +1,65 @@
+"""What the viewer and the curves need to know of a motion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from numpy.typing import ArrayLike
+
+from ..model.model import Array, Model
+
+
+class ContactForces(NamedTuple):
+    """Contacts of a motion, to be drawn.
+
+    names: one for each contact. surface (k, l, 3): points of the ground in the world [m], possibly none.
+    arrows(t): where forces act [m] and the forces [N], (..., contacts, 2, 3) in the world, at times t (...).
+    """
+
+    names: tuple[str, ...]
+    surface: Array
+    arrows: Callable[[ArrayLike], Array]
+
+
+class Playable(Protocol):
+    """A motion of one robot as a function of time t [s], a number or an array (...) from 0 to `duration`."""
+
+    @property
+    def model(self) -> Model: ...
+
+    @property
+    def duration(self) -> float:
+        """[s]."""
+        ...
+
+    @property
+    def caption(self) -> str:
+        """One line that describes the motion."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """The robot's file, for its meshes; empty if unknown."""
+        ...
+
+    @property
+    def contact_forces(self) -> ContactForces | None:
+        """Contacts to draw, if the motion has any."""
+        ...
+
+    def times(self, count: int = ...) -> Array:
+        """`count` equally spaced times (count,) from 0 to `duration`."""
+        ...
+
+    def placements(self, t: ArrayLike) -> Array:
+        """Placements (..., njoints, 4, 4) of the joints' frames in the world."""
+        ...
+
+    def tau(self, t: ArrayLike) -> Array:
+        """Torques (..., nv) [N m, N]."""
+        ...
+
+    def energy_rate(self, t: ArrayLike) -> Array:
+        """Weighted sum of squared torques (...)."""
+        ...
