@@ -78,7 +78,7 @@ def _read(shape: Element, urdf: Path) -> Iterator[tuple[Array, Any]]:
     """The mesh or solid of one <visual> or <collision>, if it can be read."""
     import trimesh
 
-    geometry = shape.one("geometry")
+    geometry = shape.child("geometry")
     try:
         for child in () if geometry is None else geometry.children:
             if child.tag == "mesh":

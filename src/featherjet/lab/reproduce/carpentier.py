@@ -134,13 +134,13 @@ def _claims(found: Found) -> list[Claim]:
 
     inverse_, finite, forward_ = all_of(D_ID, ID), all_of(FINITE_ID, D_ID), all_of(D_FD, FD)
     finite_forward, cholesky = all_of(FINITE_FD, D_FD), all_of(CHOLESKY, DEDICATED)
-    ours, direct = all_of(IDSVA, ID), all_of(DIRECT, FD)
+    idsva, direct = all_of(IDSVA, ID), all_of(DIRECT, FD)
     largest = max(found, key=lambda k: found[k][ID].operations or 0)
     counts = {k: found[largest][k].operations or 1 for k in (ID, D_ID, FD, D_FD, DIRECT, DEDICATED, CHOLESKY)}
     return [
         Claim(
             "Derivatives of ID take 3 times ID",
-            f"{span(inverse_)}; IDSVA {span(ours)}",
+            f"{span(inverse_)}; IDSVA {span(idsva)}",
             sized(min(inverse_) > 1, max(inverse_) < 4.5),
             f"{largest}: {counts[D_ID]:,} operations against {counts[ID]:,}, {counts[D_ID] / counts[ID]:.1f}x; the "
             "rest is writing 3 n^2 numbers",
