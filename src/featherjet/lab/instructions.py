@@ -1,7 +1,9 @@
 """How many arithmetic instructions one sample takes, counted in the traced code.
 
-A product that is used only by one sum is fused with it and counts once, as it does in the core. The count is the work
-that must be done: entries that exist, not the idle lanes at the end of a group of columns.
+One rule counts everything: a sum is a chain of fused multiply-adds, in which a product that only this sum uses shares
+an instruction with an addition. The count is the work that must be done: entries that exist, not the idle lanes at the
+end of a group of columns. Loops over bodies add terms in the order written, which can take more instructions than the
+best chain, which is counted.
 """
 
 from __future__ import annotations

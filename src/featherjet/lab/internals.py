@@ -1,6 +1,7 @@
 """The library's internals as the lab uses them: trace and compile any algorithm for one robot, run its reference.
 
-Only this module and `instructions.py` import from the compiler and the evaluator.
+No other module of the lab but `instructions.py` uses the compiler or the evaluator; exceptions are `processors`, which
+counts cores, and `jit.autodiff`, whose statements an experiment counts.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ TALOS = 1.4, 1.2  # the paper's speedups, with gcc and with clang
 NAN = float("nan")
 
 
-class Row(NamedTuple):
+class RobotRow(NamedTuple):
     """One robot of the figure; ratios are pinocchio / idsva, and body / ground coordinates."""
 
     title: str
@@ -87,7 +87,7 @@ def figure5(lab: Lab) -> Outcome:
     )
 
 
-def _race(lab: Lab) -> tuple[list[Row], list[str]]:
+def _race(lab: Lab) -> tuple[list[RobotRow], list[str]]:
     """The robots that are installed, and messages about the others."""
     robots = QUICK_ROBOTS if lab.quick else ROBOTS
     algorithms = [inverse(k) for k in METHODS]
@@ -95,13 +95,13 @@ def _race(lab: Lab) -> tuple[list[Row], list[str]]:
     rows, missing = [], []
     for title, name in robots.items():
         try:
-            rows.append(Row(title, lab.robot(name).nv, lab.race(name, algorithms)))
+            rows.append(RobotRow(title, lab.robot(name).nv, lab.race(name, algorithms)))
         except NotInstalled as error:
             missing.append(f"missing: {error}")
     return rows, missing
 
 
-def _faster_everywhere(rows: list[Row]) -> Claim:
+def _faster_everywhere(rows: list[RobotRow]) -> Claim:
     times = [row.time for row in rows if row.time is not None]
     counts = [row.operations for row in rows if row.operations is not None]
     return Claim(
@@ -112,7 +112,7 @@ def _faster_everywhere(rows: list[Row]) -> Claim:
     )
 
 
-def _speedup_on_talos(row: Row) -> Claim:
+def _speedup_on_talos(row: RobotRow) -> Claim:
     time, operations = row.time or 0.0, row.operations or 0.0
     return Claim(
         f"{TALOS[0]}x on Talos with gcc, {TALOS[1]}x with clang",
@@ -122,7 +122,7 @@ def _speedup_on_talos(row: Row) -> Claim:
     )
 
 
-def _remarks(rows: list[Row], missing: list[str]) -> list[str]:
+def _remarks(rows: list[RobotRow], missing: list[str]) -> list[str]:
     body = [x for row in rows if (x := count_ratio(row.found["idsva-body"], row.found["idsva"])) is not None]
     return [
         "Atlas does not come with example-robot-data; the built-in humanoid, grippers locked, has its 36 dofs.",
