@@ -1,8 +1,14 @@
-"""Random robots and states, comparison relative to the largest entry, and our models as Pinocchio's."""
+"""Random robots and states, comparison relative to the largest entry, and featherjet's models as Pinocchio's.
+
+`to_pinocchio` is the library's own conversion, which the benchmark uses too. As an oracle it is independent enough: it
+copies the numbers of a Model and computes nothing, so that an error in it shows as a disagreement between Pinocchio
+and featherjet. An error that both share would have to be in the Model, and tests/model/io/test_to_pinocchio.py holds
+converted models against what Pinocchio reads from the same URDF.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +17,9 @@ import pinocchio as pin
 from hypothesis import strategies as st
 
 import featherjet as fj
+from featherjet.lab.bench.peers import to_pinocchio as to_pinocchio
 from featherjet.model.builder import transform
 from featherjet.model.joints import KINDS
-from featherjet.model.model import Joint
 
 ROOT = Path(__file__).parent.parent
 MULTI_DOF = ("spherical", "translation", "planar", "free")
@@ -182,49 +188,6 @@ def every_kind(seed: int = 0, n: int = 12) -> fj.Robot:
 
 
 # Pinocchio
-
-
-def to_pinocchio(model: fj.Model) -> pin.Model:
-    """The same robot for Pinocchio, joint by joint; our joint i is its joint i + 1, after the universe."""
-    m = pin.Model()
-    m.name = model.name
-    m.gravity = pin.Motion(np.array(model.gravity), np.zeros(3))
-    for joint in model.joints:
-        at = m.addJoint(joint.parent + 1, joint_model(joint), pin.SE3(np.array(joint.placement)), joint.name)
-        m.addJointFrame(at)
-        body = joint.body
-        inertia = pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia))
-        m.appendBodyToJoint(at, inertia, pin.SE3.Identity())
-    for f in model.frames:
-        if f.kind != "joint":
-            above = m.getFrameId(model.joints[f.joint].name) if f.joint >= 0 else 0
-            placement = pin.SE3(np.array(f.placement))
-            m.addFrame(pin.Frame(f.name, f.joint + 1, above, placement, pin.FrameType.OP_FRAME))
-    m.armature = np.concatenate([joint.armature for joint in model.joints])
-    return m
-
-
-def joint_model(joint: Joint) -> pin.JointModel:
-    axis = np.array(joint.axis)
-    makers: dict[str, Callable[[], object]] = {
-        "revolute": lambda: pin.JointModelRevoluteUnaligned(axis),
-        "continuous": lambda: continuous(axis),
-        "prismatic": lambda: pin.JointModelPrismaticUnaligned(axis),
-        "helical": lambda: pin.JointModelHelicalUnaligned(axis, joint.pitch),
-        "spherical": pin.JointModelSpherical,
-        "translation": pin.JointModelTranslation,
-        "planar": pin.JointModelPlanar,
-        "free": pin.JointModelFreeFlyer,
-    }
-    return makers[joint.kind.name]()
-
-
-def continuous(axis: np.ndarray) -> pin.JointModel:
-    """In Python the class for oblique axes cannot be given its axis, but Pinocchio's URDF reader can."""
-    xyz = " ".join(repr(float(x)) for x in axis)
-    urdf = f"""<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">
-        <parent link="a"/><child link="b"/><axis xyz="{xyz}"/></joint></robot>"""
-    return pin.buildModelFromXML(urdf).joints[1]
 
 
 def forces(fext: np.ndarray) -> pin.StdVec_Force:

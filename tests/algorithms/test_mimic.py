@@ -139,7 +139,7 @@ def test_locking_another_joint_keeps_the_coupling(robots) -> None:
 
 
 def test_a_follower_cannot_be_locked_alone(robots) -> None:
-    with pytest.raises(InputError, match="'n_chained' mimics 'leader': lock that one"):
+    with pytest.raises(InputError, match="'n_chained' mimics 'leader': lock 'leader'"):
         robots[0].lock({"n_chained": 0.0})
 
 

@@ -1,4 +1,4 @@
-"""The benchmark and the cache command: what is measured is right, complete and on record; nothing wrong is timed."""
+"""The benchmark and the cache command: the record is complete and sane, and wrong results are not timed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ import pytest
 import featherjet as fj
 from featherjet.cli import main
 from featherjet.jit.graph import Graph
-from featherjet.lab.bench import contenders, peers, robots, run, timing
-from featherjet.lab.bench.contenders import QUANTITIES, WAYS, States
-from featherjet.lab.bench.operations import instructions, operations
+from featherjet.lab.bench import checking, contenders, peers, robots, run, timing
+from featherjet.lab.bench.checking import States
+from featherjet.lab.bench.contenders import WAYS
 from featherjet.lab.bench.peak import fma_peak
+from featherjet.lab.bench.quantities import CONTACT_QUANTITIES, QUANTITIES
+from featherjet.lab.instructions import instructions
+from featherjet.lab.internals import count_instructions
 from helpers import agree, every_kind, random_state
-
-DERIVATIVES = [q for q in QUANTITIES if q.endswith("derivatives")]
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +50,9 @@ def test_the_record_is_complete_and_sane(quick):
     assert report["fma_peak"] > 1e8
     (robot,) = report["robots"]
     assert (robot["title"], robot["nv"], robot["batch"]) == ("arm", 7, 16)
-    for quantity in QUANTITIES:
-        found = robot["quantities"][quantity]
-        expected = set(WAYS) - ({contenders.DIFFERENCES} if quantity not in DERIVATIVES else set())
+    for quantity in QUANTITIES.values():
+        found = robot["quantities"][quantity.name]
+        expected = set(WAYS) - (set() if quantity.derivative_of else {contenders.DIFFERENCES})
         assert set(found["ways"]) | set(found["missing"]) == expected
         assert set(found["missing"]) <= {contenders.THREADS}  # on a machine with one core
         assert found["operations"] > 1000
@@ -78,7 +79,7 @@ def test_the_table_shows_all_ways(capsys):
 
 @pytest.mark.parametrize("wrong", [contenders.PIN_LOOP, contenders.BOUND])
 def test_wrong_results_are_not_timed(wrong, capsys, monkeypatch):
-    right = contenders.ways
+    right = contenders.make_contenders
 
     def slightly_off(*given):
         found, missing = right(*given)
@@ -87,7 +88,7 @@ def test_wrong_results_are_not_timed(wrong, capsys, monkeypatch):
                 way.results = lambda true=way.results: tuple(1.0000001 * x for x in true())
         return found, missing
 
-    monkeypatch.setattr(run, "ways", slightly_off)
+    monkeypatch.setattr(run, "make_contenders", slightly_off)
     assert main(["bench", "arm", "--quick", "--batch", "8"]) == 1
     assert "wrong results are not timed" in capsys.readouterr().err
     assert not list(Path("bench").iterdir())
@@ -96,11 +97,11 @@ def test_wrong_results_are_not_timed(wrong, capsys, monkeypatch):
 def test_a_way_cannot_pass_with_the_results_of_another():
     robot = fj.load("arm", backend="compiled")
     states = States.random(robot, 8)
-    found, _ = contenders.ways(robot, "inverse_dynamics", states)
+    found, _ = contenders.make_contenders(robot, QUANTITIES["inverse_dynamics"], states)
     lazy = next(way for way in found if way.name == contenders.MUJOCO)
     lazy.run = lambda n: None
-    with pytest.raises(contenders.Disagreement, match="MuJoCo"):
-        contenders.check(found, states)
+    with pytest.raises(checking.Disagreement, match="MuJoCo"):
+        checking.check(found, states)
 
 
 def test_peers_that_are_not_installed_are_named(capsys, monkeypatch):
@@ -149,6 +150,19 @@ def test_an_interrupted_run_leaves_nothing():
 # Its parts
 
 
+@pytest.mark.parametrize("quantity", [*QUANTITIES.values(), *CONTACT_QUANTITIES.values()], ids=lambda x: x.name)
+def test_the_record_of_a_quantity_is_what_the_robot_returns(quantity):
+    robot = fj.Robot(fj.models.quadruped())
+    s = random_state(robot)
+    given = {"q": s.q, "v": s.v, "a": s.a, "tau": robot.inverse_dynamics(s.q, s.v, s.a)}
+    contacts = fj.Contacts(robot, [fj.PointContact("LF_foot")])
+    more = [contacts] if quantity.name in CONTACT_QUANTITIES else []
+    found = getattr(robot, quantity.name)(*(given[name] for name in quantity.inputs), *more)
+    results = found if isinstance(found, tuple) else (found,)
+    expected = quantity.empty_results(len(s.q), {"v": robot.nv, "rows": contacts.rows})
+    assert [x.shape for x in results] == [x.shape for x in expected]
+
+
 def test_default_robots_have_stand_ins(monkeypatch):
     monkeypatch.setattr("featherjet.model.io.catalog._folders", lambda: ())
     found, missing = robots.defaults()
@@ -183,7 +197,7 @@ def test_coordinate_axes_get_pinocchios_fast_joints():
     assert names == {"JointModelRZ", "JointModelRY"}
 
 
-def test_what_mujoco_cannot_treat_is_told():
+def test_joints_that_mujoco_lacks_are_named():
     pytest.importorskip("mujoco")
     with pytest.raises(peers.NotAvailable, match="MuJoCo has no"):
         peers.to_mujoco(every_kind().model)
@@ -236,6 +250,7 @@ def test_instructions_are_fused():
     a, b, c = (g.load(k) for k in "abc")
     assert instructions(g, [(a * b + c).index]) == 1
     assert instructions(g, [(a * b - a * c).index]) == 2
+    assert instructions(g, [(a * b + a * c + b).index]) == 2
     product = a * b
     assert instructions(g, [product.index, (product + c).index]) == 2  # wanted for itself too
     assert instructions(g, [(a / b).index]) == 1
@@ -243,7 +258,7 @@ def test_instructions_are_fused():
 
 def test_operations_grow_as_the_papers_say():
     counts = {
-        (q, n): operations(fj.Robot(fj.models.chain(n)).evaluator.tree, q)
+        (q, n): count_instructions(fj.models.chain(n), q)
         for q in ("inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives")
         for n in (50, 100, 200)
     }

@@ -1,4 +1,4 @@
-"""The experiments of the papers: what is raced is right, what is counted is what runs, and all of it is on record."""
+"""The experiments of the papers: raced results are right, counts are those of the code, and everything is on record."""
 
 from __future__ import annotations
 
@@ -12,14 +12,26 @@ import featherjet as fj
 from featherjet.algorithms.derivatives import methods
 from featherjet.cli import main
 from featherjet.cli.reproduce import STYLES, cells
-from featherjet.jit.graph import Graph
 from featherjet.lab.bench.timing import Settings
-from featherjet.lab.reproduce import ITEMS, Lab, accuracy, counting, lab, products, straight, sweep, twins
-from featherjet.lab.reproduce.lab import Entry, Growth
+from featherjet.lab.reproduce import (
+    EXPERIMENTS,
+    Lab,
+    accuracy,
+    algorithms,
+    growth,
+    lab,
+    products,
+    recursions,
+    sweep,
+    twins,
+)
+from featherjet.lab.reproduce.algorithms import Algorithm, TracedAlgorithm
+from featherjet.lab.reproduce.growth import Growth
+from featherjet.lab.reproduce.lab import Measurement
 from featherjet.lab.reproduce.numerical import differences, directions
-from featherjet.lab.reproduce.report import Column, Table, counted, held, sized, span
-from featherjet.lab.reproduce.straight import Traced
+from featherjet.lab.reproduce.report import Table, TableColumn, counted, held, sized, span
 from featherjet.lab.reproduce.summary import statements
+from featherjet.model.tree import Tree
 from helpers import agree, every_kind, random_state
 
 SAMPLED = {1: ((3, 4), 5), 2: ((3, 4, 5), 6), 3: ((2, 3, 4, 5), 6)}
@@ -30,20 +42,20 @@ def small(monkeypatch, tmp_path):
     """Even smaller than --quick: what is tested is that it is right and complete."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(lab, "QUICK", Settings(rounds=3, turn=1e-4, longest=1e-3, patience=1e-2))
-    monkeypatch.setattr(lab, "SAMPLED", SAMPLED)
+    monkeypatch.setattr(growth, "SAMPLED", SAMPLED)
     monkeypatch.setattr(lab, "MOST", 64)
     for module in ("chains", "trees", "products", "accuracy"):
-        monkeypatch.setattr(f"featherjet.reproduce.{module}.QUICK_SIZES", (2, 3))
-    monkeypatch.setattr("featherjet.reproduce.products.QUICK_TREE_SIZES", (3,))
-    monkeypatch.setattr("featherjet.reproduce.trees.QUICK_LONG", (3,))
-    monkeypatch.setattr("featherjet.reproduce.robots.QUICK_ROBOTS", {"arm": "arm", "nobody": "no-such-robot"})
-    monkeypatch.setattr("featherjet.reproduce.counting.CHAINS", (3, 4, 6))
+        monkeypatch.setattr(f"featherjet.lab.reproduce.{module}.QUICK_SIZES", (2, 3))
+    monkeypatch.setattr("featherjet.lab.reproduce.products.QUICK_TREE_SIZES", (3,))
+    monkeypatch.setattr("featherjet.lab.reproduce.trees.QUICK_LONG", (3,))
+    monkeypatch.setattr("featherjet.lab.reproduce.robots.QUICK_ROBOTS", {"arm": "arm", "nobody": "no-such-robot"})
+    monkeypatch.setattr("featherjet.lab.reproduce.recursions.CHAINS", (3, 4, 6))
 
 
 # The command
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_an_item_is_on_record(name, capsys):
     assert main(["reproduce", name, "--quick", "--out", "here"]) == 0
     assert sorted(os.listdir("here")) == [f"{name}.json", f"{name}.png"]
@@ -71,7 +83,7 @@ def test_an_item_is_on_record(name, capsys):
 def test_without_items_they_are_listed(capsys):
     assert main(["reproduce"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out and item.where in out for name, item in ITEMS.items())
+    assert all(name in out and item.where in out for name, item in EXPERIMENTS.items())
     assert os.listdir() == []
 
 
@@ -83,11 +95,11 @@ def test_unknown_items_are_refused(capsys):
 
 def test_wrong_results_are_not_timed(capsys, monkeypatch):
     right = methods.find(methods.ID, "idsva-body")
-    wrong = straight.Way(
+    wrong = Algorithm(
         "idsva-body", ("q", "v", "a"), lambda scan, *x: [1.0000001 * m for m in right.function(scan, *x)][:2]
     )
-    way = straight.inverse
-    monkeypatch.setattr("featherjet.lab.reproduce.chains.inverse", lambda k: wrong if k == "idsva-body" else way(k))
+    inverse = algorithms.inverse
+    monkeypatch.setattr("featherjet.lab.reproduce.chains.inverse", lambda k: wrong if k == "idsva-body" else inverse(k))
     assert main(["reproduce", "singh-fig3", "--quick", "--out", "here"]) == 1
     assert "'idsva-body' differs from 'idsva'" in capsys.readouterr().err
     assert os.listdir("here") == []
@@ -108,34 +120,40 @@ def test_robots_that_are_not_installed_are_named(capsys):
 # What is raced
 
 
-def run(way: straight.Way, robot: fj.Robot, *given: np.ndarray) -> tuple[np.ndarray, ...]:
-    return Traced(way, robot.evaluator.tree).kernel()(list(given), None, 1)[0]
+def compiled(algorithm: Algorithm, robot: fj.Robot):
+    return TracedAlgorithm(algorithm, Tree(robot.model)).compiled()
 
 
-@pytest.mark.parametrize("title", [counting.BODY, counting.TENSORS])
+def run(algorithm: Algorithm, robot: fj.Robot, *given: np.ndarray) -> tuple[np.ndarray, ...]:
+    return compiled(algorithm, robot)(list(given), None)
+
+
+@pytest.mark.parametrize("title", [recursions.BODY, recursions.TENSORS])
 def test_recursions_give_inverse_dynamics(title):
     robot = every_kind(1)
     s = random_state(robot)
-    agree(run(counting.VALUES[title], robot, s.q, s.v, s.a)[0], robot.inverse_dynamics(s.q, s.v, s.a), 1e-12)
+    agree(run(recursions.VALUES[title], robot, s.q, s.v, s.a)[0], robot.inverse_dynamics(s.q, s.v, s.a), 1e-12)
 
 
-@pytest.mark.parametrize("way", straight.PRODUCTS, ids=lambda way: way.name)
-def test_products_give_derivatives_of_forward_dynamics(way):
+@pytest.mark.parametrize("algorithm", algorithms.PRODUCTS, ids=lambda x: x.name)
+def test_products_give_derivatives_of_forward_dynamics(algorithm):
     robot = every_kind(n=6)
     s = random_state(robot)
     by = robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
     tau = robot.inverse_dynamics(s.q, s.v, s.a)
-    found = run(way, robot, s.q, by.dtau_dq.reshape(len(s.q), -1), by.dtau_dv.reshape(len(s.q), -1))
+    found = run(algorithm, robot, s.q, by.dtau_dq.reshape(len(s.q), -1), by.dtau_dv.reshape(len(s.q), -1))
     for x, y in zip(found, robot.forward_dynamics_derivatives(s.q, s.v, tau), strict=True):
         agree(x, y, 1e-10)
 
 
-@pytest.mark.parametrize("way", [straight.MASS, straight.DEDICATED, straight.FACTORISED], ids=lambda way: way.name)
-def test_mass_matrices(way):
+@pytest.mark.parametrize(
+    "algorithm", [algorithms.MASS, algorithms.DEDICATED, algorithms.FACTORISED], ids=lambda x: x.name
+)
+def test_mass_matrices(algorithm):
     robot = every_kind(n=6)
     q = robot.random_configuration(0, 3)
     M = robot.mass_matrix(q)
-    agree(run(way, robot, q)[0], M if way is straight.MASS else np.linalg.inv(M), 1e-11)
+    agree(run(algorithm, robot, q)[0], M if algorithm is algorithms.MASS else np.linalg.inv(M), 1e-11)
 
 
 @pytest.mark.parametrize("square", [-1.0, 0.0], ids=["complex", "dual"])
@@ -145,9 +163,8 @@ def test_numbers_with_a_twin_differentiate(square, inverse):
     s = random_state(robot)
     tau = robot.inverse_dynamics(s.q, s.v, s.a)
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": tau}
-    way = (twins.inverse_dynamics if inverse else twins.forward_dynamics)("twins", square)
-    kernel = Traced(way, robot.evaluator.tree).kernel()
-    contender, results = directions("twins", kernel, robot, given, "a" if inverse else "tau")
+    algorithm = (twins.inverse_dynamics if inverse else twins.forward_dynamics)("twins", square)
+    contender, results = directions("twins", compiled(algorithm, robot), robot, given, "a" if inverse else "tau")
     contender.run(len(s.q))
     true = (
         robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
@@ -161,8 +178,7 @@ def test_numbers_with_a_twin_differentiate(square, inverse):
 def test_differences_differentiate():
     robot = fj.Robot(fj.models.quadruped())
     s = random_state(robot)
-    kernel = Traced(straight.RNEA, robot.evaluator.tree).kernel()
-    contender, results = differences("d", kernel, robot, {"q": s.q, "v": s.v, "a": s.a}, "a")
+    contender, results = differences("d", compiled(algorithms.RNEA, robot), robot, {"q": s.q, "v": s.v, "a": s.a}, "a")
     contender.run(len(s.q))
     for x, y in zip(results(), robot.inverse_dynamics_derivatives(s.q, s.v, s.a)[:2], strict=True):
         agree(x, y, 1e-5)
@@ -173,28 +189,29 @@ def test_differences_differentiate():
 
 
 def test_operations_are_those_of_the_code():
-    way = straight.Way("x", ("q", "v"), lambda scan, q, v: [np.array([q[0] * v[0] + v[1], v[0] * v[1]])])
-    traced = Traced(way, fj.Robot(fj.models.chain(2)).evaluator.tree)
-    assert traced.operations == 2  # one fused, and one alone
-    assert straight.kinds(traced)["mul"] == 2
-    assert isinstance(traced.straight.graph, Graph)
+    algorithm = Algorithm("x", ("q", "v"), lambda scan, q, v: [np.array([q[0] * v[0] + v[1], v[0] * v[1]])])
+    traced = TracedAlgorithm(algorithm, Tree(fj.models.chain(2)))
+    assert traced.instructions == 2  # one fused, and one alone
+    assert traced.operation_counts()["mul"] == 2
 
 
-@pytest.mark.parametrize("way", [straight.inverse("idsva"), straight.forward("fdsva-dmm")], ids=lambda way: way.name)
-def test_counts_grow_as_polynomials(way, monkeypatch):
+@pytest.mark.parametrize(
+    "algorithm", [algorithms.inverse("idsva"), algorithms.forward("fdsva-dmm")], ids=lambda x: x.name
+)
+def test_counts_grow_as_polynomials(algorithm, monkeypatch):
     monkeypatch.undo()
-    growth = Growth.of(way)
-    assert growth.error == 0
-    assert growth.at(13) == straight.operations(way, fj.Robot(fj.models.chain(13)).evaluator.tree)
+    found = Growth.of(algorithm)
+    assert found.error == 0
+    assert found.at(13) == TracedAlgorithm(algorithm, Tree(fj.models.chain(13))).instructions
 
 
 def test_long_ways_are_counted_and_not_timed(monkeypatch):
     monkeypatch.setattr(Lab, "limit", 600)
-    ways = [straight.inverse("idsva"), straight.inverse("chain-rule")]
-    found = sweep.Sweep.run(Lab(quick=True), "chain{}", (2, 3), ways)
-    assert found.entries[2]["idsva"].seconds is not None
-    assert found.entries[3]["idsva"].seconds is None
-    assert found.entries[3]["idsva"].operations == lab.Growth.of(ways[0]).at(3)
+    raced = [algorithms.inverse("idsva"), algorithms.inverse("chain-rule")]
+    found = sweep.Sweep.run(Lab(quick=True), "chain{}", (2, 3), raced)
+    assert found.found[2]["idsva"].seconds is not None
+    assert found.found[3]["idsva"].seconds is None
+    assert found.found[3]["idsva"].operations == Growth.of(raced[0]).at(3)
     assert sweep.COUNTED not in cells(found.times(""))[0]
     assert found.timed == [2]
 
@@ -205,15 +222,15 @@ def test_long_ways_are_counted_and_not_timed(monkeypatch):
 def test_the_best_of_some_is_found_size_by_size():
     slow, fast = np.array([2.0, 2.0]), np.array([1.0, 1.0])
     entries = {
-        2: {"a": Entry(5, slow), "b": Entry(9, fast)},  # by time
-        4: {"a": Entry(5), "b": Entry(9, fast)},  # by operations, as a was not timed
+        2: {"a": Measurement(5, slow), "b": Measurement(9, fast)},  # by time
+        4: {"a": Measurement(5), "b": Measurement(9, fast)},  # by operations, as a was not timed
     }
     found = sweep.Sweep("x", (), entries)
-    found.best("best", ("a", "b"))
-    assert found.entries[2]["best"] is entries[2]["b"]
-    assert found.entries[4]["best"] is entries[4]["a"]
-    assert found.ratios("a", "b") == {2: 2.0}
-    assert found.count_ratios("b", "a") == {2: 1.8, 4: 1.8}
+    found.add_best("best", ("a", "b"))
+    assert found.found[2]["best"] is entries[2]["b"]
+    assert found.found[4]["best"] is entries[4]["a"]
+    assert found.compare("a", "b").times == {2: 2.0}
+    assert found.compare("b", "a").counts == {2: 1.8, 4: 1.8}
 
 
 def test_crossings():
@@ -234,7 +251,13 @@ def test_verdicts():
 
 
 def test_cells_are_shown_by_their_columns():
-    columns = [Column("a"), Column("b", "time"), Column("c", "count"), Column("d", "ratio"), Column("e", "error")]
+    columns = [
+        TableColumn("a"),
+        TableColumn("b", "time"),
+        TableColumn("c", "count"),
+        TableColumn("d", "ratio"),
+        TableColumn("e", "error"),
+    ]
     table = Table("t", columns, [["x", 2e-6, 12345, 1.5, 0.0], [None, "operations only", None, None, 1e-9]])
     assert cells(table) == [["x", "2 us", "12,345", "1.50x", "0"], ["", "operations only", "", "", "1.0e-09"]]
 
@@ -253,7 +276,7 @@ def test_statements_are_counted_without_imports_and_docstrings():
 
 
 def test_analytical_zeros_are_zeros(capsys):
-    outcome = ITEMS["carpentier-fig3"].run(Lab(quick=True))
+    outcome = EXPERIMENTS["carpentier-fig3"].run(Lab(quick=True))
     for quantity, method, largest, other, _ in outcome.tables[0].rows:
         assert (largest == other == 0) == (method != "finite-difference-forward"), (quantity, method)
     steps = outcome.tables[1].rows

@@ -12,8 +12,10 @@ from rich.text import Text
 
 from ..errors import MissingExtra
 from ..files.atomic import write_text
-from ..lab.bench.contenders import BATCH, PIN_LOOP, QUANTITIES, WAYS, Disagreement
+from ..lab.bench.checking import Disagreement
+from ..lab.bench.contenders import BATCH, PIN_LOOP, WAYS
 from ..lab.bench.peers import versions
+from ..lab.bench.quantities import CONTACT_QUANTITIES, QUANTITIES
 from ..lab.bench.robots import Entrant, defaults, entrant
 from ..lab.bench.timing import QUICK, Settings
 from ..terminal import console, progress
@@ -21,22 +23,22 @@ from .output import fail, line, table
 from .parsing import ROOTS, command, count
 
 SIZES, QUICK_SIZES = (10, 20, 50, 100, 200), (10, 20, 40)
-BUSY = 0.9  # of the time the core should be ours
+QUIET = 0.9  # share of the time that this process should have the core
 EXAMPLES = """\
 examples:
   featherjet bench                               panda, hyq, talos_full, chain100, chain500
-  featherjet bench panda --quick                 a first impression in seconds
+  featherjet bench panda --quick                 rough figures in seconds
   featherjet bench my_robot.urdf --root free --batch 256
-  featherjet bench chain100 tree100x2            chains and trees of any size, made on the spot
-  featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points held fixed
+  featherjet bench chain100 tree100x2            chains and trees of any size
+  featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points fixed
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
-panda stands for the arm with its fingers locked, hyq and talos_full for robots that float, unless --root is
-given. Everything runs pinned to one core (but "all threads"), taking turns; times are processor times per
-state, medians over the rounds, with half the distance between the quartiles. Every result is compared before
-anything is timed; if results differ by more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose
-mass matrix is ill-conditioned), nothing is. Ratios are to a Python loop over Pinocchio that stores its
-results. MuJoCo differentiates numerically, and has no da/dtau.
+Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
+Everything except "all threads" runs on one core, in turns. Times are processor times per state: medians over
+the rounds, with half the distance between the quartiles. All results are compared first; if they differ by
+more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose mass matrix is ill-conditioned), nothing
+is timed. Ratios are relative to a Python loop over Pinocchio that stores its results. MuJoCo differentiates
+numerically and has no da/dtau.
 Exit code: 0 done, 1 results differ."""
 
 
@@ -45,16 +47,16 @@ def add(commands: Any) -> None:
         commands, "bench", run, "measure featherjet beside Pinocchio, MuJoCo and finite differences", EXAMPLES
     )
     sub.add_argument("robots", nargs="*", metavar="ROBOT", help="names or files (default: see below)")
-    sub.add_argument("--root", choices=ROOTS, help="how the first link hangs on the world")
-    sub.add_argument("--quick", action="store_true", help="fewer and shorter rounds: less precise")
-    sub.add_argument("--batch", type=count, metavar="N", help="states at a time (default: 1024; large robots 16)")
+    sub.add_argument("--root", choices=ROOTS, help="joint between the world and the first link")
+    sub.add_argument("--quick", action="store_true", help="fewer and shorter rounds, less precise")
+    sub.add_argument("--batch", type=count, metavar="N", help="states per batch (default: 1024; 16 for large robots)")
     sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
-    sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure instead dynamics with these points held")
-    sub.add_argument("--scaling", action="store_true", help="measure instead how ID derivatives grow with size")
+    sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure dynamics with these points fixed instead")
+    sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
 
 
 def run(args: argparse.Namespace) -> int:
-    from ..lab.bench.peak import fma_peak  # brings LLVM, which other commands need not wait for
+    from ..lab.bench.peak import fma_peak  # imports LLVM, which other commands should not wait for
     from ..lab.bench.run import machine
 
     entrants, missing = ([], []) if args.scaling else chosen(args)
@@ -82,7 +84,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chosen(args: argparse.Namespace) -> tuple[list[Entrant], list[str]]:
-    """The robots asked for, or the default ones and what is missing of them."""
+    """The robots that were named, or the default ones, and messages about those that are missing."""
     if args.robots:
         return [entrant(name, args.root, args.batch) for name in args.robots], []
     return defaults(args.batch)
@@ -90,8 +92,8 @@ def chosen(args: argparse.Namespace) -> tuple[list[Entrant], list[str]]:
 
 def introduce(report: dict[str, Any], missing: list[str]) -> None:
     m, peak = report["machine"], report["fma_peak"] / 1e9
-    line(f"featherjet {m['featherjet']} on {m['cpu']}, {m['cores']} cores, {m['lanes']} doubles a register")
-    line(f"one core does at most {peak:.3g}e9 fused multiply-adds a second")
+    line(f"featherjet {m['featherjet']} on {m['cpu']}, {m['cores']} cores, {m['lanes']} doubles per register")
+    line(f"one core does at most {peak:.3g}e9 fused multiply-adds per second")
     for name, version in report["peers"].items():
         line(f"{name}: {version}" if version else f"{name}: missing (not installed)")
     report["missing"] = missing
@@ -110,9 +112,9 @@ def measure_robots(report: dict[str, Any], entrants: list[Entrant], settings: Se
         line()
         show(report["robots"][-1])
     shares = [q["quiet"] for r in report["robots"] for q in r["quantities"].values()]
-    if min(shares) < BUSY:
+    if min(shares) < QUIET:
         line()
-        text = f"other programs were running: the core was ours for only {min(shares):.0%} of the time"
+        text = f"other programs were running: the benchmark had the core for only {min(shares):.0%} of the time"
         line(("warning: ", "yellow"), text, stderr=True)
     line()
 
@@ -123,12 +125,12 @@ def ticking(bar: Progress, title: str, total: int) -> Any:
 
 
 def show(robot: dict[str, Any]) -> None:
-    """Times and ratios of one robot."""
+    """Print times and ratios of one robot."""
     line((robot["title"], "bold"), f": {robot['joints']} joints, nv {robot['nv']}, batch {robot['batch']}")
     quantities = robot["quantities"]
     columns: list[Any] = ["per state"]
-    for quantity in QUANTITIES:
-        columns += [(SHORT[quantity], "right"), ("", "right"), ("ratio", "right")]
+    for quantity in QUANTITIES.values():
+        columns += [(quantity.label, "right"), ("", "right"), ("ratio", "right")]
     listing = table(*columns)
     for way in WAYS:
         cells = []
@@ -146,11 +148,8 @@ def show(robot: dict[str, Any]) -> None:
             row += [form.format(quantities[quantity][key]), "", ""]
         listing.add_row(Text(title, style="dim"), *row)
     console().print(listing)
-    for way, why in {k: v for q in quantities.values() for k, v in q["missing"].items()}.items():
-        line(("missing: ", "yellow"), f"{way}: {why}")
-
-
-SHORT = dict(zip(QUANTITIES, ("ID", "FD", "ID derivatives", "FD derivatives"), strict=True))
+    for way, reason in {k: v for q in quantities.values() for k, v in q["missing"].items()}.items():
+        line(("missing: ", "yellow"), f"{way}: {reason}")
 
 
 def figures(entry: dict[str, Any] | None) -> list[str]:
@@ -176,17 +175,17 @@ def measure_contacts(report: dict[str, Any], entrants: list[Entrant], frames: li
     report["robots"] = []
     for e in entrants:
         with progress() as bar:
-            tick = ticking(bar, e.title, len(contacts.QUANTITIES) * (len(contacts.WAYS) + settings.rounds))
+            tick = ticking(bar, e.title, len(CONTACT_QUANTITIES) * (len(contacts.WAYS) + settings.rounds))
             found = contacts.race(e, frames, settings, tick)
         report["robots"].append(found)
         line()
-        line((found["title"], "bold"), f": {', '.join(frames)} held, batch {found['batch']}")
-        columns = [
-            x for name in ("dynamics", "derivatives") for x in ((name, "right"), ("", "right"), ("ratio", "right"))
-        ]
+        line((found["title"], "bold"), f": {', '.join(frames)} fixed, batch {found['batch']}")
+        columns = []
+        for quantity in CONTACT_QUANTITIES.values():
+            columns += [(quantity.label, "right"), ("", "right"), ("ratio", "right")]
         listing = table("per state", *columns)
         for way in contacts.WAYS:
-            cells = [x for q in contacts.QUANTITIES for x in figures(found["quantities"][q]["ways"].get(way))]
+            cells = [x for q in CONTACT_QUANTITIES for x in figures(found["quantities"][q]["ways"].get(way))]
             if any(cells):
                 listing.add_row(Text(way, style="bold" if way == BATCH else ""), *cells)
         console().print(listing)
@@ -208,7 +207,7 @@ def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Se
         powers = [found[key] for key in ("time_over_n", "time_over_nd", "operations_over_nd")]
         listing.add_row(family, *cells, *(f"power {p:.2f}" for p in powers))
     console().print(listing)
-    line("ID derivatives per state, one thread; d is the depth of the tree")
+    line("Times are of ID derivatives, per state, on one thread; d is the depth of the tree.")
     line()
 
 

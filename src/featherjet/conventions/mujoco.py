@@ -1,8 +1,8 @@
-"""States in MuJoCo's coordinates and in ours, for models read from MJCF.
+"""Translate states between featherjet's and MuJoCo's coordinates, for models read from MJCF.
 
-Both lay out q and v joint by joint with the same sizes. They differ in the order of quaternions (w x y z there,
-x y z w here) and in the linear part of a free joint's velocity, acceleration and force (in the world's axes there, in
-the body's here); `convention.py` has the formulas. All functions take batches, whose leading axes broadcast.
+Both lay out q and v joint by joint with the same sizes. They differ in the order of quaternions (x y z w here, w x y z
+in MuJoCo) and in the linear part of a free joint's velocity, acceleration and force (in the body's axes here, in the
+world's in MuJoCo). All functions take batches, whose leading axes broadcast.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ JOINTS = ("free", "spherical", "revolute", "prismatic")
 
 
 def configuration_from_mujoco(model: Model, qpos: object) -> Array:
-    """Our q (..., nq) from MuJoCo's qpos (..., nq); quaternions are normalised, as MuJoCo does on use."""
+    """featherjet's q (..., nq) from MuJoCo's qpos (..., nq); quaternions are normalised, as MuJoCo does on use."""
     return _from(model, q=qpos)["q"]
 
 
 def configuration_to_mujoco(model: Model, q: object) -> Array:
-    """MuJoCo's qpos (..., nq) from our q (..., nq)."""
+    """MuJoCo's qpos (..., nq) from featherjet's q (..., nq)."""
     return _to(model, q=q)["q"]
 
 
 def velocity_from_mujoco(model: Model, qpos: object, qvel: object) -> Array:
-    """Our v (..., nv) at MuJoCo's qpos and qvel."""
+    """featherjet's v (..., nv) from MuJoCo's qpos and qvel."""
     return _from(model, q=qpos, v=qvel)["v"]
 
 
 def velocity_to_mujoco(model: Model, q: object, v: object) -> Array:
-    """MuJoCo's qvel (..., nv) at our q and v."""
+    """MuJoCo's qvel (..., nv) from featherjet's q and v."""
     return _to(model, q=q, v=v)["v"]
 
 
 def acceleration_from_mujoco(model: Model, qpos: object, qvel: object, qacc: object) -> Array:
-    """Our a = dv/dt (..., nv) at MuJoCo's qpos, qvel and qacc."""
+    """featherjet's a = dv/dt (..., nv) from MuJoCo's qpos, qvel and qacc."""
     return _from(model, q=qpos, v=qvel, a=qacc)["a"]
 
 
 def acceleration_to_mujoco(model: Model, q: object, v: object, a: object) -> Array:
-    """MuJoCo's qacc (..., nv) at our q, v and a."""
+    """MuJoCo's qacc (..., nv) from featherjet's q, v and a."""
     return _to(model, q=q, v=v, a=a)["a"]
 
 
 def force_from_mujoco(model: Model, qpos: object, qfrc: object) -> Array:
-    """Our tau (..., nv) from a generalised force of MuJoCo's at qpos; its power is the same."""
+    """featherjet's tau (..., nv) from MuJoCo's generalised force at qpos; both have the same power."""
     return _from(model, q=qpos, tau=qfrc)["tau"]
 
 
 def force_to_mujoco(model: Model, q: object, tau: object) -> Array:
-    """MuJoCo's generalised force (..., nv) from our tau at q."""
+    """MuJoCo's generalised force (..., nv) from featherjet's tau at q."""
     return _to(model, q=q, tau=tau)["tau"]
 
 

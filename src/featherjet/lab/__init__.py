@@ -1,1 +1,1 @@
-"""."""
+"""Benchmarks, and the experiments of the papers; only the command line imports this package."""

@@ -1,4 +1,4 @@
-"""Building a Model joint by joint; what every loader and the built-in robots use."""
+"""Build a Model joint by joint; all loaders and the built-in robots use this."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def transform(R: Any = None, p: Any = None) -> Array:
 
 
 def per_dof(value: object, n: int, what: str) -> Array:
-    """A scalar for all, or n values."""
+    """An array (n,) from one value for all degrees of freedom or from n values."""
     a = np.asarray(value, float)
     return frozen(np.full(n, a) if a.ndim == 0 else a, (n,), what)
 
@@ -37,9 +37,9 @@ class _Draft:
 
 
 class ModelBuilder:
-    """Collects joints, bodies and frames, in any order that names parents first, and builds the frozen Model.
+    """Collects joints, bodies and frames, parents before children, and builds the immutable Model.
 
-    `build` puts the joints in depth-first order, children in the order they were added.
+    `build` puts the joints in depth-first order, the children of a joint in the order they were added.
     """
 
     def __init__(self, name: str, gravity: Sequence[float] = GRAVITY, strict: bool = False) -> None:
@@ -65,7 +65,7 @@ class ModelBuilder:
         friction: object = 0.0,
         mimic: Mimic | None = None,
     ) -> str:
-        """Add a joint below `parent` (a joint's name; None for the world) and a frame of the same name."""
+        """Add a joint and a frame of the same name; `parent` is a joint's name, or None for the world."""
         if name in self._drafts:
             raise ModelError(f"joint {name!r} is defined twice")
         if parent is not None and parent not in self._drafts:
@@ -114,9 +114,9 @@ class ModelBuilder:
     ) -> None:
         """Weld a body to a joint's moving frame, or to the world (None), where its mass has no effect.
 
-        `com` and `inertia` (about the com) are given in the frame `placement`, itself in the joint's frame. A
-        name also adds a frame of kind "body". Parameters that no physical body has are warned of, or refused if
-        strict; `label` is what messages call the body, such as a place in a file.
+        `com` (3,) and `inertia` (3, 3) about the com are in the frame `placement` (4, 4), itself in the joint's frame.
+        With `name`, a frame of kind "body" is added too. Unphysical parameters cause a warning, or an error if the
+        builder is strict; `label` names the body in messages, for example by its place in a file.
         """
         label = label or f"body {name or joint!r}"
         T = rigid(placement, f"{label}: placement")
@@ -133,7 +133,7 @@ class ModelBuilder:
             self.add_frame(name, joint, T, kind="body")
 
     def add_frame(self, name: str, joint: str | None, placement: object = None, kind: str = "operational") -> None:
-        """A named frame on a joint's body, or on the world (None)."""
+        """Add a named frame to a joint's body, or to the world (None)."""
         if joint is not None:
             self._draft(joint, f"frame {name!r}")
         self._frames.append((name, joint, rigid(placement, f"frame {name!r}"), kind))
@@ -154,7 +154,7 @@ class ModelBuilder:
             stack.extend(reversed(children.get(name, [])))
         frames, taken = [], set()
         for name, joint, placement, kind in self._frames:
-            if name in taken:  # URDF allows a link and a joint of one name: the first keeps it
+            if name in taken:  # URDF allows a link and a joint of the same name: the first keeps it
                 if kind == "operational":
                     raise ModelError(f"frame {name!r} is defined twice")
                 continue

@@ -1,8 +1,8 @@
-"""The joint kinds: how a joint moves its body, along which motions, and on which manifold its coordinates live.
+"""The joint kinds: how a joint moves its body, its motion subspace, and the manifold of its coordinates.
 
-A one-axis joint moves along or about the z axis of its own canonical frame; `Tree` turns frames so that this holds for
-any axis. In `move` and `subspace` scalars are generic; the columns of a subspace are constant in the body's frame.
-To add a joint: one class here, one entry in KINDS, and the tests find it.
+A one-axis joint moves along or about the z axis of its frame; `Tree` rotates frames so that this covers every axis.
+Scalars in `move` and `subspace` are generic; the columns of a subspace are constant in the body's frame.
+To add a joint, add a class here and an entry in KINDS; the tests find it there.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ ZERO = Vec3(0.0, 0.0, 0.0)
 
 
 def turn(axis: Vec3, p: Vec3) -> Motion:
-    """Unit rotation about a line through p."""
+    """The unit rotation about the line through p."""
     return Motion(axis, p.cross(axis))
 
 
 def slide(axis: Vec3) -> Motion:
-    """Unit translation."""
+    """The unit translation along an axis."""
     return Motion(ZERO, axis)
 
 
@@ -43,11 +43,11 @@ class JointKind:
         return self.manifold.nv
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
-        """The body's placement, given that of the joint's frame before the motion, and the coordinates q."""
+        """The body's placement at q, where X is the placement of the joint's frame at zero displacement."""
         raise NotImplementedError
 
     def subspace(self, X: Transform, pitch: Scalar) -> Subspace:
-        """The columns S, one for each velocity coordinate, given the body's placement."""
+        """The columns S, one per degree of freedom, at the body's placement X."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class Revolute(JointKind):
 
 
 class Continuous(Revolute):
-    """Rotation about an axis without bounds; q = (cosine, sine)."""
+    """Unbounded rotation about an axis; q = (cosine, sine)."""
 
     name, manifold = "continuous", SO2()
 
@@ -92,7 +92,7 @@ class Prismatic(JointKind):
 
 
 class Helical(JointKind):
-    """A screw: rotation about an axis and `pitch` metres along it per radian; q = angle [rad]."""
+    """A screw: rotation about an axis, and translation along it by `pitch` [m/rad]; q = angle [rad]."""
 
     name, manifold, has_axis = "helical", Euclidean(1), True
 
@@ -117,7 +117,7 @@ class Spherical(JointKind):
 
 
 class Translation(JointKind):
-    """Free translation without rotation; q = x y z."""
+    """Translation in space; q = x y z [m]."""
 
     name, manifold = "translation", Euclidean(3)
 

@@ -1,4 +1,4 @@
-"""Locking joints: the same robot with some joints frozen at given coordinates."""
+"""Locking joints: the same robot with some joints fixed at given coordinates."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from .tree import axis_alignment
 
 
 def lock(model: Model, positions: Mapping[str, object]) -> Model:
-    """The model with the named joints welded at the given coordinates; joints that mimic a locked one go along.
+    """The model with the named joints fixed at the given coordinates; joints that mimic a locked one are locked too.
 
-    A locked joint's body joins its parent's, its children hang on its parent, and its frames stay, on its parent.
+    The body of a locked joint is welded to its parent's; its children and its frames move to its parent.
     """
     if not isinstance(positions, Mapping):
         raise InputError(f"lock: expected a mapping of joint names to coordinates, got {positions!r}")
-    held: dict[str, Array] = {}
+    locked: dict[str, Array] = {}
     for name, value in positions.items():
         joint = model.joints[model.joint_index(name)]
         if joint.mimic:
-            raise InputError(f"joint {name!r} mimics {joint.mimic.joint!r}: lock that one instead")
-        held[name] = coordinates(joint, value)
+            raise InputError(f"joint {name!r} mimics {joint.mimic.joint!r}: lock {joint.mimic.joint!r} instead")
+        locked[name] = coordinates(joint, value)
     for joint in model.joints:
-        if joint.mimic and joint.mimic.joint in held:
-            held[joint.name] = joint.mimic.multiplier * held[joint.mimic.joint] + joint.mimic.offset
-    index: dict[int, int] = {WORLD: WORLD}  # of the joint that now carries an old joint's body
-    offset: dict[int, Array] = {WORLD: np.eye(4)}  # of the old joint's frame in that joint's frame
+        if joint.mimic and joint.mimic.joint in locked:
+            locked[joint.name] = joint.mimic.multiplier * locked[joint.mimic.joint] + joint.mimic.offset
+    index: dict[int, int] = {WORLD: WORLD}  # old joint -> new joint that carries its body
+    offset: dict[int, Array] = {WORLD: np.eye(4)}  # old joint -> its frame in that new joint's frame
     joints: list[Joint] = []
     for i, joint in enumerate(model.joints):
         carrier, placement = index[joint.parent], offset[joint.parent] @ joint.placement
-        if joint.name in held:
-            index[i], offset[i] = carrier, placement @ displacement(joint, held[joint.name])
+        if joint.name in locked:
+            index[i], offset[i] = carrier, placement @ displacement(joint, locked[joint.name])
             if carrier != WORLD:
                 body = joints[carrier].body + joint.body.placed(offset[i])
                 joints[carrier] = replace(joints[carrier], body=body)
@@ -44,13 +44,13 @@ def lock(model: Model, positions: Mapping[str, object]) -> Model:
             index[i], offset[i] = len(joints), np.eye(4)
             joints.append(replace(joint, parent=carrier, placement=placement))
     if not joints:
-        raise ModelError(f"robot {model.name!r}: every joint is locked, nothing is left to move")
+        raise ModelError(f"robot {model.name!r}: every joint is locked; leave at least one free")
     frames = tuple(
         Frame(
             f.name,
             index[f.joint],
             offset[f.joint] @ f.placement,
-            "fixed_joint" if f.kind == "joint" and f.name in held else f.kind,
+            "fixed_joint" if f.kind == "joint" and f.name in locked else f.kind,
         )
         for f in model.frames
     )
@@ -58,7 +58,7 @@ def lock(model: Model, positions: Mapping[str, object]) -> Model:
 
 
 def coordinates(joint: Joint, value: object) -> Array:
-    """A user's position of one joint as its nq coordinates; a continuous joint also takes its angle."""
+    """The coordinates (nq,) of one joint from what a user gives; a continuous joint also accepts its angle."""
     try:
         x = np.atleast_1d(np.asarray(value, float))
     except (TypeError, ValueError):

@@ -1,7 +1,7 @@
-"""The manifolds joint coordinates live on, each with the same verbs, vectorised over leading axes.
+"""The manifolds of joint coordinates, all with the same methods, vectorised over leading axes.
 
-`integrate(q, v)` is q exp(v): v lives in the tangent space at q, seen from the body. Everything that `integrate`
-does is analytic, so that complex tangent vectors differentiate exactly (featherjet.verify).
+`integrate(q, v)` is q exp(v), where v is a tangent vector at q in the body's axes. `integrate` is analytic, so that
+complex tangent vectors differentiate exactly (featherjet.verify).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Array = np.ndarray
 
 
 class Manifold:
-    """Coordinates of nq numbers over a tangent space of nv."""
+    """Coordinates q (nq,) with tangent vectors v (nv,)."""
 
     nq: int
     nv: int
-    units: tuple[slice, ...] = ()  # parts of q that must have norm one
-    quaternion = "x y z w"  # the order of one among them
+    units: tuple[slice, ...] = ()  # parts of q whose norm must be one
+    quaternion = "x y z w"  # the order of a quaternion's components in q
 
     def neutral(self) -> Array:
-        """The coordinates of no displacement, (nq,)."""
+        """The coordinates (nq,) of zero displacement."""
         raise NotImplementedError
 
     def integrate(self, q: Array, v: Array) -> Array:
@@ -31,39 +31,39 @@ class Manifold:
         raise NotImplementedError
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """The v for which integrate(q0, v) is q1: log(q0^-1 q1), the short way round."""
+        """The shortest v with integrate(q0, v) = q1: log(q0^-1 q1)."""
         raise NotImplementedError
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
-        """Coordinates drawn uniformly between limits, or over the whole group where there are none."""
+        """Coordinates (*size, nq) drawn uniformly between the limits, or over the whole group without limits."""
         raise NotImplementedError
 
     def adjoint_inverse(self, v: Array) -> Array:
-        """Jacobian of integrate by q: the adjoint of exp(-v), (..., nv, nv)."""
+        """The Jacobian (..., nv, nv) of integrate by q: the adjoint of exp(-v)."""
         raise NotImplementedError
 
     def right_jacobian(self, v: Array) -> Array:
-        """Jacobian of integrate by v, (..., nv, nv)."""
+        """The Jacobian (..., nv, nv) of integrate by v."""
         raise NotImplementedError
 
     def right_jacobian_inverse(self, v: Array) -> Array:
-        """Jacobian of difference by q1, (..., nv, nv); by q0 it is minus the same at -v."""
+        """The Jacobian (..., nv, nv) of difference by q1; that by q0 is minus the same at -v."""
         raise NotImplementedError
 
     def rate_map(self, q: Array) -> Array:
-        """F with dq/dt = F v, (..., nq, nv): the coordinates' rates on the way of `integrate`; [KINDR] F."""
+        """The matrix F (..., nq, nv) with dq/dt = F v: the rates of q along `integrate`; [KINDR] F."""
         raise NotImplementedError
 
     def rate_map_inverse(self, q: Array) -> Array:
-        """Fbar with v = Fbar dq/dt, (..., nv, nq), blind to changes of norm; [KINDR] Fbar.
+        """The matrix Fbar (..., nv, nq) with v = Fbar dq/dt, which ignores changes of norm; [KINDR] Fbar.
 
-        The columns of every F here are orthogonal, so that its left inverse divides each by its square.
+        The columns of F are orthogonal, so that dividing each by its squared norm gives the left inverse.
         """
         F = self.rate_map(q)
         return np.swapaxes(F / (F * F).sum(-2, keepdims=True), -1, -2)
 
     def normalised(self, q: Array) -> Array:
-        """q with its unit parts scaled to norm one, without conjugation."""
+        """q with its unit parts scaled to norm one; analytic, without complex conjugation."""
         q = q.copy()
         for part in self.units:
             x = q[..., part]
@@ -99,7 +99,7 @@ class Euclidean(Manifold):
 
 
 class SO2(Manifold):
-    """Plane rotations by (cosine, sine)."""
+    """Rotations in the plane, as (cosine, sine)."""
 
     nq, nv, units = 2, 1, (slice(0, 2),)
 
@@ -130,7 +130,7 @@ class SO2(Manifold):
 
 
 class SO3(Manifold):
-    """Rotations by a unit quaternion x y z w."""
+    """Rotations, as a unit quaternion x y z w."""
 
     nq, nv, units = 4, 3, (slice(0, 4),)
 
@@ -163,7 +163,7 @@ class SO3(Manifold):
 
 
 class SE3(Manifold):
-    """Placements by (x y z, quaternion x y z w), tangent (linear, angular)."""
+    """Placements, as (x y z, quaternion x y z w); tangent vectors are (linear, angular)."""
 
     nq, nv, units = 7, 6, (slice(3, 7),)
     rotation = SO3()
@@ -202,11 +202,11 @@ class SE3(Manifold):
 
 
 class SE2(Manifold):
-    """Placements in the plane by (x, y, cosine, sine), tangent (vx, vy, wz): SE(3) confined to the plane."""
+    """Placements in the plane, as (x, y, cosine, sine); tangent vectors are (vx, vy, wz), a subspace of SE(3)'s."""
 
     nq, nv, units = 4, 3, (slice(2, 4),)
     rotation, space = SO2(), SE3()
-    inside = np.array([0, 1, 5])  # which of SE(3)'s six tangent directions stay in the plane
+    inside = np.array([0, 1, 5])  # the tangent directions of SE(3) that stay in the plane
 
     def neutral(self) -> Array:
         return np.array([0.0, 0.0, 1.0, 0.0])
@@ -270,7 +270,7 @@ def side_by_side(*blocks: Array) -> Array:
 
 
 def bounded(lower: Array, upper: Array, default: float) -> tuple[Array, Array]:
-    """Limits with the infinite ones replaced, kept in order."""
+    """Limits with infinite ones replaced by finite ones, the lower never above the upper."""
     low = np.where(np.isfinite(lower), lower, np.where(np.isfinite(upper), upper - 2 * default, -default))
     high = np.where(np.isfinite(upper), upper, np.where(np.isfinite(lower), lower + 2 * default, default))
     return np.minimum(low, high), np.maximum(low, high)

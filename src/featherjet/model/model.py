@@ -1,4 +1,4 @@
-"""The frozen description of a robot: a tree of joints, each carrying one rigid body, and named frames."""
+"""The immutable description of a robot: a tree of joints, each with one rigid body, and named frames."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ GRAVITY = (0.0, 0.0, -9.81)
 
 
 def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
-    """A read-only float array of the given shape; refuses anything else."""
+    """A read-only float array of the given shape without NaN; anything else is an error."""
     a = np.array(x, dtype=float)
     if a.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {a.shape}")
     if np.isnan(a).any():
-        raise ModelError(f"{what}: holds NaN")
+        raise ModelError(f"{what}: contains NaN")
     a.flags.writeable = False
     return a
 
 
 def rigid(T: object, what: str) -> Array:
-    """A read-only homogeneous transform (4, 4) whose rotation is checked."""
+    """A read-only homogeneous transform (4, 4), identity for None; its rotation is checked."""
     a = frozen(np.eye(4) if T is None else T, (4, 4), what)
     R = a[:3, :3]
     if not np.isfinite(a).all() or np.abs(R.T @ R - np.eye(3)).max() > 1e-8 or np.linalg.det(R) < 0:
-        raise ModelError(f"{what}: not a rigid transform (rotation block not orthonormal)")
+        raise ModelError(f"{what}: not a rigid transform: its rotation block is not orthonormal")
     return a
 
 
@@ -58,20 +58,20 @@ class Body:
         mass = self.mass + other.mass
         if mass == 0:
             if np.any(self.mass * self.com + other.mass * other.com):
-                raise ModelError("two bodies are welded whose masses cancel and whose moments do not")
+                raise ModelError("cannot weld two bodies whose masses cancel but whose first moments do not")
             return Body(0.0, np.zeros(3), self.inertia + other.inertia)
         com = (self.mass * self.com + other.mass * other.com) / mass
         parts = [b.inertia + b.mass * parallel_axis(b.com - com) for b in (self, other)]
         return Body(mass, com, parts[0] + parts[1])
 
     def placed(self, T: Array) -> Body:
-        """The same body, given in the frame that T is placed in."""
+        """The same body, expressed in the frame in which T (4, 4) places its own."""
         R, p = T[:3, :3], T[:3, 3]
         return Body(self.mass, R @ self.com + p, R @ self.inertia @ R.T)
 
     @property
     def defects(self) -> list[str]:
-        """Why no physical body has these parameters; empty if one does."""
+        """What makes these parameters unphysical; empty if a body can have them."""
         found = []
         if self.mass < 0:
             found.append(f"negative mass {self.mass:g}")
@@ -82,7 +82,7 @@ class Body:
         if moments[0] < -1e-9 * scale:
             found.append(f"inertia not positive (principal moments {np.array2string(moments, precision=3)})")
         elif moments[0] + moments[1] < moments[2] * (1 - 1e-6):
-            found.append(f"principal moments {np.array2string(moments, precision=3)} break the triangle inequality")
+            found.append(f"principal moments {np.array2string(moments, precision=3)} violate the triangle inequality")
         if self.mass == 0 and scale > 1e-300:
             found.append("inertia without mass")
         return found
@@ -106,9 +106,9 @@ class Mimic:
 class Joint:
     """One joint and the body it carries.
 
-    `placement` (4, 4) puts the joint's frame, at zero displacement, in its parent's frame. Limits `lower` and `upper`
-    have nq entries, everything per degree of freedom has nv. `parent` is an index into `Model.joints` or WORLD.
-    Damping [N m s/rad] and friction [N m] are data for the user; as in Pinocchio the dynamics leave them out.
+    `placement` (4, 4) is the joint's frame at zero displacement, in the parent's frame. The limits `lower` and `upper`
+    have nq entries, everything per degree of freedom has nv. `parent` is an index into `Model.joints`, or WORLD.
+    Damping [N m s/rad] and friction [N m] are data for the user; the dynamics ignore them, as Pinocchio's do.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Joint:
 
     @property
     def nq(self) -> int:
-        """Coordinates of its own: none for a joint that mimics another."""
+        """The number of its own coordinates: 0 if it mimics another joint."""
         return 0 if self.mimic else self.kind.nq
 
     @property
@@ -148,7 +148,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A named frame fixed to a joint's body: `placement` (4, 4) in that joint's frame (or the world's)."""
+    """A named frame on a joint's body: `placement` (4, 4) is in the joint's frame, or in the world's."""
 
     name: str
     joint: int
@@ -158,7 +158,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A robot: joints in depth-first order (so that every subtree is a contiguous range), frames, gravity."""
+    """A robot: frames, gravity (3,) [m/s^2], and joints in depth-first order, so that every subtree is a range."""
 
     name: str
     joints: tuple[Joint, ...]
@@ -171,7 +171,7 @@ class Model:
             raise ModelError(f"gravity: must be finite, got {self.gravity}")
         if not self.joints:
             raise ModelError(
-                f"robot {self.name!r} has no moving joint; load it with root='free' to let it move as one body"
+                f"robot {self.name!r} has no moving joint; load it with root='free' to move it as one body"
             )
         path: list[int] = []
         for i, joint in enumerate(self.joints):
@@ -219,7 +219,7 @@ class Model:
 
     @cached_property
     def q_starts(self) -> tuple[int, ...]:
-        """Where each joint's coordinates begin in q; a mimicking joint points at its leader's."""
+        """Where each joint's coordinates start in q; for a joint that mimics another, where that one's start."""
         return self._starts("nq")
 
     @cached_property
@@ -254,7 +254,7 @@ class Model:
 
     @cached_property
     def subtree_end(self) -> tuple[int, ...]:
-        """Joint i's subtree is joints i to subtree_end[i], the end excluded."""
+        """The subtree of joint i is the joints range(i, subtree_end[i])."""
         end = list(range(1, self.njoints + 1))
         for i in reversed(range(self.njoints)):
             if self.joints[i].parent != WORLD:
@@ -263,7 +263,7 @@ class Model:
 
     @property
     def mass(self) -> float:
-        """Total moving mass [kg]."""
+        """The total mass [kg] of all bodies that move."""
         return sum(j.body.mass for j in self.joints)
 
     @property
@@ -277,7 +277,7 @@ class Model:
             raise UnknownName("joint", name, self.joint_names) from None
 
     def frame(self, name: str) -> Frame:
-        """The frame of that name (joints, links and fixed joints all have one)."""
+        """The frame of that name; joints, links and fixed joints all have one."""
         found = self._frames.get(name) if isinstance(name, str) else None
         if found is None:
             raise UnknownName("frame", name, self._frames)

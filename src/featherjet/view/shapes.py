@@ -77,7 +77,7 @@ def _solids(shape: Element, urdf: Path) -> Iterator[tuple[Array, Any]]:
     """The placement (4, 4) and mesh of one <visual> or <collision>, if it can be read."""
     import trimesh
 
-    geometry = shape.one("geometry")
+    geometry = shape.child("geometry")
     try:
         for child in () if geometry is None else geometry.children:
             if child.tag == "mesh":

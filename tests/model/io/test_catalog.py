@@ -75,7 +75,7 @@ def test_unknown_names_are_answered_with_near_ones():
     with pytest.raises(UnknownName, match="unknown robot 'pandda'; did you mean: panda") as error:
         load_model("pandda")
     assert "panda" in error.value.choices
-    with pytest.raises(InputError, match="'so_arm' may be any of so100, so101"):
+    with pytest.raises(InputError, match="'so_arm' is ambiguous: choose one of so100, so101"):
         load_model("so_arm")
 
 
@@ -119,7 +119,7 @@ def test_settings_reach_the_loaders(tmp_path):
     assert quietly(load_model, "panda", mimic=True).nv == 8
     with pytest.raises(ModelError, match="inertia without mass"):
         load_model("bolt", strict=True)
-    with pytest.raises(InputError, match="built-in robot 'arm' brings its own root"):
+    with pytest.raises(InputError, match="built-in robot 'arm' has its own root"):
         load_model("arm", "free")
 
 

@@ -36,13 +36,13 @@ def with_joint(inside: str, kind: str = "revolute") -> str:
         (robot('<link name="a"><xacro:inertia/></link>'), "x:2: <xacro:inertia> of .*'a'.*expand"),
         (with_joint('<axis xyz="${x} 0 0"/>'), "x:4: <axis> of <joint name='j'>.*expand the file first"),
         (robot("<link/>"), "x:2: <link>.*attribute 'name' is missing"),
-        (robot(link("a"), link("a")), "x:3: <link name='a'>: the name is taken, by line 2"),
+        (robot(link("a"), link("a")), "x:3: <link name='a'>: the name is already used in line 2"),
         (robot(link("a"), link("b"), link("c"), joint("j", "fixed", "a", "b"), joint("j", "fixed", "a", "c")),
-         "x:6: <joint name='j'>: the name is taken, by line 5"),
+         "x:6: <joint name='j'>: the name is already used in line 5"),
         (robot(link("a"), joint("j", "revolute", "a", "b")), "x:3: <joint name='j'>: its child link 'b'"),
         (robot(link("b"), joint("j", "revolute", "a", "b")), "x:3: <joint name='j'>: its parent link 'a'"),
         (robot(link("a"), link("b"), link("c"), joint("j", "fixed", "a", "c"), joint("k", "fixed", "b", "c")),
-         r"x:6: <joint name='k'>: link 'c' already is the child of joint 'j' \(line 5\)"),
+         r"x:6: <joint name='k'>: link 'c' is already the child of joint 'j' \(line 5\)"),
         (robot(link("a"), link("b"), joint("j", "fixed", "a", "b"), joint("k", "fixed", "b", "a")),
          "a cycle"),
         (robot(link("a"), joint("j", "fixed", "a", "a")), "x:2: <link name='a'>.*a cycle"),
@@ -122,7 +122,7 @@ def test_bad_roots():
         parse_urdf(TWO, "floating")
     text = TWO.replace('"j"', '"root_joint"')
     assert parse_urdf(text).joint_names == ("root_joint",)
-    with pytest.raises(ModelError, match="a joint is called 'root_joint'"):
+    with pytest.raises(ModelError, match="a joint is named 'root_joint'"):
         parse_urdf(text, "free")
 
 

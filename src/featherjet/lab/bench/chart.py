@@ -1,4 +1,4 @@
-"""The benchmark as bars: how many times Pinocchio's loop each way is, robot by robot."""
+"""The benchmark as bars: the speed of each contender relative to Pinocchio's loop, robot by robot."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ...view.backend import save_png
-from .contenders import BATCH, BOUND, DIFFERENCES, MUJOCO, PIN_CALL, PIN_LOOP, QUANTITIES, SINGLE, THREADS
+from .contenders import BATCH, BOUND, DIFFERENCES, MUJOCO, PIN_CALL, PIN_LOOP, SINGLE, THREADS
+from .quantities import QUANTITIES
 
 COLOURS = {
     BATCH: "#1b6ca8",
@@ -21,7 +22,7 @@ INK = "#22252b"
 
 
 def save_chart(report: dict[str, Any], path: Path) -> None:
-    """One panel for each quantity; a bar's length is speed relative to Pinocchio's loop, logarithmic."""
+    """Draw one panel per quantity; a bar's length is the speed relative to Pinocchio's loop, on a logarithmic axis."""
     from matplotlib.figure import Figure
     from matplotlib.ticker import FuncFormatter
 
@@ -30,16 +31,16 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
     axes = figure.subplots(1, len(QUANTITIES), sharey=True, squeeze=False)[0]
     height = 0.8 / len(COLOURS)
     for ax, quantity in zip(axes, QUANTITIES, strict=True):
-        for k, (way, colour) in enumerate(COLOURS.items()):
+        for k, (contender, colour) in enumerate(COLOURS.items()):
             at, length = [], []
             for i, robot in enumerate(robots):
-                entry = robot["quantities"][quantity]["ways"].get(way)
+                entry = robot["quantities"][quantity]["ways"].get(contender)
                 if entry:
                     at.append(i + (k - (len(COLOURS) - 1) / 2) * height)
                     length.append(speed(entry))
-            ax.barh(at, [x - 1 for x in length], height, left=1, color=colour, label=way)
+            ax.barh(at, [x - 1 for x in length], height, left=1, color=colour, label=contender)
             for y, x in zip(at, length, strict=True):
-                if way in (BATCH, THREADS):
+                if contender in (BATCH, THREADS):
                     ax.text(x, y, f" {x:.3g}", va="center", fontsize=7, color=INK)
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}x"))
@@ -50,7 +51,7 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
             ax.spines[side].set_visible(False)
     axes[0].set_yticks(range(len(robots)), [f"{r['title']}\nnv {r['nv']}" for r in robots])
     axes[0].invert_yaxis()
-    baseline = PIN_LOOP if report["peers"]["pinocchio"] else "one call a second"
+    baseline = PIN_LOOP if report["peers"]["pinocchio"] else "one state per second"
     figure.supxlabel(f"speed per state, relative to: {baseline}", fontsize=9, color=INK)
     handles, labels = axes[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=8, frameon=False)
@@ -58,5 +59,5 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
 
 
 def speed(entry: dict[str, Any]) -> float:
-    """Relative to Pinocchio's loop; without Pinocchio, states per second."""
+    """Speed relative to Pinocchio's loop; without Pinocchio, states per second."""
     return entry["ratio"]["median"] if entry["ratio"] else 1 / entry["seconds"]["median"]

@@ -1,4 +1,4 @@
-"""Dynamics under contact beside Pinocchio's: values and derivatives of a batch of states with points held fixed."""
+"""Dynamics under contact, featherjet's beside Pinocchio's: values and derivatives with some points held fixed."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from ...contact import Contacts, PointContact
-from ...evaluate.evaluator import processors
-from ...model.model import Array
 from ...robot.robot import Robot
-from .contenders import BATCH, PIN_LOOP, REFERENCE, THREADS, States, Way, check
+from .checking import CheckedContender, States, check
+from .contenders import BATCH, PIN_LOOP, REFERENCE, THREADS, all_threads
 from .peers import NotAvailable, peer, to_pinocchio
+from .quantities import CONTACT_QUANTITIES, BenchmarkedQuantity
 from .robots import Entrant
 from .run import summary
 from .timing import Settings, measure
 
-QUANTITIES = ("constrained_dynamics", "constrained_dynamics_derivatives")
-WAYS = (BATCH, THREADS, REFERENCE, PIN_LOOP)
+REFERENCE_SIZE = 32  # states in one call of the NumPy reference
+TOLERANCE = 1e-6  # Pinocchio solves for the contact forces with a factorisation of its own
 
 
 def race(
@@ -28,74 +28,75 @@ def race(
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """Times of one robot whose frames are held: {"title", ..., "quantities": {quantity: {"ways": {way: ...}}}}."""
+    """Times of one robot with frames held: {"title", ..., "quantities": {quantity: {"ways": {name: ...}}}}."""
     robot = entrant.robot
     states = States.random(robot, entrant.batch, seed)
     report = {}
-    for quantity in QUANTITIES:
-        found = [ours(name, robot, frames, quantity, states) for name in (BATCH, REFERENCE)]
-        missing = {}
-        for name, make in ((THREADS, ours), (PIN_LOOP, pinocchio_loop)):
+    for quantity in CONTACT_QUANTITIES.values():
+        contenders, missing = [], {}
+        for name, make in MAKERS.items():
             try:
-                found.append(make(name, robot, frames, quantity, states))
-            except NotAvailable as why:
-                missing[name] = str(why)
-        errors = check(found, states)
-        times, quiet = measure(found, settings, tick)
-        report[quantity] = {"quiet": quiet, "ways": summary(times, errors), "missing": missing}
+                contenders.append(make(name, robot, frames, quantity, states))
+            except NotAvailable as reason:
+                missing[name] = str(reason)
+        errors = check(contenders, states)
+        times, quiet = measure(contenders, settings, tick)
+        report[quantity.name] = {"quiet": quiet, "ways": summary(times, errors), "missing": missing}
     return {"title": entrant.title, "frames": list(frames), "batch": entrant.batch, "quantities": report}
 
 
-def ours(name: str, robot: Robot, frames: Sequence[str], quantity: str, states: States) -> Way:
-    threads = processors() if name == THREADS else 1
-    if name == THREADS and threads == 1:
-        raise NotAvailable("there is one core only")
+def featherjet_batch(
+    name: str, robot: Robot, frames: Sequence[str], quantity: BenchmarkedQuantity, states: States
+) -> CheckedContender:
+    """featherjet on one thread, on all threads, or its NumPy reference, as `name` says."""
+    threads = all_threads() if name == THREADS else 1
     robot = Robot(robot.model, "numpy" if name == REFERENCE else "compiled", threads)
     contacts = Contacts(robot, [PointContact(frame) for frame in frames])
-    size = min(32, len(states.q)) if name == REFERENCE else len(states.q)
-    out = room(robot, quantity, contacts.rows, size)
+    size = min(REFERENCE_SIZE, len(states.q)) if name == REFERENCE else len(states.q)
+    results = quantity.empty_results(size, {"v": robot.nv, "rows": contacts.rows})
+    call = getattr(robot, quantity.name)
 
     def run(n: int) -> None:
-        getattr(robot, quantity)(states.q[:n], states.v[:n], states.tau[:n], contacts, out=tuple(x[:n] for x in out))
+        call(states.q[:n], states.v[:n], states.tau[:n], contacts, out=tuple(x[:n] for x in results))
 
-    return Way(name, run, size, whole=True, pinned=threads == 1, results=lambda: out)
-
-
-def room(robot: Robot, quantity: str, rows: int, size: int) -> tuple[Array, ...]:
-    """Arrays for results."""
-    n = robot.nv
-    shapes = [(n,), (rows,)] if quantity == QUANTITIES[0] else [(n, n)] * 3 + [(rows, n)] * 3
-    return tuple(np.full((size, *shape), np.nan) for shape in shapes)
+    return CheckedContender(name, run, size, whole=True, pinned=threads == 1, results=lambda: results)
 
 
-def pinocchio_loop(name: str, robot: Robot, frames: Sequence[str], quantity: str, states: States) -> Way:
-    """constraintDynamics, and with it computeConstraintDynamicsDerivatives; forces in the world's axes, as ours."""
+def pinocchio_loop(
+    name: str, robot: Robot, frames: Sequence[str], quantity: BenchmarkedQuantity, states: States
+) -> CheckedContender:
+    """constraintDynamics, then computeConstraintDynamicsDerivatives; forces in the world's axes, as featherjet's."""
     pin = peer("pinocchio")
-    model = to_pinocchio(robot.model)
-    held = pin.StdVec_RigidConstraintModel()
-    for frame in frames:
-        f = robot.model.frame(frame)
-        place = pin.SE3(np.array(f.placement))
+    model, constraints = to_pinocchio(robot.model), pin.StdVec_RigidConstraintModel()
+    for frame in map(robot.model.frame, frames):
+        placement = pin.SE3(np.array(frame.placement))
         kind, axes = pin.ContactType.CONTACT_3D, pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-        held.append(pin.RigidConstraintModel(kind, model, f.joint + 1, place, 0, pin.SE3.Identity(), axes))
-    data, datas = model.createData(), pin.StdVec_RigidConstraintData([one.createData() for one in held])
-    pin.initConstraintDynamics(model, data, held, datas)
+        constraints.append(
+            pin.RigidConstraintModel(kind, model, frame.joint + 1, placement, 0, pin.SE3.Identity(), axes)
+        )
+    data = model.createData()
+    constraint_data = pin.StdVec_RigidConstraintData([constraint.createData() for constraint in constraints])
+    pin.initConstraintDynamics(model, data, constraints, constraint_data)
     settings = pin.ProximalSettings(1e-14, 0.0, 1)
     q, v, tau = states.q, states.v, states.tau
-    out = room(robot, quantity, 3 * len(frames), len(q))
+    results = quantity.empty_results(len(q), {"v": robot.nv, "rows": 3 * len(frames)})
 
     def values(count: int) -> None:
-        a, forces = out
+        a, forces = results
         for k in range(count):
-            a[k] = pin.constraintDynamics(model, data, q[k], v[k], tau[k], held, datas, settings)
+            a[k] = pin.constraintDynamics(model, data, q[k], v[k], tau[k], constraints, constraint_data, settings)
             forces[k] = data.lambda_c
 
     def derivatives(count: int) -> None:
         for k in range(count):
-            pin.constraintDynamics(model, data, q[k], v[k], tau[k], held, datas, settings)
-            found = pin.computeConstraintDynamicsDerivatives(model, data, held, datas, settings)
-            for one, x in zip(out, found, strict=True):
-                one[k] = x
+            pin.constraintDynamics(model, data, q[k], v[k], tau[k], constraints, constraint_data, settings)
+            found = pin.computeConstraintDynamicsDerivatives(model, data, constraints, constraint_data, settings)
+            for result, x in zip(results, found, strict=True):
+                result[k] = x
 
-    run = values if len(out) == 2 else derivatives
-    return Way(name, run, len(q), results=lambda: out, tolerance=1e-6)
+    run = values if quantity.derivative_of is None else derivatives
+    return CheckedContender(name, run, len(q), results=lambda: results, tolerance=TOLERANCE)
+
+
+MAKERS = {BATCH: featherjet_batch, REFERENCE: featherjet_batch, THREADS: featherjet_batch, PIN_LOOP: pinocchio_loop}
+WAYS = (BATCH, THREADS, REFERENCE, PIN_LOOP)

@@ -1,4 +1,4 @@
-"""What the core can do at best: fused multiply-adds per second, measured with nothing else in the way."""
+"""The most fused multiply-adds per second that one core can do, measured with nothing else in the way."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import time
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import DOUBLE, I32, I64, external
-from ...jit.engine import Library, compile_module, host_lanes
+from ..internals import host_lanes, load_function
 from .timing import one_core
 
+DOUBLE, I32, I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 CHAINS = 12  # independent ones: enough to hide the latency, few enough to stay in registers
 
 
 def fma_peak(seconds: float = 0.2) -> float:
-    """Fused multiply-adds of doubles per second on one core, the best of many short stretches."""
-    library = Library(compile_module(_module()))
-    run = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_double)(library.address("peak"))
+    """Fused multiply-adds of doubles per second on one core, the best of many short runs."""
+    signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_double)
+    run = load_function(_module(), "peak", signature)
     turns, best = 100_000, 0.0
     with one_core():
         end = time.perf_counter() + seconds
@@ -29,19 +29,15 @@ def fma_peak(seconds: float = 0.2) -> float:
 
 
 def _module() -> ir.Module:
-    """double peak(turns, a, b): x = a x + b in every chain and lane, so many times."""
+    """double peak(turns, a, b): repeats x = a x + b in every chain and lane `turns` times."""
     lanes = host_lanes()
     V = ir.VectorType(DOUBLE, lanes)
     module = ir.Module("peak")
     f = ir.Function(module, ir.FunctionType(DOUBLE, [I64, DOUBLE, DOUBLE]), "peak")
-    fma = external(module, f"llvm.fmuladd.v{lanes}f64", V, V, V, V)
+    fma = ir.Function(module, ir.FunctionType(V, [V, V, V]), f"llvm.fmuladd.v{lanes}f64")
     entry, loop, end = (f.append_basic_block(name) for name in ("entry", "loop", "end"))
     b = ir.IRBuilder(entry)
-    spread = []
-    for x in f.args[1:]:
-        undefined = ir.Constant(V, ir.Undefined)
-        first = b.insert_element(undefined, x, I32(0))
-        spread.append(b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, lanes), [0] * lanes)))
+    factors = [_in_all_lanes(b, x, V) for x in f.args[1:]]
     b.branch(loop)
     b.position_at_end(loop)
     turn = b.phi(I64)
@@ -51,7 +47,7 @@ def _module() -> ir.Module:
     for k, x in enumerate(chains):
         x.add_incoming(ir.Constant(V, [1.0 + k] * lanes), entry)
     for x in chains:
-        following.append(b.call(fma, [x, *spread]))
+        following.append(b.call(fma, [x, *factors]))
         x.add_incoming(following[-1], loop)
     done = b.add(turn, I64(1))
     turn.add_incoming(done, loop)
@@ -62,3 +58,9 @@ def _module() -> ir.Module:
         total = b.fadd(total, x)
     b.ret(b.extract_element(total, I32(0)))
     return module
+
+
+def _in_all_lanes(b: ir.IRBuilder, x: ir.Value, V: ir.VectorType) -> ir.Value:
+    undefined = ir.Constant(V, ir.Undefined)
+    first = b.insert_element(undefined, x, I32(0))
+    return b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, V.count), [0] * V.count))

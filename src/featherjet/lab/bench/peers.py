@@ -1,4 +1,4 @@
-"""Our models as Pinocchio's and MuJoCo's, joint by joint, so that all compute the same robot."""
+"""featherjet's models as Pinocchio's and MuJoCo's, joint by joint, so that all of them compute the same robot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ...errors import FeatherjetError
 from ...model.model import WORLD, Array, Joint, Model
 
 PEERS = ("pinocchio", "mujoco")
-IN_MUJOCO = {
+MUJOCO_JOINTS = {
     "revolute": "mjJNT_HINGE",
     "prismatic": "mjJNT_SLIDE",
     "spherical": "mjJNT_BALL",
@@ -20,11 +20,11 @@ IN_MUJOCO = {
 
 
 class NotAvailable(FeatherjetError):
-    """A peer that is not installed, or that cannot treat this robot; the message says which."""
+    """A peer that is not installed or cannot represent this robot; the message says which."""
 
 
 def peer(name: str) -> Any:
-    """The module of a peer."""
+    """Import a peer's module."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -32,7 +32,7 @@ def peer(name: str) -> Any:
 
 
 def versions() -> dict[str, str | None]:
-    """The version of each peer, None for those that are not installed."""
+    """The version of each peer; None if it is not installed."""
     found: dict[str, str | None] = {}
     for name in PEERS:
         try:
@@ -46,7 +46,10 @@ def versions() -> dict[str, str | None]:
 
 
 def to_pinocchio(model: Model) -> Any:
-    """The same robot for Pinocchio; our joint i is its joint i + 1, after the universe."""
+    """The same robot as a `pinocchio.Model`: joints, bodies, frames, armature and limits.
+
+    Joint i is Pinocchio's joint i + 1, after its universe; q and v have the same layout.
+    """
     pin = peer("pinocchio")
     if model.has_mimic:
         raise NotAvailable("not available for this robot: it has mimic joints")
@@ -54,25 +57,39 @@ def to_pinocchio(model: Model) -> Any:
     m.name = model.name
     m.gravity = pin.Motion(np.array(model.gravity), np.zeros(3))
     for joint in model.joints:
-        made = _pinocchio_joint(pin, joint)
-        at = m.addJoint(joint.parent + 1, made, pin.SE3(np.array(joint.placement)), joint.name)
+        index = m.addJoint(
+            joint.parent + 1,
+            _pinocchio_joint(pin, joint),
+            pin.SE3(np.array(joint.placement)),
+            joint.name,
+            np.array(joint.effort_limit),
+            np.array(joint.velocity_limit),
+            np.array(joint.lower),
+            np.array(joint.upper),
+        )
+        m.addJointFrame(index)
         body = pin.Inertia(joint.body.mass, np.array(joint.body.com), np.array(joint.body.inertia))
-        m.appendBodyToJoint(at, body, pin.SE3.Identity())
+        m.appendBodyToJoint(index, body, pin.SE3.Identity())
+    for frame in model.frames:
+        if frame.kind != "joint":
+            above = 0 if frame.joint == WORLD else m.getFrameId(model.joints[frame.joint].name)
+            placement = pin.SE3(np.array(frame.placement))
+            m.addFrame(pin.Frame(frame.name, frame.joint + 1, above, placement, pin.FrameType.OP_FRAME))
     m.armature = np.concatenate([joint.armature for joint in model.joints])
     return m
 
 
 def _pinocchio_joint(pin: Any, joint: Joint) -> Any:
-    """Pinocchio's joint of that kind: for coordinate axes the one made for that axis, which is faster."""
+    """Pinocchio's joint of that kind; for a coordinate axis the class of that axis, which is faster."""
     kind, axis = joint.kind.name, np.array(joint.axis)
-    whole = {
+    without_axis = {
         "spherical": "JointModelSpherical",
         "translation": "JointModelTranslation",
         "planar": "JointModelPlanar",
         "free": "JointModelFreeFlyer",
     }
-    if kind in whole:
-        return getattr(pin, whole[kind])()
+    if kind in without_axis:
+        return getattr(pin, without_axis[kind])()
     short = {"revolute": "R", "continuous": "RUB", "prismatic": "P", "helical": "H"}[kind]
     pitch = (joint.pitch,) if kind == "helical" else ()
     letter = next((x for x, e in zip("XYZ", np.eye(3), strict=True) if np.array_equal(axis, e)), None)
@@ -85,7 +102,7 @@ def _pinocchio_joint(pin: Any, joint: Joint) -> Any:
 
 
 def _oblique_continuous(pin: Any, axis: Array) -> Any:
-    """Python cannot give this class its axis, but Pinocchio's URDF reader can."""
+    """Pinocchio's Python class does not take an axis, but its URDF reader can set one."""
     xyz = " ".join(repr(float(x)) for x in axis)
     urdf = f"""<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">
         <parent link="a"/><child link="b"/><axis xyz="{xyz}"/></joint></robot>"""
@@ -96,10 +113,10 @@ def _oblique_continuous(pin: Any, axis: Array) -> Any:
 
 
 def to_mujoco(model: Model) -> Any:
-    """The same robot for MuJoCo: bodies and joints alone, no contacts, limits or damping."""
+    """The same robot as a `mujoco.MjModel`: bodies and joints, without contacts, limits and damping."""
     mujoco = peer("mujoco")
     for joint in model.joints:
-        reason = _foreign_to_mujoco(joint)
+        reason = _unsupported_by_mujoco(joint)
         if reason:
             raise NotAvailable(f"not available for this robot: {reason}")
     try:
@@ -114,24 +131,24 @@ def to_mujoco(model: Model) -> Any:
     return m
 
 
-def _foreign_to_mujoco(joint: Joint) -> str:
-    """Why MuJoCo cannot have a joint, or nothing."""
+def _unsupported_by_mujoco(joint: Joint) -> str:
+    """Why MuJoCo cannot represent a joint; empty if it can."""
     kind = joint.kind.name
     if joint.mimic:
         return "it has mimic joints"
-    if kind not in IN_MUJOCO:
+    if kind not in MUJOCO_JOINTS:
         return f"MuJoCo has no {kind} joint"
     if kind == "free" and (joint.parent != WORLD or not np.array_equal(joint.placement, np.eye(4))):
-        return "a free joint does not begin at the world's origin"
+        return "it has a free joint that is not at the world's origin"
     if kind == "free" and np.any(joint.armature):
-        return "a free joint has armature"
+        return "it has a free joint with armature"
     if np.any(joint.armature != joint.armature[0]):
-        return "the armature of a joint differs between its degrees of freedom"
+        return "it has a joint whose armature differs between its degrees of freedom"
     return ""
 
 
 def _mujoco_spec(mujoco: Any, model: Model) -> Any:
-    """What MuJoCo compiles; principal axes of inertia are found here, more precisely than it does."""
+    """The specification for MuJoCo's compiler; principal axes are computed here, more precisely than MuJoCo does."""
     spec = mujoco.MjSpec()
     spec.option.gravity, spec.option.timestep = np.array(model.gravity), 1e-3
     bodies: list[Any] = []
@@ -148,15 +165,15 @@ def _mujoco_spec(mujoco: Any, model: Model) -> Any:
             inertia=moments,
         )
         bodies.append(body)
-        made = body.add_joint(name=joint.name, type=getattr(mujoco.mjtJoint, IN_MUJOCO[joint.kind.name]))
+        mujoco_joint = body.add_joint(name=joint.name, type=getattr(mujoco.mjtJoint, MUJOCO_JOINTS[joint.kind.name]))
         if joint.kind.has_axis:
-            made.axis = np.array(joint.axis)
-        made.armature = float(joint.armature[0])
+            mujoco_joint.axis = np.array(joint.axis)
+        mujoco_joint.armature = float(joint.armature[0])
     return spec
 
 
 def _quaternion(R: Array) -> Array:
-    """w x y z of a rotation matrix: the eigenvector of Bar-Itzhack's matrix, which is good everywhere."""
+    """The quaternion w x y z of a rotation matrix: an eigenvector of Bar-Itzhack's matrix, accurate for every angle."""
     K = np.array(
         [
             [R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],

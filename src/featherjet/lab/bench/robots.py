@@ -1,4 +1,4 @@
-"""Which robots are measured: those of the record, or whatever is named."""
+"""The robots to measure: the default ones, or any by name or file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FINGERS = ("panda_finger_joint1", "panda_finger_joint2")
 DEFAULT = ("panda", "hyq", "talos_full", "chain100", "chain500")
 STAND_INS = {"panda": "arm", "hyq": "quadruped", "talos_full": "humanoid"}
 FLOATING = ("hyq", "talos_full")
-MADE = re.compile(r"(chain|tree)(\d+)(?:x(\d+))?")
+GENERATED = re.compile(r"(chain|tree)(\d+)(?:x(\d+))?")
 BATCH = 1024
-LARGE, LARGE_BATCH = 100, 16  # beyond so many dofs a batch is so small, for the results to fit the memory
+LARGE, LARGE_BATCH = 100, 16  # beyond 100 dofs, batches of 16, so that the results fit into memory
 
 
 class Entrant(NamedTuple):
-    """A robot, what to call it, and how many states it is given at a time."""
+    """A robot, its title in reports, and the number of states in a batch."""
 
     title: str
     robot: Robot
@@ -29,21 +29,21 @@ class Entrant(NamedTuple):
 
 
 def entrant(name: str, root: str | None = None, batch: int | None = None) -> Entrant:
-    """The robot of that name or file; without a root, some names mean what everybody measures.
+    """The robot of that name or file; without `root`, some names mean the variant that everybody measures.
 
-    panda is the arm with locked fingers, hyq and talos_full float; chain100 and tree100x2 are made to size.
+    panda is the arm with locked fingers, hyq and talos_full have a free base. chain100 and tree100x2 are generated.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PhysicsWarning)  # a doubtful inertia takes as long as any other
+        warnings.simplefilter("ignore", PhysicsWarning)  # an unphysical inertia takes as long as any other
         robot, title = _robot(name, root)
     return Entrant(title, robot, batch or default_batch(robot.nv))
 
 
 def _robot(name: str, root: str | None) -> tuple[Robot, str]:
-    made = MADE.fullmatch(name)
-    if made:
-        n, branching = int(made[2]), int(made[3] or 2)
-        robot = Robot(chain(n) if made[1] == "chain" else tree(n, branching), "compiled")
+    generated = GENERATED.fullmatch(name)
+    if generated:
+        n, branching = int(generated[2]), int(generated[3] or 2)
+        robot = Robot(chain(n) if generated[1] == "chain" else tree(n, branching), "compiled")
         return robot, robot.name
     if root is None and name in FLOATING:
         return load(name, "free", backend="compiled"), f"{name}, free base"
@@ -59,13 +59,13 @@ def default_batch(nv: int) -> int:
 
 
 def defaults(batch: int | None = None) -> tuple[list[Entrant], list[str]]:
-    """The robots of the record, and those that are not installed, with what stands in for them."""
+    """The default robots, and a message for each one that is not installed, whose stand-in is measured instead."""
     found, missing = [], []
     for name in DEFAULT:
         try:
             found.append(entrant(name, batch=batch))
         except UnknownName:
             stand_in = STAND_INS[name]
-            missing.append(f"{name} is not installed (pip install 'featherjet[robots]'); {stand_in} instead")
+            missing.append(f"{name} is not installed (pip install 'featherjet[robots]'); measuring {stand_in} instead")
             found.append(entrant(stand_in, batch=batch))
     return found, missing

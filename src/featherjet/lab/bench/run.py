@@ -1,4 +1,4 @@
-"""A benchmark: every way to compute every quantity of a robot, side by side, as numbers ready for JSON."""
+"""A benchmark: every contender for every quantity of a robot, side by side, as numbers ready for JSON."""
 
 from __future__ import annotations
 
@@ -11,22 +11,28 @@ from typing import Any
 import numpy as np
 
 from ...evaluate.evaluator import processors
+from ...model.model import WORLD
 from ...robot.robot import Robot
-from .contenders import BATCH, PIN_LOOP, QUANTITIES, States, check, ways
-from .operations import operations
+from ..internals import count_instructions, host_lanes
+from . import robots
+from .checking import States, check
+from .contenders import BATCH, PIN_LOOP, WAYS, batch, make_contenders
+from .quantities import QUANTITIES, BenchmarkedQuantity
 from .robots import Entrant
 from .timing import Settings, Spread, measure
+
+FAMILIES = ("chain{}", "tree{}x2", "tree{}x4")  # robots of growing size, for `scaling`
 
 
 def race(
     entrant: Entrant, settings: Settings, peak: float, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
-    """Times of one robot: {"title", "nv", ..., "quantities": {quantity: {"ways": {way: ...}, ...}}}."""
+    """Times of one robot: {"title", "nv", ..., "quantities": {quantity: {"ways": {name: ...}, ...}}}."""
     robot = entrant.robot
     states = States.random(robot, entrant.batch, seed)
     quantities = {}
-    for quantity in QUANTITIES:
-        quantities[quantity] = _quantity(robot, quantity, states, settings, peak, tick)
+    for name, quantity in QUANTITIES.items():
+        quantities[name] = _race_quantity(robot, quantity, states, settings, peak, tick)
     return {
         "title": entrant.title,
         "joints": robot.njoints,
@@ -38,27 +44,25 @@ def race(
 
 def turns(settings: Settings) -> int:
     """How often `race` ticks, at most."""
-    from .contenders import WAYS
-
     return len(QUANTITIES) * (len(WAYS) + settings.rounds)
 
 
-def _quantity(
+def _race_quantity(
     robot: Robot,
-    quantity: str,
+    quantity: BenchmarkedQuantity,
     states: States,
     settings: Settings,
     peak: float,
     tick: Callable[[], object],
 ) -> dict[str, Any]:
-    found, missing = ways(robot, quantity, states)
-    errors = check(found, states)
-    times, quiet = measure(found, settings, tick)
+    contenders, missing = make_contenders(robot, quantity, states)
+    errors = check(contenders, states)
+    times, quiet = measure(contenders, settings, tick)
     report = summary(times, errors)
-    work = operations(robot._reference.tree, quantity)
+    operations = count_instructions(robot.model, quantity.name)
     return {
-        "operations": work,
-        "share_of_peak": work / report[BATCH]["seconds"]["median"] / peak,
+        "operations": operations,
+        "share_of_peak": operations / report[BATCH]["seconds"]["median"] / peak,
         "quiet": quiet,
         "ways": report,
         "missing": missing,
@@ -66,7 +70,7 @@ def _quantity(
 
 
 def summary(times: dict[str, np.ndarray], errors: dict[str, float]) -> dict[str, Any]:
-    """Of each way its seconds, how many times faster than Pinocchio's loop it is, and how far off its results were."""
+    """For each contender its seconds per state, its speed relative to Pinocchio's loop, and its error."""
     loop = times.get(PIN_LOOP)
     report = {}
     for name, seconds in times.items():
@@ -85,36 +89,36 @@ def scaling(
     sizes: Sequence[int], settings: Settings, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """How the cost of derivatives of inverse dynamics grows: exponents of time over N and over N*d, d the depth."""
-    from .contenders import batch
-    from .robots import entrant
-
     report = {}
-    for family in ("chain{}", "tree{}x2", "tree{}x4"):
-        rows = []
-        for n in sizes:
-            e = entrant(family.format(n), batch=max(16, min(512, 1_000_000 // n**2)))
-            states = States.random(e.robot, e.batch, seed)
-            quantity = "inverse_dynamics_derivatives"
-            way = batch(BATCH, e.robot, quantity, states)
-            tree = e.robot._reference.tree
-            depth: list[int] = []
-            for node in tree.nodes:
-                depth.append(1 + (0 if node.is_root else depth[node.parent]))
-            seconds = measure([way], settings, tick).seconds[BATCH]
-            work = operations(tree, quantity)
-            rows.append({"n": n, "depth": max(depth), "seconds": _spread(seconds), "operations": work})
-        n, d = np.array([r["n"] for r in rows], float), np.array([r["depth"] for r in rows], float)
-        time, work = (
-            np.array([r["seconds"]["median"] for r in rows]),
-            np.array([r["operations"] for r in rows], float),
-        )
+    for family in FAMILIES:
+        rows = [_time_derivatives(family.format(n), n, settings, tick, seed) for n in sizes]
+        n, d, operations = (np.array([row[key] for row in rows], float) for key in ("n", "depth", "operations"))
+        time = np.array([row["seconds"]["median"] for row in rows])
         report[family.format("N")] = {
             "rows": rows,
             "time_over_n": slope(n, time),
             "time_over_nd": slope(n * d, time),
-            "operations_over_nd": slope(n * d, work),
+            "operations_over_nd": slope(n * d, operations),
         }
     return report
+
+
+def _time_derivatives(name: str, n: int, settings: Settings, tick: Callable[[], object], seed: int) -> dict[str, Any]:
+    """One size of one family: its depth, seconds per state, and operations."""
+    _, robot, size = robots.entrant(name, batch=max(16, min(512, 1_000_000 // n**2)))
+    quantity = QUANTITIES["inverse_dynamics_derivatives"]
+    contender = batch(BATCH, robot, quantity, States.random(robot, size, seed))
+    seconds = measure([contender], settings, tick).seconds[BATCH]
+    operations = count_instructions(robot.model, quantity.name)
+    return {"n": n, "depth": _depth(robot), "seconds": _spread(seconds), "operations": operations}
+
+
+def _depth(robot: Robot) -> int:
+    """Joints on the longest path to the root."""
+    depths: list[int] = []
+    for joint in robot.model.joints:
+        depths.append(1 + (0 if joint.parent == WORLD else depths[joint.parent]))
+    return max(depths)
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> float:
@@ -123,12 +127,11 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """What it was measured on."""
+    """The machine and the versions that a measurement depends on."""
     import llvmlite
     import llvmlite.binding as llvm
 
     from ... import __version__
-    from ...jit.engine import host_lanes
 
     return {
         "cpu": llvm.get_host_cpu_name(),

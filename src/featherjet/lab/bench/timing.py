@@ -1,7 +1,7 @@
-"""Times of contenders that take turns: whatever else the machine does, it does to all of them alike.
+"""Times of contenders that take turns, so that whatever else the machine does affects all of them alike.
 
-A contender on one core is charged the processor time of its thread, so that other programs do not count; one on all
-cores is charged the time on the clock.
+A contender on one core is charged the processor time of its thread, which leaves other programs out; one on all cores
+is charged wall-clock time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-FINE = time.get_clock_info("thread_time").resolution < 1e-6  # not so everywhere
+FINE = time.get_clock_info("thread_time").resolution < 1e-6  # coarse on some systems
 
 
 class Settings(NamedTuple):
     """How long to measure."""
 
-    rounds: int = 12  # in which each contender has a turn; the first is for warming up
-    turn: float = 0.02  # seconds that a turn lasts at least
-    longest: float = 0.2  # seconds that it lasts at most, if a contender need not do the whole batch at once
-    patience: float = 1.5  # seconds for all turns of a contender that is slower than that
+    rounds: int = 12  # each contender has a turn in each; the first warms up
+    turn: float = 0.02  # shortest turn [s]
+    longest: float = 0.2  # longest turn [s] of a contender that need not do the whole batch at once
+    patience: float = 1.5  # all turns together [s] of a slow contender, which then sits out some rounds
 
 
 QUICK = Settings(rounds=5, turn=0.002, longest=0.01, patience=0.05)
@@ -38,8 +38,8 @@ class Contender:
     name: str
     run: Callable[[int], object]
     batch: int
-    whole: bool = False  # whether it takes the batch in one go
-    pinned: bool = True  # whether it is to stay on one core
+    whole: bool = False  # always runs the whole batch at once
+    pinned: bool = True  # stays on one core
 
 
 class Spread(NamedTuple):
@@ -56,9 +56,9 @@ class Spread(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds per sample of each contender, round by round, NaN in rounds it sat out; and how quiet it was.
+    """Seconds per sample of each contender, round by round, NaN in rounds it sat out.
 
-    `quiet` is the share of the clock's time that the processor was ours: 1 when nothing else ran.
+    `quiet` is the share of wall-clock time that this process had the core: 1 when nothing else ran.
     """
 
     seconds: dict[str, np.ndarray]
@@ -66,7 +66,7 @@ class Times(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a contender does when it is its turn: so many samples so often, in the first so many rounds."""
+    """What a contender does in its turn: `samples` samples, `repeats` times, in the first `rounds` rounds."""
 
     samples: int
     repeats: int
@@ -74,11 +74,11 @@ class Turn(NamedTuple):
 
 
 def plan(contender: Contender, settings: Settings) -> Turn:
-    """Long enough to be measured, short enough to be waited for."""
+    """A turn that is long enough to measure and short enough to wait for."""
     n = contender.batch if contender.whole else 1
     seconds = _seconds(contender, n, 1)
     if seconds < settings.patience:
-        seconds = _seconds(contender, n, 1)  # without whatever happens only once
+        seconds = _seconds(contender, n, 1)  # without what happens only once, such as compiling
     while not contender.whole and n < contender.batch and seconds < settings.turn / 4:
         n = min(contender.batch, 4 * n)
         seconds = _seconds(contender, n, 1)
@@ -91,26 +91,26 @@ def plan(contender: Contender, settings: Settings) -> Turn:
 
 
 def measure(contenders: Sequence[Contender], settings: Settings, tick: Callable[[], object] = lambda: None) -> Times:
-    """Let contenders take turns, in an order that alternates."""
+    """Time contenders in turns, forwards in one round and backwards in the next; `tick` is called after each step."""
     times = {c.name: np.full(settings.rounds, np.nan) for c in contenders}
-    ours = clock = 0.0
-    with one_core() as let_go:
+    processor = clock = 0.0
+    with one_core() as on_all_cores:
         turns = []
         for contender in contenders:
-            with let_go(not contender.pinned):
+            with on_all_cores(not contender.pinned):
                 turns.append((contender, plan(contender, settings)))
             tick()
         for r in range(settings.rounds):
             for contender, turn in turns if r % 2 else reversed(turns):
                 if r < turn.rounds:
                     started = time.perf_counter()
-                    with let_go(not contender.pinned):
+                    with on_all_cores(not contender.pinned):
                         seconds = _seconds(contender, turn.samples, turn.repeats)
                     if contender.pinned:
-                        ours, clock = ours + seconds, clock + time.perf_counter() - started
+                        processor, clock = processor + seconds, clock + time.perf_counter() - started
                     times[contender.name][r] = seconds / (turn.samples * turn.repeats)
             tick()
-    return Times({name: x[1:] for name, x in times.items()}, ours / clock if clock else 1.0)
+    return Times({name: x[1:] for name, x in times.items()}, processor / clock if clock else 1.0)
 
 
 def _seconds(contender: Contender, n: int, repeats: int) -> float:
@@ -123,30 +123,33 @@ def _seconds(contender: Contender, n: int, repeats: int) -> float:
 
 @contextmanager
 def one_core() -> Iterator[Callable[[bool], AbstractContextManager[None]]]:
-    """Keep this thread on one core, where the system can; the value gives it all of them for a while."""
+    """Keep this thread on one core, where the system can.
+
+    The value is a context manager that gives the thread all cores again if its argument is true.
+    """
     if not hasattr(os, "sched_setaffinity"):
-        yield _as_it_is
+        yield _unchanged
         return
     every = os.sched_getaffinity(0)
-    one = {max(every)}  # the first one is most often asked to serve the devices
+    last = {max(every)}  # the first core most often serves the devices
 
     @contextmanager
-    def let_go(really: bool) -> Iterator[None]:
-        if really:
+    def on_all_cores(wanted: bool) -> Iterator[None]:
+        if wanted:
             os.sched_setaffinity(0, every)
         try:
             yield
         finally:
-            if really:
-                os.sched_setaffinity(0, one)
+            if wanted:
+                os.sched_setaffinity(0, last)
 
-    os.sched_setaffinity(0, one)
+    os.sched_setaffinity(0, last)
     try:
-        yield let_go
+        yield on_all_cores
     finally:
         os.sched_setaffinity(0, every)
 
 
 @contextmanager
-def _as_it_is(really: bool) -> Iterator[None]:
+def _unchanged(_: bool) -> Iterator[None]:
     yield

@@ -1,21 +1,23 @@
-"""[RSS18] Table I, Fig. 2: dynamics, their derivatives, finite differences, M^-1 in two ways, on three robots."""
+"""[RSS18] Table I, Fig. 2: dynamics, derivatives, finite differences, and M^-1 by two algorithms, on three robots."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
-from ...robot.robot import Robot
-from ..bench.contenders import States, pinocchio_call
+from ...model.model import Array
+from ..bench.checking import States
+from ..bench.peer_contenders import pinocchio_call
 from ..bench.peers import NotAvailable
+from ..bench.quantities import QUANTITIES
 from ..bench.timing import Contender, measure
-from . import straight
-from .lab import Entry, Lab, NotInstalled, agree, contender_of, ratio
+from . import algorithms
+from .algorithms import ABA, RNEA, Algorithm, forward, inverse
+from .lab import Lab, Measurement, Measurements, NotInstalled, make_contender, ratio, require_agreement
 from .numerical import differences
 from .plots import Bars
-from .report import Claim, Column, Outcome, Table, held, sized, span
-from .straight import ABA, RNEA, Way, forward, inverse
+from .report import Claim, Outcome, Table, TableColumn, held, sized, span
 
 ROBOTS = {"7-dof arm": "arm", "HyQ": "hyq", "humanoid, 36 dofs": "humanoid36"}
 QUICK_ROBOTS = {"7-dof arm": "arm"}
@@ -28,7 +30,7 @@ DEDICATED, CHOLESKY = "M^-1, dedicated algorithm", "M^-1, sparse factorisation"
 IDSVA, DIRECT = "derivatives of ID, IDSVA", "derivatives of FD, direct"
 ROWS = (ID, D_ID, IDSVA, FINITE_ID, FD, D_FD, DIRECT, FINITE_FD, DEDICATED, CHOLESKY)
 NAMES = "KUKA LWR", "HyQ", "Atlas"
-PAPER = {  # us, on these
+PAPER = {  # us, on the robots NAMES
     ID: (1.20, 2.14, 5.51),
     D_ID: (3.34, 7.01, 16.72),
     FINITE_ID: (21.26, 88.52, 452.46),
@@ -38,120 +40,124 @@ PAPER = {  # us, on these
     DEDICATED: (1.82, 4.86, 12.70),
     CHOLESKY: (1.88, 5.82, 28.29),
 }
-WAYS: dict[str, Way] = {
+ALGORITHMS: dict[str, Algorithm] = {
     ID: RNEA,
     D_ID: inverse("pinocchio", 3),
     IDSVA: inverse("idsva", 3),
     FD: ABA,
     D_FD: forward("pinocchio"),
     DIRECT: forward("direct"),
-    DEDICATED: straight.DEDICATED,
-    CHOLESKY: straight.FACTORISED,
+    DEDICATED: algorithms.DEDICATED,
+    CHOLESKY: algorithms.FACTORISED,
 }
 SAME = ((IDSVA, D_ID), (DIRECT, D_FD), (CHOLESKY, DEDICATED))  # results that must agree
 RATIOS = ((D_ID, ID), (FINITE_ID, D_ID), (D_FD, FD), (FINITE_FD, D_FD), (CHOLESKY, DEDICATED))
 SHIPPED = {
-    ID: "inverse_dynamics",
-    D_ID: "inverse_dynamics_derivatives",
-    FD: "forward_dynamics",
-    D_FD: "forward_dynamics_derivatives",
+    ID: QUANTITIES["inverse_dynamics"],
+    D_ID: QUANTITIES["inverse_dynamics_derivatives"],
+    FD: QUANTITIES["forward_dynamics"],
+    D_FD: QUANTITIES["forward_dynamics_derivatives"],
 }
 
 
+Found = dict[str, Measurements]  # by robot and row
+
+
 def table1(lab: Lab) -> Outcome:
-    """Times, ratios and operations, beside the paper's; derivatives by the algorithm that the paper measured."""
+    """Times, ratios and operations beside the paper's; derivatives by the algorithm that the paper measured."""
     robots = QUICK_ROBOTS if lab.quick else ROBOTS
-    lab.plan(len(robots) * (len(WAYS) + 2))
-    found: dict[str, dict[str, Entry]] = {}
-    remarks = [
-        "The arm is the built-in one, in place of the KUKA LWR; the humanoid is the built-in one with locked grippers, "
-        "which has Atlas' 36 dofs. Derivatives are by Pinocchio's algorithm of that time, unless another is named.",
-        "Finite differences: 2n + 1 evaluations by q and v, one-sided, and M or M^-1 by its own kernel.",
-    ]  # fmt: skip
+    lab.plan(len(robots) * (len(ALGORITHMS) + 2))
+    found: Found = {}
     shipped: dict[str, dict[str, float]] = {}
+    missing = []
     for title, name in robots.items():
         try:
-            found[title] = raced(lab, name)
-            shipped[title] = as_shipped(lab, name)
-        except NotInstalled as missing:
-            remarks.append(f"missing: {missing}")
-        except NotAvailable as missing:
-            remarks.append(f"missing: Pinocchio ({missing})")
-    where = {title: k for k, title in enumerate(ROBOTS)}
-    tables = [_times(title, e, where[title], shipped.get(title)) for title, e in found.items()]
-    ratio_rows = []
-    for a, b in RATIOS:
-        row = [f"{a} / {b}"]
-        for title, e in found.items():
-            row += [ratio(e[a], e[b]), PAPER[a][where[title]] / PAPER[b][where[title]]]
-        ratio_rows.append(row)
-    ratio_columns = [Column(""), *(c for t in found for c in (Column(t, "ratio"), Column("paper", "ratio")))]
-    groups = [f"{title}" for title in found]
-    bars = {
-        what: [1e6 * (e[what].seconds or np.nan) for e in found.values()]
-        for what in (ID, D_ID, IDSVA, FINITE_ID, FD, D_FD, DIRECT, FINITE_FD)
-    }
+            found[title] = race(lab, name)
+            shipped[title] = time_pinocchio(lab, name)
+        except NotInstalled as error:
+            missing.append(f"missing: {error}")
+        except NotAvailable as error:
+            missing.append(f"missing: Pinocchio ({error})")
+    tables = [_times(title, measured, shipped.get(title)) for title, measured in found.items()]
     return Outcome(
-        [*tables, Table("The paper's ratios", ratio_columns, ratio_rows)],
+        [*tables, _ratios(found)],
         _claims(found),
         [
-            Bars("inverse dynamics", groups, "us per state", {k: v for k, v in bars.items() if "ID" in k}),
-            Bars("forward dynamics", groups, "us per state", {k: v for k, v in bars.items() if "FD" in k}),
-            Bars(
-                "M^-1",
-                groups,
-                "us per state",
-                {k: [1e6 * (e[k].seconds or np.nan) for e in found.values()] for k in (DEDICATED, CHOLESKY)},
-            ),
+            _bars("inverse dynamics", found, (ID, D_ID, IDSVA, FINITE_ID)),
+            _bars("forward dynamics", found, (FD, D_FD, DIRECT, FINITE_FD)),
+            _bars("M^-1", found, (DEDICATED, CHOLESKY)),
         ],
-        remarks,
+        [
+            "The built-in arm stands in for the KUKA LWR, and the built-in humanoid with locked grippers, which has 36 "
+            "dofs too, for Atlas. Derivatives are by Pinocchio's algorithm of that time, unless another is named.",
+            "Finite differences: 2n + 1 evaluations by q and v, one-sided, and M or M^-1 by its own kernel.",
+            *missing,
+        ],
     )
 
 
-def _times(title: str, found: dict[str, Entry], k: int, shipped: dict[str, float] | None) -> Table:
-    """Table I for the k-th robot of the paper."""
-    columns = [Column(""), Column("here", "time"), Column("operations", "count"), Column(f"paper, {NAMES[k]}", "time")]
+def _times(title: str, found: Measurements, shipped: dict[str, float] | None) -> Table:
+    """Table I for one robot."""
+    k = list(ROBOTS).index(title)
+    columns = [TableColumn(""), TableColumn("here", "time"), TableColumn("operations", "count")]
+    columns.append(TableColumn(f"paper, {NAMES[k]}", "time"))
     rows: list[list] = [
-        [what, e.seconds, e.operations, 1e-6 * PAPER[what][k] if what in PAPER else None]
-        for what in ROWS
-        for e in [found[what]]
+        [row, found[row].seconds, found[row].operations, 1e-6 * PAPER[row][k] if row in PAPER else None] for row in ROWS
     ]
     if shipped:
-        columns.append(Column("Pinocchio 4, from Python", "time"))
+        columns.append(TableColumn("Pinocchio 4, from Python", "time"))
         rows = [[*row, shipped.get(row[0])] for row in rows]
     return Table(f"Table I, {title}: time per state", columns, rows)
 
 
-def _claims(found: dict[str, dict[str, Entry]]) -> list[Claim]:
+def _ratios(found: Found) -> Table:
+    """The paper's ratios, robot by robot, beside what was measured."""
+    columns = [TableColumn(""), *(c for t in found for c in (TableColumn(t, "ratio"), TableColumn("paper", "ratio")))]
+    rows = []
+    for a, b in RATIOS:
+        row: list = [f"{a} / {b}"]
+        for title, measured in found.items():
+            k = list(ROBOTS).index(title)
+            row += [ratio(measured[a], measured[b]), PAPER[a][k] / PAPER[b][k]]
+        rows.append(row)
+    return Table("The paper's ratios", columns, rows)
+
+
+def _bars(title: str, found: Found, rows: Sequence[str]) -> Bars:
+    seconds = {row: [1e6 * (m[row].seconds or np.nan) for m in found.values()] for row in rows}
+    return Bars(title, list(found), "us per state", seconds)
+
+
+def _claims(found: Found) -> list[Claim]:
     def all_of(a: str, b: str) -> list[float]:
-        return [x for e in found.values() if (x := ratio(e[a], e[b])) is not None]
+        return [x for m in found.values() if (x := ratio(m[a], m[b])) is not None]
 
     inverse_, finite, forward_ = all_of(D_ID, ID), all_of(FINITE_ID, D_ID), all_of(D_FD, FD)
     finite_forward, cholesky = all_of(FINITE_FD, D_FD), all_of(CHOLESKY, DEDICATED)
-    ours, direct = all_of(IDSVA, ID), all_of(DIRECT, FD)
+    idsva, direct = all_of(IDSVA, ID), all_of(DIRECT, FD)
     largest = max(found, key=lambda k: found[k][ID].operations or 0)
     counts = {k: found[largest][k].operations or 1 for k in (ID, D_ID, FD, D_FD, DIRECT, DEDICATED, CHOLESKY)}
     return [
         Claim(
             "Derivatives of ID take 3 times ID",
-            f"{span(inverse_)}; IDSVA {span(ours)}",
+            f"{span(inverse_)}; IDSVA {span(idsva)}",
             sized(min(inverse_) > 1, max(inverse_) < 4.5),
             f"{largest}: {counts[D_ID]:,} operations against {counts[ID]:,}, {counts[D_ID] / counts[ID]:.1f}x; the "
-            "rest is the writing of 3 n^2 numbers",
+            "rest is writing 3 n^2 numbers",
         ),
         Claim(
             "Finite differences of ID take 7 to 26 times the derivatives",
             span(finite),
             sized(min(finite) > 1, min(finite) > 5),
-            "they take 2n + 1 times ID, and beside its derivatives ID is cheaper here than in the paper",
+            "they take 2n + 1 times ID, and relative to its derivatives ID is cheaper here than in the paper",
         ),
         Claim(
             "Derivatives of FD take at most 4 times FD",
             f"{span(forward_)}; direct {span(direct)}",
             sized(min(forward_) > 1, max(forward_) < 5),
             f"{largest}: {counts[D_FD]:,} operations against {counts[FD]:,}, {counts[D_FD] / counts[FD]:.1f}x; the "
-            "rest is memory: what is multiplied is first stored, and the results are 3 n^2 numbers. The direct method "
-            f"stores no such matrices, and has {counts[DIRECT]:,} operations",
+            "rest is memory: matrices are stored before they are multiplied, and the results are 3 n^2 numbers. The "
+            f"direct method stores no such matrices, and has {counts[DIRECT]:,} operations",
         ),
         Claim(
             "Finite differences of FD take 4 to 10 times the derivatives",
@@ -164,50 +170,50 @@ def _claims(found: dict[str, dict[str, Entry]]) -> list[Claim]:
             f"factorisation / dedicated: {span(cholesky)}",
             held(max(cholesky) > 1.05),
             f"{largest}: {counts[DEDICATED]:,} operations against {counts[CHOLESKY]:,}. Straight-line code leaves out "
-            "the zeros that branches make in M and its factor, and then factorising is cheap",
+            "the zeros that branches make in M and its factor, which makes factorising cheap",
         ),
     ]
 
 
-def raced(lab: Lab, name: str) -> dict[str, Entry]:
+def race(lab: Lab, name: str) -> Measurements:
     """Every row of the table for one robot."""
-    robot = Robot(lab.robot(name).model, "numpy")
-    given = lab.states(name, SAMPLES)
+    states = lab.states(name, SAMPLES)
     contenders: list[Contender] = []
     counts: dict[str, int] = {}
     results: dict[str, tuple] = {}
-    for what, way in WAYS.items():
-        lab.step(f"{what}, {name}")
-        traced = lab.short(way, name, LIMIT)
-        counts[what] = traced.operations
-        contender, results[what] = contender_of(traced, given)
-        contenders.append(Contender(what, contender.run, SAMPLES, whole=True))
+    for row, algorithm in ALGORITHMS.items():
+        lab.step(f"{row}, {name}")
+        traced = lab.traced_within(LIMIT, algorithm, name)
+        counts[row] = traced.instructions
+        contender, results[row] = make_contender(traced, states, row)
+        contenders.append(contender)
     for a, b in SAME:
-        agree(a, results[a], b, results[b])
-    for what, of, third, matrix in (
-        (FINITE_ID, RNEA, "a", straight.MASS),
-        (FINITE_FD, ABA, "tau", straight.DEDICATED),
-    ):
-        lab.step(f"{what}, {name}")
-        moved, _ = differences(what, lab.short(of, name, LIMIT).kernel(), robot, given, third)
-        beside, _ = contender_of(lab.short(matrix, name, LIMIT), given)
-        contenders.append(Contender(what, _both(moved, beside), SAMPLES, whole=True))
+        require_agreement(a, results[a], b, results[b])
+    contenders.append(_finite_differences(lab, name, states, FINITE_ID, RNEA, "a", algorithms.MASS))
+    contenders.append(_finite_differences(lab, name, states, FINITE_FD, ABA, "tau", algorithms.DEDICATED))
     times = measure(contenders, lab.settings).seconds
-    return {k: Entry(counts.get(k), x) for k, x in times.items()}
+    return {k: Measurement(counts.get(k), x) for k, x in times.items()}
 
 
-def _both(a: Contender, b: Contender) -> Callable[[int], None]:
+def _finite_differences(
+    lab: Lab, name: str, states: dict[str, Array], row: str, values: Algorithm, third: str, matrix: Algorithm
+) -> Contender:
+    """Differences of `values` by q and v, and the kernel for the matrix that is the derivative by the third input."""
+    lab.step(f"{row}, {name}")
+    compiled = lab.traced_within(LIMIT, values, name).compiled()
+    by_q_and_v, _ = differences(row, compiled, lab.robot(name), states, third)
+    by_third, _ = make_contender(lab.traced_within(LIMIT, matrix, name), states)
+
     def run(n: int) -> None:
-        a.run(n)
-        b.run(n)
+        by_q_and_v.run(n)
+        by_third.run(n)
 
-    return run
+    return Contender(row, run, SAMPLES, whole=True)
 
 
-def as_shipped(lab: Lab, name: str) -> dict[str, float]:
-    """Pinocchio as it is today, one state a call: seconds, Python's own included."""
-    robot = Robot(lab.robot(name).model, "numpy")
+def time_pinocchio(lab: Lab, name: str) -> dict[str, float]:
+    """Seconds per call of the installed Pinocchio, one state at a time, with Python's overhead."""
     s = lab.states(name, 4)
     states = States(s["q"], s["v"], s["a"], s["tau"])
-    ways = [pinocchio_call(what, robot, quantity, states) for what, quantity in SHIPPED.items()]
-    return {k: Entry(None, x).seconds or 0.0 for k, x in measure(ways, lab.settings).seconds.items()}
+    calls = [pinocchio_call(row, lab.robot(name), quantity, states) for row, quantity in SHIPPED.items()]
+    return {k: Measurement(None, x).seconds or 0.0 for k, x in measure(calls, lab.settings).seconds.items()}

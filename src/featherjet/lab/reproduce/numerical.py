@@ -1,7 +1,7 @@
-"""Derivatives along directions with compiled kernels: finite differences, and directions handed to a kernel.
+"""Derivatives along directions with compiled code: finite differences, and algorithms that take a direction.
 
-All directions of all states are one batch. Where the states are moved to is prepared beforehand and not charged, which
-favours these methods; what is charged are the evaluations and the differences.
+All directions of all states form one batch. The moved states are prepared beforehand and not charged, which favours
+these methods; evaluations and differences are charged.
 """
 
 from __future__ import annotations
@@ -10,20 +10,22 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ...evaluate.compiled import Kernel
 from ...model.model import Array
 from ...robot.robot import Robot
 from ..bench.timing import Contender
+from ..internals import BatchFunction
 
 STEP = float(np.sqrt(np.finfo(float).eps))
 
 Results = Callable[[], tuple[Array, Array]]
-Given = Mapping[str, Array]
+StateArrays = Mapping[str, Array]  # q (B, nq), v, a, tau (B, nv)
 
 
-def differences(name: str, kernel: Kernel, robot: Robot, given: Given, third: str) -> tuple[Contender, Results]:
-    """One-sided differences of a vector by q and v: 2n + 1 evaluations for each state."""
-    q, v, x = given["q"], given["v"], given[third]
+def differences(
+    name: str, function: BatchFunction, robot: Robot, states: StateArrays, third: str
+) -> tuple[Contender, Results]:
+    """One-sided differences of function(q, v, third) by q and v: 2n + 1 evaluations per state."""
+    q, v, x = states["q"], states["v"], states[third]
     n, size = robot.nv, len(q)
     steps = STEP * np.eye(n)
     qs = np.concatenate([np.broadcast_to(q[:, None], (size, 1, q.shape[1])), robot.integrate(q[:, None], steps)], 1)
@@ -34,28 +36,30 @@ def differences(name: str, kernel: Kernel, robot: Robot, given: Given, third: st
     value, slopes = np.empty((size, 2 * n + 1, n)), np.empty((size, 2 * n, n))
 
     def run(_: int) -> None:
-        kernel(inputs, (value,), 1)
+        function(inputs, (value,))
         np.subtract(value[:, 1:], value[:, :1], out=slopes)
         np.multiply(slopes, 1 / STEP, out=slopes)
 
     return Contender(name, run, size, whole=True), lambda: split(slopes, n)
 
 
-def directions(name: str, kernel: Kernel, robot: Robot, given: Given, third: str) -> tuple[Contender, Results]:
-    """A kernel that takes a direction (dq, dv): 2n directions for each state."""
-    n, size = robot.nv, len(given["q"])
-    inputs = [np.repeat(given[k][:, None], 2 * n, 1) for k in ("q", "v", third)]
+def directions(
+    name: str, function: BatchFunction, robot: Robot, states: StateArrays, third: str
+) -> tuple[Contender, Results]:
+    """Derivatives by function(q, v, third, dq, dv), which takes one direction: 2n directions per state."""
+    n, size = robot.nv, len(states["q"])
+    inputs = [np.repeat(states[k][:, None], 2 * n, 1) for k in ("q", "v", third)]
     dq, dv = np.zeros(inputs[0].shape), np.zeros(inputs[1].shape)
-    dq[:, :n] = robot.rate_map(given["q"]).swapaxes(1, 2)
+    dq[:, :n] = robot.rate_map(states["q"]).swapaxes(1, 2)
     dv[:, n:] = np.eye(n)
     slopes = np.empty((size, 2 * n, n))
 
     def run(_: int) -> None:
-        kernel([*inputs, dq, dv], (slopes,), 1)
+        function([*inputs, dq, dv], (slopes,))
 
     return Contender(name, run, size, whole=True), lambda: split(slopes, n)
 
 
 def split(slopes: Array, n: int) -> tuple[Array, Array]:
-    """The matrices by q and by v from rows that are directions."""
+    """The matrices (B, n, n) by q and by v, from the derivatives (B, 2n, n) along directions."""
     return slopes[:, :n].swapaxes(1, 2), slopes[:, n:].swapaxes(1, 2)

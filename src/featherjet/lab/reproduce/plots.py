@@ -20,7 +20,7 @@ DPI = 100
 
 
 class Panel(Protocol):
-    """Something that draws itself on axes, and knows its numbers."""
+    """Part of a figure: draws itself on axes, and returns its numbers."""
 
     title: str
 
@@ -31,9 +31,9 @@ class Panel(Protocol):
 
 @dataclass
 class Lines:
-    """Curves {name: (x, y)}, logarithmic unless they are close to a level; `marked` at each point if measured.
+    """Curves {name: (x, y)}, on logarithmic axes unless all values are close to `level`; `marked` shows each point.
 
-    Where so many `alike` follow one another, each such group has a style of lines, and its members have the colours.
+    With `alike`, every that many curves form a group: groups differ in line style, members of a group in colour.
     """
 
     title: str
@@ -53,10 +53,10 @@ class Lines:
         heights = [y for _, ys in self.curves.values() for y in ys]
         if self.level is None or max(heights) > 5 * min(heights):
             ax.set_yscale("log")
-            plain(ax.yaxis)
+            label_without_powers(ax.yaxis)
         sizes = sorted({x for xs, _ in self.curves.values() for x in xs})
         if all(float(x).is_integer() for x in sizes):
-            ax.set_xticks(spread(sizes), labels=[f"{x:g}" for x in spread(sizes)])
+            ax.set_xticks(spaced(sizes), labels=[f"{x:g}" for x in spaced(sizes)])
             ax.set_xticks([], minor=True)
         if self.level is not None:
             ax.axhline(self.level, color=INK, linewidth=0.7)
@@ -71,7 +71,7 @@ class Lines:
 
 @dataclass
 class Bars:
-    """Groups of bars {name: heights}, one height for each group; NaN where there is none."""
+    """Groups of bars {name: heights}, one height per group; NaN where there is none."""
 
     title: str
     groups: Sequence[str]
@@ -87,9 +87,9 @@ class Bars:
         ax.set_xticks(range(len(self.groups)), self.groups, fontsize=7, rotation=20 if len(self.groups) > 5 else 0)
         if self.log:
             ax.set_yscale("log")
-            plain(ax.yaxis)
+            label_without_powers(ax.yaxis)
         ax.set_ylabel(self.y, fontsize=8)
-        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16)}  # there is no room beside the bars
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16)}  # beside the bars there is no room
         ax.legend(fontsize=7, frameon=False, ncols=2 if max(map(len, self.bars)) < 35 else 1, **below)
 
     def data(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Bars:
 
 @dataclass
 class Matrix:
-    """The sizes of a matrix' entries, logarithmic; exact zeros are white."""
+    """The magnitudes of a matrix' entries on a logarithmic scale; exact zeros are white."""
 
     title: str
     entries: np.ndarray
@@ -120,12 +120,12 @@ class Matrix:
         ax.set_yticks([])
 
     def data(self) -> dict[str, Any]:
-        largest, some = float(np.abs(self.entries).max()), int((self.entries != 0).sum())
-        return {"title": self.title, "largest": largest, "other_than_zero": some}
+        largest, nonzeros = float(np.abs(self.entries).max()), int((self.entries != 0).sum())
+        return {"title": self.title, "largest": largest, "other_than_zero": nonzeros}
 
 
-def plain(axis: Any) -> None:
-    """Numbers as one writes them, if they are neither large nor small; between powers of ten where these are few."""
+def label_without_powers(axis: Any) -> None:
+    """Write 200, not 2 x 10^2, unless numbers are very large or small; add ticks between few powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     low, high = axis.get_view_interval()
@@ -137,8 +137,8 @@ def plain(axis: Any) -> None:
     axis.set_minor_formatter("")
 
 
-def spread(sizes: Sequence[float], apart: float = 1.26) -> list[float]:
-    """Those of some sizes that have room on a logarithmic axis."""
+def spaced(sizes: Sequence[float], apart: float = 1.26) -> list[float]:
+    """The sizes whose labels fit on a logarithmic axis."""
     found: list[float] = []
     for x in sizes:
         if not found or x > apart * found[-1]:
@@ -147,7 +147,7 @@ def spread(sizes: Sequence[float], apart: float = 1.26) -> list[float]:
 
 
 def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
-    """All panels side by side, as a PNG; whole or not at all."""
+    """Write all panels side by side as a PNG, the whole file or nothing."""
     from matplotlib.figure import Figure
 
     across = min(3, len(panels))

@@ -1,99 +1,143 @@
-"""[IDSVA] Fig. 7, Table III: from which size on AZA beats the product of matrices (DMM); LTL, the direct method."""
+"""[IDSVA] Fig. 7, Table III: the size from which AZA beats the product of matrices (DMM); LTL, the direct method."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import NamedTuple
 
-from .chains import extrapolated
+from .algorithms import AZA, DMM, LTL, PRODUCTS, forward
 from .lab import Lab
-from .plots import Lines
-from .report import Claim, Column, Outcome, Table
-from .straight import PRODUCTS, forward
-from .sweep import LARGE, Sweep, curve
+from .report import Claim, Outcome, Table, TableColumn, sized
+from .sweep import CHAIN, LARGE, Sweep, extrapolation_remark, ratio_lines
 
 SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
 TREES = {"branching 2": "tree{}x2", "branching 5": "tree{}x5"}
 TREE_SIZES, QUICK_TREE_SIZES = (8, 16), (3, 6)
+WHOLE_LARGEST = 16  # joints, up to which whole derivatives are timed
 LIMIT = 150_000  # operations that are compiled here, to reach the crossover
 PAPER = (("gcc 9, AVX off", 50), ("gcc 9, AVX on", 450), ("clang 10, AVX off", 80), ("clang 10, AVX on", 350))
-WHOLE = ("fdsva-dmm", "fdsva-aza", "fdsva-ltl", "direct")
+WHOLE = tuple(forward(k) for k in ("fdsva-dmm", "fdsva-aza", "fdsva-ltl", "direct"))
+
+
+class Sweeps(NamedTuple):
+    """The step of eq. 5 alone on a chain and on trees, and the whole derivatives on a chain."""
+
+    chain: Sweep
+    trees: dict[str, Sweep]
+    whole: Sweep
+
+    @property
+    def step(self) -> dict[str, Sweep]:
+        return {"chain": self.chain, **self.trees}
+
+
+class Crossovers(NamedTuple):
+    """The sizes of a chain from which the second of two is better; None if there is no such size."""
+
+    dmm_aza_by_time: float | None
+    dmm_aza: int | None
+    ltl_aza: int | None
+    others_direct: int | None
 
 
 def figure7(lab: Lab) -> Outcome:
-    """The step of eq. 5 alone, on full matrices, and all of forward dynamics' derivatives."""
-    sizes, tree_sizes = (QUICK_SIZES, QUICK_TREE_SIZES) if lab.quick else (SIZES, TREE_SIZES)
-    whole_ways = [forward(k) for k in WHOLE]
-    limit = None if lab.quick else LIMIT
-    whole_sizes = [n for n in sizes if n <= 16]
-    lab.plan(len(PRODUCTS) * (len(sizes) + 2 * len(tree_sizes)) + len(whole_ways) * len(whole_sizes))
-    chain = Sweep.run(lab, "chain{}", sizes, PRODUCTS, limit)
-    trees = {k: Sweep.run(lab, family, tree_sizes, PRODUCTS, limit) for k, family in TREES.items()}
-    whole = Sweep.run(lab, "chain{}", whole_sizes, whole_ways, limit)
-    by_time = crossing(chain.ratios("DMM", "AZA"))
-    by_count = first(lambda n: lab.growth(PRODUCTS[0]).at(n) > lab.growth(PRODUCTS[1]).at(n))
-    ltl = first(lambda n: lab.growth(PRODUCTS[2]).at(n) > lab.growth(PRODUCTS[1]).at(n))
-    *others, direct = (lab.growth(way) for way in whole_ways)
-    best = first(lambda n: min(way.at(n) for way in others) > direct.at(n))
-    rows: list[list] = [[setting, n] for setting, n in PAPER]
-    rows += [
-        ["here, step alone, by operations", by_count],
-        ["here, step alone, by time", by_time if by_time else f"not up to {max(sizes)}"],
-        ["here, LTL against AZA, by operations", ltl],
-        ["here, direct against the best of DMM, AZA, LTL, by operations", best],
-    ]
-    columns = [Column("setting"), Column("N", "count")]
-    table = Table("Table III: from which N on AZA is faster than DMM, on a chain", columns, rows)
-    N = max(LARGE)
-    slope = chain.count_ratios("DMM", "AZA")
-    claims = [
-        Claim(
-            "AZA overtakes DMM at N = 50 to 450, depending on compiler and vector instructions",
-            f"at N = {by_count} by operations"
-            + (f", at about {by_time:.0f} measured" if by_time else f"; measured, not up to {max(sizes)}"),
-            "holds, but not in size",
-            "here lanes are samples, so that both are vectorised fully and operations decide. In the paper a product "
-            "of matrices gains by vector instructions (hence 450 with AVX) and the recursion does not",
-        ),
-        Claim(
-            "For high N AZA is efficient: its gain grows linearly with N",
-            f"DMM / AZA, operations: {slope[100]:.1f}x at N = 100, {slope[N]:.1f}x at N = {N}",
-            "holds" if 0.7 < slope[N] / slope[100] / (N / 100) < 1.3 else "holds, but not in size",
-        ),
-    ]
-    count = whole.entries[N]
-    remarks = [
-        f"All derivatives at N = {N}, operations: " + ", ".join(f"{k} {e.operations:,}" for k, e in count.items()),
-        "The step alone is given matrices full of numbers, as a library gives them to dgemm. Within the derivatives of "
-        "a branched robot, straight-line code leaves out the zeros of dtau/dq, which DMM gains more by than AZA.",
-        extrapolated(lab, [*PRODUCTS, *whole_ways]),
-    ]  # fmt: skip
-    every = {"chain": chain, **trees}
-    ratios = {k: curve(s.count_ratios("DMM", "AZA")) for k, s in every.items()}
-    measured = {k: curve(s.ratios("DMM", "AZA")) for k, s in every.items()}
+    """The step of eq. 5 alone, on dense matrices, and the whole derivatives of forward dynamics."""
+    sweeps = _run(lab)
+    crossovers = _crossovers(lab, sweeps.chain)
+    step, whole = sweeps.step, sweeps.whole
     pairs = [("DMM", "AZA"), ("LTL", "AZA")]
+    ratios = {k: s.compare("DMM", "AZA") for k, s in step.items()}
     return Outcome(
         [
-            table,
-            chain.times("The step alone, chain: time per state"),
-            chain.operations("The step alone, chain: operations per state"),
-            *(s.compared(f"The step alone, {k}: how much longer", pairs) for k, s in every.items()),
+            _table3(crossovers, max(sweeps.chain.timed)),
+            sweeps.chain.times("The step alone, chain: time per state"),
+            sweeps.chain.operations("The step alone, chain: operations per state"),
+            *(s.comparisons(f"The step alone, {k}: how much longer", pairs) for k, s in step.items()),
             whole.times("All derivatives of forward dynamics, chain: time per state"),
             whole.operations("All derivatives of forward dynamics, chain: operations per state"),
         ],
-        claims,
+        [_overtakes(crossovers, max(sweeps.chain.timed)), _gain_is_linear(sweeps.chain)],
         [
-            *chain.panels("step alone, chain"),
-            Lines("DMM / AZA, by time", "N", "ratio", measured, True, 1),
-            Lines("DMM / AZA, by operations", "N", "ratio", ratios, False, 1),
+            *sweeps.chain.panels("step alone, chain"),
+            ratio_lines("DMM / AZA, by time", {k: c.times for k, c in ratios.items()}, marked=True),
+            ratio_lines("DMM / AZA, by operations", {k: c.counts for k, c in ratios.items()}, marked=False),
             *whole.panels("FD derivatives, chain"),
         ],
-        remarks,
-    )  # fmt: skip
+        _remarks(lab, whole),
+    )
+
+
+def _run(lab: Lab) -> Sweeps:
+    sizes, tree_sizes = (QUICK_SIZES, QUICK_TREE_SIZES) if lab.quick else (SIZES, TREE_SIZES)
+    whole_sizes = [n for n in sizes if n <= WHOLE_LARGEST]
+    limit = None if lab.quick else LIMIT
+    lab.plan(len(PRODUCTS) * (len(sizes) + len(TREES) * len(tree_sizes)) + len(WHOLE) * len(whole_sizes))
+    return Sweeps(
+        Sweep.run(lab, CHAIN, sizes, PRODUCTS, limit),
+        {k: Sweep.run(lab, family, tree_sizes, PRODUCTS, limit) for k, family in TREES.items()},
+        Sweep.run(lab, CHAIN, whole_sizes, WHOLE, limit),
+    )
+
+
+def _crossovers(lab: Lab, chain: Sweep) -> Crossovers:
+    dmm, aza, ltl = (lab.growth(x) for x in (DMM, AZA, LTL))
+    *others, direct = (lab.growth(x) for x in WHOLE)
+    return Crossovers(
+        crossing(chain.compare("DMM", "AZA").times),
+        first(lambda n: dmm.at(n) > aza.at(n)),
+        first(lambda n: ltl.at(n) > aza.at(n)),
+        first(lambda n: min(x.at(n) for x in others) > direct.at(n)),
+    )
+
+
+def _table3(found: Crossovers, largest: int) -> Table:
+    rows: list[list] = [[setting, n] for setting, n in PAPER]
+    rows += [
+        ["here, step alone, by operations", found.dmm_aza],
+        ["here, step alone, by time", found.dmm_aza_by_time or f"not up to {largest}"],
+        ["here, LTL against AZA, by operations", found.ltl_aza],
+        ["here, direct against the best of DMM, AZA, LTL, by operations", found.others_direct],
+    ]
+    columns = [TableColumn("setting"), TableColumn("N", "count")]
+    return Table("Table III: the N from which AZA is faster than DMM, on a chain", columns, rows)
+
+
+def _overtakes(found: Crossovers, largest: int) -> Claim:
+    by_time = found.dmm_aza_by_time
+    return Claim(
+        "AZA overtakes DMM at N = 50 to 450, depending on compiler and vector instructions",
+        f"at N = {found.dmm_aza} by operations"
+        + (f", at about {by_time:.0f} measured" if by_time else f"; measured, not up to {largest}"),
+        sized(found.dmm_aza is not None, found.dmm_aza is not None and 50 <= found.dmm_aza <= 450),
+        "here lanes are samples, so that both are fully vectorised and operations decide. In the paper vector "
+        "instructions speed up the product of matrices (hence 450 with AVX) but not the recursion",
+    )
+
+
+def _gain_is_linear(chain: Sweep) -> Claim:
+    ratios, N = chain.compare("DMM", "AZA").counts, max(LARGE)
+    linear = 0.7 < ratios[N] / ratios[100] / (N / 100) < 1.3
+    return Claim(
+        "For high N AZA is efficient: its gain grows linearly with N",
+        f"DMM / AZA, operations: {ratios[100]:.1f}x at N = 100, {ratios[N]:.1f}x at N = {N}",
+        sized(ratios[N] > ratios[100], linear),
+    )
+
+
+def _remarks(lab: Lab, whole: Sweep) -> list[str]:
+    N = max(LARGE)
+    counts = ", ".join(f"{k} {m.operations:,}" for k, m in whole.found[N].items())
+    return [
+        f"All derivatives at N = {N}, operations: {counts}",
+        "The step alone takes dense matrices, as a library passes them to dgemm. Within the derivatives of a branched "
+        "robot, straight-line code leaves out the zeros of dtau/dq, which helps DMM more than AZA.",
+        extrapolation_remark(lab, [*PRODUCTS, *WHOLE]),
+    ]
 
 
 def crossing(ratios: dict[int, float]) -> float | None:
-    """Where a ratio that grows reaches one, between the sizes that were measured."""
+    """Where a growing ratio reaches one, interpolated between the measured sizes."""
     for (n, x), (m, y) in pairwise(ratios.items()):
         if x < 1 <= y:
             return n + (m - n) * (1 - x) / (y - x)
@@ -101,7 +145,7 @@ def crossing(ratios: dict[int, float]) -> float | None:
 
 
 def first(holds: Callable[[int], bool], start: int = 5, end: int = 1000) -> int | None:
-    """The smallest size from which on something holds."""
+    """The smallest size from which something holds for all larger ones."""
     found = None
     for n in range(start, end):
         if not holds(n):

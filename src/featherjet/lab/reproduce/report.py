@@ -1,4 +1,4 @@
-"""What an experiment hands back: tables, what the paper says beside what was found, and panels of a figure."""
+"""The outcome of an experiment: tables, the paper's claims beside what was found, and panels of a figure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Verdict = Literal["holds", "holds, but not in size", "does not hold", "not teste
 
 
 @dataclass(frozen=True)
-class Column:
-    """A heading, and what stands below it."""
+class TableColumn:
+    """A heading, and how the numbers below it are shown."""
 
     head: str
     form: Form = "text"
@@ -23,10 +23,10 @@ class Column:
 
 @dataclass
 class Table:
-    """Raw numbers in rows; None where there is nothing."""
+    """Rows of raw numbers; None leaves a cell empty."""
 
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[TableColumn]
     rows: list[list[Cell]]
     note: str = ""
 
@@ -36,7 +36,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper, what was found here, and why that differs if it does."""
+    """A statement of a paper, what was found here, and the reason if that differs."""
 
     said: str
     found: str
@@ -46,7 +46,7 @@ class Claim:
 
 @dataclass
 class Outcome:
-    """The result of one item."""
+    """What one experiment found."""
 
     tables: list[Table] = field(default_factory=list)
     claims: list[Claim] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Outcome:
     remarks: list[str] = field(default_factory=list)
 
     def data(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Everything, ready for JSON."""
         return {
             "tables": [t.data() for t in self.tables],
             "claims": [vars(c) | ({"why": ""} if c.verdict == "holds" else {}) for c in self.claims],
@@ -68,16 +68,16 @@ def held(yes: bool) -> Verdict:
 
 
 def sized(order: bool, size: bool) -> Verdict:
-    """For a factor: whether the order holds, and whether the factor is about the paper's."""
+    """The verdict on a factor: whether its direction holds, and whether it is about as large as the paper's."""
     return held(order) if size or not order else "holds, but not in size"
 
 
 def counted(factors: Sequence[float]) -> str:
-    """What operations say where times say something else, or the same."""
+    """Whether a claim that fails by time holds by operations."""
     return f"{'by operations it does' if min(factors) >= 1 else 'neither does it by operations'}: {span(factors)}"
 
 
 def span(factors: Sequence[float]) -> str:
-    """The smallest to the largest."""
+    """The range of some factors, as text."""
     low, high = (f"{x:.2f}x" for x in (min(factors), max(factors)))
     return low if low == high else f"{low} to {high}"

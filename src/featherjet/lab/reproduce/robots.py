@@ -1,11 +1,13 @@
-"""[IDSVA] Fig. 5: IDSVA against Pinocchio's algorithm of that time on robots of flesh and blood."""
+"""[IDSVA] Fig. 5: IDSVA against Pinocchio's algorithm of that time on real robots."""
 
 from __future__ import annotations
 
-from .lab import Entries, Lab, NotInstalled, count_ratio, ratio
+from typing import NamedTuple
+
+from .algorithms import inverse
+from .lab import Lab, Measurements, NotInstalled, count_ratio, ratio
 from .plots import Bars
-from .report import Claim, Column, Outcome, Table, counted, held, sized, span
-from .straight import inverse
+from .report import Cell, Claim, Outcome, Table, TableColumn, counted, held, sized, span
 from .sweep import NOISE
 
 ROBOTS = {
@@ -16,77 +18,116 @@ ROBOTS = {
     "Talos": "talos_full",
 }
 QUICK_ROBOTS = {"UR3": "ur3", "arm": "arm"}
+METHODS = ("idsva", "pinocchio", "idsva-body")
 TALOS = 1.4, 1.2  # the paper's speedups, with gcc and with clang
+NAN = float("nan")
+
+
+class RobotRow(NamedTuple):
+    """One robot of the figure; ratios are pinocchio / idsva, and body / ground coordinates."""
+
+    title: str
+    nv: int
+    found: Measurements
+
+    @property
+    def time(self) -> float | None:
+        return ratio(self.found["pinocchio"], self.found["idsva"])
+
+    @property
+    def operations(self) -> float | None:
+        return count_ratio(self.found["pinocchio"], self.found["idsva"])
+
+    @property
+    def paper(self) -> float | None:
+        return TALOS[0] if self.title == "Talos" else None
+
+    @property
+    def cells(self) -> list[Cell]:
+        ground, pinocchio, body = (self.found[k] for k in METHODS)
+        return [
+            self.title, self.nv, ground.seconds, pinocchio.seconds, self.time,
+            ground.operations, pinocchio.operations, self.operations,
+            self.paper, ratio(body, ground), count_ratio(body, ground),
+        ]  # fmt: skip
+
+
+COLUMNS = [
+    TableColumn("robot"), TableColumn("n", "count"), TableColumn("idsva", "time"), TableColumn("pinocchio", "time"),
+    TableColumn("ratio", "ratio"), TableColumn("idsva", "count"), TableColumn("pinocchio", "count"),
+    TableColumn("ratio", "ratio"), TableColumn("paper, gcc", "ratio"), TableColumn("body / ground: time", "ratio"),
+    TableColumn("operations", "ratio"),
+]  # fmt: skip
 
 
 def figure5(lab: Lab) -> Outcome:
     """Derivatives of inverse dynamics of UR3, Baxter, HyQ, a humanoid of Atlas' size, and Talos."""
-    robots = QUICK_ROBOTS if lab.quick else ROBOTS
-    ways = [inverse(k) for k in ("idsva", "pinocchio", "idsva-body")]
-    lab.plan(len(robots) * len(ways))
-    found: dict[str, Entries] = {}
-    sizes: dict[str, int] = {}
-    remarks = [
-        "Atlas does not come with example-robot-data; the built-in humanoid, grippers locked, has its 36 dofs.",
-        "The paper's abstract and Sec. V-C have Talos' 1.4x for ID, its conclusions for FD; Fig. 5 is of ID.",
-    ]
-    for title, name in robots.items():
-        try:
-            found[title], sizes[title] = lab.race(name, ways), lab.robot(name).nv
-        except NotInstalled as missing:
-            remarks.append(f"missing: {missing}")
-    rows = []
-    for title, e in found.items():
-        idsva, pinocchio = e["idsva"], e["pinocchio"]
-        rows.append(
-            [
-                title, sizes[title], idsva.seconds, pinocchio.seconds, ratio(pinocchio, idsva),
-                idsva.operations, pinocchio.operations, count_ratio(pinocchio, idsva),
-                TALOS[0] if title == "Talos" else None,
-                ratio(e["idsva-body"], idsva), count_ratio(e["idsva-body"], idsva),
-            ]
-        )  # fmt: skip
-    columns = [
-        Column("robot"), Column("n", "count"), Column("idsva", "time"), Column("pinocchio", "time"),
-        Column("ratio", "ratio"), Column("idsva", "count"), Column("pinocchio", "count"), Column("ratio", "ratio"),
-        Column("paper, gcc", "ratio"), Column("body / ground: time", "ratio"), Column("operations", "ratio"),
-    ]  # fmt: skip
-    times = [row[4] for row in rows if isinstance(row[4], float)]
-    counts = [row[7] for row in rows if isinstance(row[7], float)]
-    claims = [
-        Claim(
-            "IDSVA is faster than Pinocchio's algorithm on every robot",
-            f"time {span(times)}, operations {span(counts)}",
-            held(min(times) >= NOISE and min(counts) >= 1),
-            counted(counts),
-        )
-    ]
-    if "Talos" in found:
-        pair = found["Talos"]["pinocchio"], found["Talos"]["idsva"]
-        time, operations = ratio(*pair) or 0.0, count_ratio(*pair) or 0.0
-        claims.append(
-            Claim(
-                f"{TALOS[0]}x on Talos with gcc, {TALOS[1]}x with clang",
-                f"time {time:.2f}x, operations {operations:.2f}x",
-                sized(time > 1, NOISE * TALOS[1] < time < TALOS[0] / NOISE),
-                "the operations differ by no more than this; the rest of the paper's gain is the way through memory",
-            )
-        )
-    body = [x for e in found.values() if (x := count_ratio(e["idsva-body"], e["idsva"])) is not None]
-    remarks.append(
-        f"Body coordinates take {span(body)} the operations of ground coordinates here, unlike in Fig. 3: they keep "
-        "the zeros of a robot's placements and axes, which straight-line code leaves out."
-    )
-    bars = {k: [1e6 * (e[k].seconds or float("nan")) for e in found.values()] for k in ("idsva", "pinocchio")}
-    shown = {"time": 4, "operations": 7, "paper, gcc": 8}
-    speedups = {k: [row[column] or float("nan") for row in rows] for k, column in shown.items()}
-    groups = [f"{k}\nn = {sizes[k]}" for k in found]
+    rows, missing = _race(lab)
+    groups = [f"{row.title}\nn = {row.nv}" for row in rows]
+    seconds = {k: [1e6 * (row.found[k].seconds or NAN) for row in rows] for k in ("idsva", "pinocchio")}
+    speedups = {
+        "time": [row.time or NAN for row in rows],
+        "operations": [row.operations or NAN for row in rows],
+        "paper, gcc": [row.paper or NAN for row in rows],
+    }
     return Outcome(
-        [Table("Derivatives of inverse dynamics, per state: time, then operations", columns, rows)],
-        claims,
         [
-            Bars("derivatives of inverse dynamics", groups, "us per state", bars),
+            Table(
+                "Derivatives of inverse dynamics, per state: time, then operations",
+                COLUMNS,
+                [row.cells for row in rows],
+            )
+        ],
+        [_faster_everywhere(rows), *(_speedup_on_talos(row) for row in rows if row.title == "Talos")],
+        [
+            Bars("derivatives of inverse dynamics", groups, "us per state", seconds),
             Bars("pinocchio / idsva", groups, "ratio", speedups, log=False),
         ],
-        remarks,
+        _remarks(rows, missing),
     )
+
+
+def _race(lab: Lab) -> tuple[list[RobotRow], list[str]]:
+    """The robots that are installed, and messages about the others."""
+    robots = QUICK_ROBOTS if lab.quick else ROBOTS
+    algorithms = [inverse(k) for k in METHODS]
+    lab.plan(len(robots) * len(algorithms))
+    rows, missing = [], []
+    for title, name in robots.items():
+        try:
+            rows.append(RobotRow(title, lab.robot(name).nv, lab.race(name, algorithms)))
+        except NotInstalled as error:
+            missing.append(f"missing: {error}")
+    return rows, missing
+
+
+def _faster_everywhere(rows: list[RobotRow]) -> Claim:
+    times = [row.time for row in rows if row.time is not None]
+    counts = [row.operations for row in rows if row.operations is not None]
+    return Claim(
+        "IDSVA is faster than Pinocchio's algorithm on every robot",
+        f"time {span(times)}, operations {span(counts)}",
+        held(min(times) >= NOISE and min(counts) >= 1),
+        counted(counts),
+    )
+
+
+def _speedup_on_talos(row: RobotRow) -> Claim:
+    time, operations = row.time or 0.0, row.operations or 0.0
+    return Claim(
+        f"{TALOS[0]}x on Talos with gcc, {TALOS[1]}x with clang",
+        f"time {time:.2f}x, operations {operations:.2f}x",
+        sized(time > 1, NOISE * TALOS[1] < time < TALOS[0] / NOISE),
+        "the operations differ by no more than this; the rest of the paper's gain comes from memory access",
+    )
+
+
+def _remarks(rows: list[RobotRow], missing: list[str]) -> list[str]:
+    body = [x for row in rows if (x := count_ratio(row.found["idsva-body"], row.found["idsva"])) is not None]
+    return [
+        "Atlas does not come with example-robot-data; the built-in humanoid, grippers locked, has its 36 dofs.",
+        "The paper's abstract and Sec. V-C give Talos' 1.4x for ID, its conclusions for FD; Fig. 5 is of ID.",
+        *missing,
+        f"Body coordinates take {span(body)} the operations of ground coordinates here, unlike in Fig. 3: they keep "
+        "the zeros of a robot's placements and axes, which straight-line code leaves out.",
+    ]

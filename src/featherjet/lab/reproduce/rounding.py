@@ -2,122 +2,162 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...algorithms.derivatives import methods, numeric
 from ...algorithms.scan import Scan
-from ...evaluate.reference import Reference, leading
 from ...model.model import Array
+from ...model.tree import Tree
 from ...robot.robot import Robot
 from ..bench.run import slope
 from .lab import Lab, NotInstalled
-from .plots import Lines, Matrix
-from .report import Claim, Column, Outcome, Table, held
+from .plots import Lines, Matrix, Panel
+from .report import Claim, Outcome, Table, TableColumn, held
 
 STEPS = tuple(10.0**-k for k in range(2, 11))
-NUMERIC = ("finite-difference", "finite-difference-forward")
-SKIPPED = ("auto", "lagrangian")  # the first is another one's name, the second takes long
+ONE_SIDED, CENTRAL = "one-sided", "central"
+RULES = {ONE_SIDED: numeric.one_sided, CENTRAL: numeric.central}
+FORWARD_DIFFERENCE = "finite-difference-forward"
+NUMERIC = ("finite-difference", FORWARD_DIFFERENCE)
+LABELS = {methods.ID: "ID", methods.FD: "FD"}
+SKIPPED = ("auto", "lagrangian")  # the first is another method's name, the second takes long
+
+
+class Zero(NamedTuple):
+    """A derivative by v (n, n) that should be zero, by one method."""
+
+    quantity: str
+    method: str
+    by_v: Array
+
+    @property
+    def largest(self) -> float:
+        return float(np.abs(self.by_v).max())
+
+    @property
+    def nonzeros(self) -> int:
+        return int((self.by_v != 0).sum())
+
+
+Remainders = dict[tuple[str, str], list[float]]  # by label and rule: the largest entry for each of STEPS
 
 
 def figure3(lab: Lab) -> Outcome:
-    """A robot at rest without gravity: by v, inverse and forward dynamics do not change to first order."""
-    name = "arm" if lab.quick else "hyq"
+    """A robot at rest without gravity: to first order, velocity changes neither torques nor accelerations."""
+    robot, remarks = _robot(lab)
+    q = robot.random_configuration(lab.seed)
+    analysed = [m for m in methods.methods() if m.quantity in LABELS and m.name not in SKIPPED]
+    lab.plan(len(analysed) + len(STEPS))
+    zeros = _zeros(lab, robot, q, analysed)
+    remainders = _by_step(lab, robot, q)
+    return Outcome(
+        [_zero_table(robot, zeros), _step_table(remainders)],
+        [_not_zero(zeros), _exactly_zero(zeros), _due_to_rounding(remainders)],
+        _panels(zeros, remainders),
+        remarks,
+    )
+
+
+def _robot(lab: Lab) -> tuple[Robot, list[str]]:
+    """The robot of the figure, without gravity, and a remark if another stands in for it."""
     remarks = []
     try:
-        model = lab.robot(name).model
+        model = lab.robot("arm" if lab.quick else "hyq").model
     except NotInstalled as missing:
         remarks.append(f"missing: {missing}; the built-in quadruped instead")
         model = lab.robot("quadruped").model
-    robot = Robot(model, "numpy").with_gravity(np.zeros(3))
-    q = robot.random_configuration(lab.seed)
+    return Robot(model, "numpy").with_gravity(np.zeros(3)), remarks
+
+
+def _zeros(lab: Lab, robot: Robot, q: Array, analysed: list[methods.Method]) -> list[Zero]:
+    """The derivative by v of every method, and of compiled code."""
     rest = np.zeros(robot.nv)
-    names = [m for m in methods.methods() if m.quantity in (methods.ID, methods.FD) and m.name not in SKIPPED]
-    lab.plan(len(names) + len(STEPS))
-    rows: list[list] = []
-    found: dict[tuple[str, str], Array] = {}
-    for m in names:
-        lab.step(f"{m.name}, {model.name}")
-        by_v = np.asarray(getattr(robot, m.quantity)(q, rest, rest, method=m.name)[1])
-        found[m.quantity, m.name] = by_v
-        rows.append([_short(m.quantity), m.name, float(np.abs(by_v).max()), int((by_v != 0).sum()), by_v.size])
+    zeros = []
+    for m in analysed:
+        lab.step(f"{m.name}, {robot.name}")
+        derivatives = getattr(robot, m.quantity)(q, rest, rest, method=m.name)
+        zeros.append(Zero(m.quantity, m.name, np.asarray(derivatives[1])))
     compiled = Robot(robot.model, "compiled", 1)
-    for quantity in (methods.ID, methods.FD):
-        by_v = getattr(compiled, quantity)(q, rest, rest)[1]
-        found[quantity, "compiled"] = by_v
-        rows.append([_short(quantity), "compiled", float(np.abs(by_v).max()), int((by_v != 0).sum()), by_v.size])
-    curves = _by_step(lab, robot, q, rest)
-    exact = [row for row in rows if row[1] not in NUMERIC]
-    forward = {k: y for k, y in curves.items() if "one-sided" in k}
-    powers = {k: slope(np.array(STEPS[:6]), np.array(y[:6])) for k, y in forward.items()}
-    one_sided = found[methods.FD, "finite-difference-forward"]
-    claims = [
-        Claim(
-            "Finite differences are not uniformly zero",
-            f"up to {max(r[2] for r in rows if r[1] == NUMERIC[1]):.0e}, "
-            f"{sum(r[3] for r in rows if r[1] == NUMERIC[1])} entries other than zero (one-sided)",
-            held(any(r[3] for r in rows if r[1] in NUMERIC)),
-        ),
-        Claim(
-            "Analytical derivatives are",
-            f"largest entry of {len(exact)} methods: {max(r[2] for r in exact):.0e}",
-            held(all(r[3] == 0 for r in exact)),
-        ),
-        Claim(
-            "What is left in finite differences is due to rounding",
-            "it grows with the step, as h^"
-            + " and h^".join(f"{p:.2f}" for p in powers.values())
-            + "; central differences leave "
-            + ", ".join(f"{max(y):.0e}" for k, y in curves.items() if "central" in k),
-            held(not all(p > 0.9 for p in powers.values())),
-            "tau(v) is quadratic in v: one-sided differences leave h C(q, e_k) e_k, which is truncation. Central "
-            "differences cancel it, v and -v giving the same bits",
-        ),
-    ]  # fmt: skip
-    top = max(float(np.abs(one_sided).max()), 1e-300)
-    drawn = {k: _positive(y) for k, y in curves.items() if any(y)}
-    return Outcome(
-        [
-            Table(
-                f"{robot.name} at rest without gravity: derivatives by v, which are zero",
-                [Column(""), Column("method"), Column("largest entry", "error"), Column("other than zero", "count"),
-                 Column("of", "count")],
-                rows,
-            ),
-            Table(
-                "Largest entry by finite differences with step h",
-                [Column("h", "error"), *(Column(k, "error") for k in curves)],
-                [[h, *(y[i] for y in curves.values())] for i, h in enumerate(STEPS)],
-            ),
-        ],
-        claims,
-        [
-            Matrix("dFD/dv, one-sided differences", one_sided, top * 1e-6, top),
-            Matrix("dFD/dv, analytical: all white", found[methods.FD, "direct"], top * 1e-6, top),
-            Lines("what is left of zero", "step h", "largest entry", drawn, marked=True),
-        ],
-        remarks,
+    return zeros + [Zero(k, "compiled", getattr(compiled, k)(q, rest, rest)[1]) for k in LABELS]
+
+
+def _by_step(lab: Lab, robot: Robot, q: Array) -> Remainders:
+    """The largest entry of the derivative by v, for each rule and step."""
+    rest, tree = np.zeros(robot.nv), Tree(robot.model)
+    remainders: Remainders = {}
+    for h in STEPS:
+        lab.step(f"step {h:.0e}")
+        for rule, make in RULES.items():
+            ID = numeric.inverse(make(h))(Scan(tree), q, rest, rest)[1]
+            FD = numeric.forward(make(h))(Scan(tree), q, rest, rest)[0][1]
+            for label, x in (("ID", ID), ("FD", FD)):
+                remainders.setdefault((label, rule), []).append(float(np.abs(np.asarray(x)).max()))
+    return remainders
+
+
+def _zero_table(robot: Robot, zeros: list[Zero]) -> Table:
+    return Table(
+        f"{robot.name} at rest without gravity: derivatives by v, which are zero",
+        [TableColumn(""), TableColumn("method"), TableColumn("largest entry", "error"),
+         TableColumn("other than zero", "count"), TableColumn("of", "count")],
+        [[LABELS[z.quantity], z.method, z.largest, z.nonzeros, z.by_v.size] for z in zeros],
     )  # fmt: skip
 
 
-def _by_step(lab: Lab, robot: Robot, q: Array, rest: Array) -> dict[str, list[float]]:
-    """The largest entry of the derivative by v, for each rule and step."""
-    tree = Reference(robot.model).tree
-    curves: dict[str, list[float]] = {}
-    for h in STEPS:
-        lab.step(f"step {h:.0e}")
-        for rule, by in (("one-sided", numeric.one_sided(h)), ("central", numeric.central(h))):
-            scan = Scan(tree)
-            ID = numeric.inverse(by)(scan, q, rest, rest)[1]
-            FD = numeric.forward(by)(scan, q, rest, rest)[0][1]
-            for what, x in (("ID", ID), ("FD", FD)):
-                curves.setdefault(f"{what}, {rule}", []).append(float(np.abs(leading(x, 0)).max()))
-    return curves
+def _step_table(remainders: Remainders) -> Table:
+    return Table(
+        "Largest entry by finite differences with step h",
+        [TableColumn("h", "error"), *(TableColumn(", ".join(k), "error") for k in remainders)],
+        [[h, *(y[i] for y in remainders.values())] for i, h in enumerate(STEPS)],
+    )
+
+
+def _not_zero(zeros: list[Zero]) -> Claim:
+    one_sided = [z for z in zeros if z.method == FORWARD_DIFFERENCE]
+    return Claim(
+        "Finite differences are not uniformly zero",
+        f"up to {max(z.largest for z in one_sided):.0e}, {sum(z.nonzeros for z in one_sided)} entries other than zero "
+        "(one-sided)",
+        held(any(z.nonzeros for z in zeros if z.method in NUMERIC)),
+    )
+
+
+def _exactly_zero(zeros: list[Zero]) -> Claim:
+    exact = [z for z in zeros if z.method not in NUMERIC]
+    return Claim(
+        "Analytical derivatives are",
+        f"largest entry of {len(exact)} methods: {max(z.largest for z in exact):.0e}",
+        held(all(z.nonzeros == 0 for z in exact)),
+    )
+
+
+def _due_to_rounding(remainders: Remainders) -> Claim:
+    powers = [slope(np.array(STEPS[:6]), np.array(y[:6])) for (_, rule), y in remainders.items() if rule == ONE_SIDED]
+    central = ", ".join(f"{max(y):.0e}" for (_, rule), y in remainders.items() if rule == CENTRAL)
+    return Claim(
+        "What is left in finite differences is due to rounding",
+        f"it grows with the step, as {' and '.join(f'h^{p:.2f}' for p in powers)}; central differences leave {central}",
+        held(not all(p > 0.9 for p in powers)),
+        "tau(v) is quadratic in v: one-sided differences leave h C(q, e_k) e_k, which is truncation. Central "
+        "differences cancel it, since v and -v give the same bits",
+    )
+
+
+def _panels(zeros: list[Zero], remainders: Remainders) -> list[Panel]:
+    by_v = {z.method: z.by_v for z in zeros if z.quantity == methods.FD}
+    one_sided = by_v[FORWARD_DIFFERENCE]
+    top = max(float(np.abs(one_sided).max()), 1e-300)
+    curves = {", ".join(k): _positive(y) for k, y in remainders.items() if any(y)}
+    return [
+        Matrix("dFD/dv, one-sided differences", one_sided, top * 1e-6, top),
+        Matrix("dFD/dv, analytical: all white", by_v["direct"], top * 1e-6, top),
+        Lines("what is left of zero", "step h", "largest entry", curves, marked=True),
+    ]
 
 
 def _positive(y: list[float]) -> tuple[list[float], list[float]]:
+    """The points that a logarithmic axis can show."""
     points = [(h, x) for h, x in zip(STEPS, y, strict=True) if x > 0]
     return [h for h, _ in points], [x for _, x in points]
-
-
-def _short(quantity: str) -> str:
-    return "ID" if quantity == methods.ID else "FD"

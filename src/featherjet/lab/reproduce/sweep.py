@@ -1,121 +1,159 @@
-"""A family of robots of growing size, and some ways on each: the tables and curves that the papers' figures have."""
+"""A family of robots of growing size with several algorithms on each: the tables and curves of the papers' figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .lab import Entries, Entry, Lab, count_ratio, ratio
+from .algorithms import Algorithm
+from .lab import Lab, Measurement, Measurements, count_ratio, ratio
 from .plots import Lines
-from .report import Column, Table
-from .straight import Way
+from .report import Table, TableColumn, span
 
-LARGE = (50, 100, 200, 500)
+CHAIN = "chain{}"
+LARGE = (50, 100, 200, 500)  # sizes of chains that are only counted
 COUNTED = "operations only"
-NOISE = 0.95  # a ratio of times above this is not held against a method
+NOISE = 0.95  # a ratio of times above this does not count as slower
+
+Curve = tuple[list[float], list[float]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How many times longer one algorithm takes than another, by size: in time where both were timed, in operations."""
+
+    times: dict[int, float]
+    counts: dict[int, float]
+
+    @property
+    def text(self) -> str:
+        return f"time {span(list(self.times.values()))}, operations {span(list(self.counts.values()))}"
+
+    @property
+    def slower(self) -> list[int]:
+        """The sizes at which the first is the faster one, by time or by operations."""
+        return sorted({*below(self.times, NOISE), *below(self.counts)})
 
 
 @dataclass
 class Sweep:
-    """Entries by size and way. Beyond the sizes that were raced there are operations alone."""
+    """Measurements by size and algorithm. Sizes beyond those that were raced have operations alone."""
 
     family: str
-    ways: Sequence[Way]
-    entries: dict[int, Entries]
+    algorithms: Sequence[Algorithm]
+    found: dict[int, Measurements]
 
     @staticmethod
-    def run(lab: Lab, family: str, sizes: Sequence[int], ways: Sequence[Way], limit: int | None = None) -> Sweep:
-        """family.format(n) names a robot; of chains, operations are known for large sizes too."""
-        entries: dict[int, Entries] = {}
-        long: set[Way] = set()  # what is too long for one robot is so for all larger ones
+    def run(
+        lab: Lab, family: str, sizes: Sequence[int], algorithms: Sequence[Algorithm], limit: int | None = None
+    ) -> Sweep:
+        """Race the algorithms on the robots family.format(n); on chains, extrapolate operations to large sizes too."""
+        found: dict[int, Measurements] = {}
+        long: set[Algorithm] = set()  # too long for one robot means too long for all larger ones
         for n in sizes:
             name = family.format(n)
-            entries[n] = lab.race(name, [way for way in ways if way not in long], limit)
-            entries[n] |= {way.name: Entry(lab.operations(way, name)) for way in long}
-            long |= {way for way in ways if entries[n][way.name].rounds is None}
-        if family == "chain{}":
+            found[n] = lab.race(name, [x for x in algorithms if x not in long], limit)
+            found[n] |= {x.name: Measurement(lab.operations(x, name)) for x in long}
+            long |= {x for x in algorithms if found[n][x.name].rounds is None}
+        if family == CHAIN:
             for n in LARGE:
-                entries[n] = {way.name: Entry(lab.growth(way).at(n)) for way in ways}
-        return Sweep(family, ways, entries)
+                found[n] = {x.name: Measurement(lab.growth(x).at(n)) for x in algorithms}
+        return Sweep(family, algorithms, found)
 
     @property
     def timed(self) -> list[int]:
-        return [n for n, e in self.entries.items() if any(x.rounds is not None for x in e.values())]
+        """The sizes at which something was timed."""
+        return [n for n, m in self.found.items() if any(x.rounds is not None for x in m.values())]
 
-    def best(self, name: str, of: Sequence[str]) -> None:
-        """Add a way that is the best of some, size by size: by time where all were timed, else by operations."""
-        for entries in self.entries.values():
-            known = [entries[k] for k in of if entries[k].operations is not None]
-            timed = [e for e in known if e.seconds is not None]
+    def add_best(self, name: str, of: Sequence[str]) -> None:
+        """Add the best of some algorithms, size by size: by time where all were timed, else by operations."""
+        for measurements in self.found.values():
+            known = [measurements[k] for k in of if measurements[k].operations is not None]
+            timed = [m for m in known if m.seconds is not None]
             if timed and len(timed) == len(of):
-                entries[name] = min(timed, key=lambda e: e.seconds or 0.0)
+                measurements[name] = min(timed, key=lambda m: m.seconds or 0.0)
             elif known:
-                entries[name] = min(known, key=lambda e: e.operations or 0)
+                measurements[name] = min(known, key=lambda m: m.operations or 0)
 
-    def ratios(self, slow: str, fast: str) -> dict[int, float]:
-        """Of times, where both were timed."""
-        found = {n: ratio(e[slow], e[fast]) for n, e in self.entries.items()}
-        return {n: x for n, x in found.items() if x is not None}
+    def compare(self, slow: str, fast: str) -> Comparison:
+        return Comparison(self._ratios(ratio, slow, fast), self._ratios(count_ratio, slow, fast))
 
-    def count_ratios(self, slow: str, fast: str) -> dict[int, float]:
-        found = {n: count_ratio(e[slow], e[fast]) for n, e in self.entries.items()}
-        return {n: x for n, x in found.items() if x is not None}
+    def _ratios(self, of: Callable[..., float | None], slow: str, fast: str) -> dict[int, float]:
+        ratios = {n: of(m[slow], m[fast]) for n, m in self.found.items()}
+        return {n: x for n, x in ratios.items() if x is not None}
 
-    # What is shown
+    # Tables
 
     def times(self, title: str) -> Table:
-        names = [way.name for way in self.ways]
+        names = [x.name for x in self.algorithms]
         rows = [
-            [n, *(self.entries[n][k].seconds if self.entries[n][k].rounds is not None else COUNTED for k in names)]
-            for n in self.timed
+            [n, *(m[k].seconds if m[k].rounds is not None else COUNTED for k in names)]
+            for n, m in self.found.items()
+            if n in self.timed
         ]
-        return Table(title, [Column("N", "count"), *(Column(k, "time") for k in names)], rows)
+        return Table(title, [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)], rows)
 
     def operations(self, title: str) -> Table:
-        names = [way.name for way in self.ways]
-        rows = [[n, *(e[k].operations for k in names)] for n, e in self.entries.items()]
-        return Table(title, [Column("N", "count"), *(Column(k, "count") for k in names)], rows)
+        names = [x.name for x in self.algorithms]
+        rows = [[n, *(m[k].operations for k in names)] for n, m in self.found.items()]
+        return Table(title, [TableColumn("N", "count"), *(TableColumn(k, "count") for k in names)], rows)
 
-    def compared(self, title: str, pairs: Sequence[tuple[str, str]]) -> Table:
+    def comparisons(self, title: str, pairs: Sequence[tuple[str, str]]) -> Table:
         """How much longer the first of each pair takes, by time and by operations."""
-        columns = [Column("N", "count")]
+        columns = [TableColumn("N", "count")]
         for slow, fast in pairs:
-            columns += [Column(f"{slow} / {fast}: time", "ratio"), Column("operations", "ratio")]
+            columns += [TableColumn(f"{slow} / {fast}: time", "ratio"), TableColumn("operations", "ratio")]
         rows = []
-        for n, e in self.entries.items():
-            rows.append([n, *(x for a, b in pairs for x in (ratio(e[a], e[b]), count_ratio(e[a], e[b])))])
+        for n, m in self.found.items():
+            rows.append([n, *(x for a, b in pairs for x in (ratio(m[a], m[b]), count_ratio(m[a], m[b])))])
         return Table(title, columns, rows)
 
-    def time_curves(self, names: Sequence[str]) -> dict[str, tuple[list[float], list[float]]]:
-        return self._curves(names, lambda e: None if e.seconds is None else e.seconds * 1e6)
+    # Curves
 
-    def operation_curves(self, names: Sequence[str]) -> dict[str, tuple[list[float], list[float]]]:
-        return self._curves(names, lambda e: e.operations)
+    def time_curves(self, names: Sequence[str]) -> dict[str, Curve]:
+        """Microseconds per state."""
+        return self._curves(names, lambda m: None if m.seconds is None else m.seconds * 1e6)
 
-    def _curves(self, names, value) -> dict[str, tuple[list[float], list[float]]]:
-        found = {}
+    def operation_curves(self, names: Sequence[str]) -> dict[str, Curve]:
+        return self._curves(names, lambda m: m.operations)
+
+    def _curves(self, names: Sequence[str], value: Callable[[Measurement], float | None]) -> dict[str, Curve]:
+        curves = {}
         for name in names:
-            points = [(n, value(e[name])) for n, e in self.entries.items() if value(e[name]) is not None]
-            found[name] = [n for n, _ in points], [y for _, y in points]
-        return found
+            points = [(float(n), y) for n, m in self.found.items() if (y := value(m[name])) is not None]
+            curves[name] = [n for n, _ in points], [y for _, y in points]
+        return curves
 
     def panels(self, title: str) -> list[Lines]:
-        names = [way.name for way in self.ways]
+        names = [x.name for x in self.algorithms]
         return [
             Lines(f"{title}: measured", "N", "us per state", self.time_curves(names), marked=True),
             Lines(f"{title}: counted", "N", "operations per state", self.operation_curves(names)),
         ]
 
 
-def curve(ratios: dict[int, float]) -> tuple[list[float], list[float]]:
+def curve(ratios: dict[int, float]) -> Curve:
     return list(map(float, ratios)), list(ratios.values())
 
 
+def ratio_lines(title: str, ratios: dict[str, dict[int, float]], marked: bool) -> Lines:
+    """Ratios over the size as a panel, with a line at one."""
+    return Lines(title, "N", "ratio", {k: curve(r) for k, r in ratios.items()}, marked=marked, level=1)
+
+
 def below(ratios: dict[int, float], level: float = 1.0) -> list[int]:
-    """The sizes at which the slow one was faster."""
+    """The sizes at which a ratio is below a level."""
     return [n for n, x in ratios.items() if x < level]
 
 
 def at_largest(ratios: dict[int, float]) -> str:
     n = max(ratios)
     return f"{ratios[n]:.2f}x at N = {n}"
+
+
+def extrapolation_remark(lab: Lab, algorithms: Sequence[Algorithm]) -> str:
+    """How good the counts for large N are."""
+    worst = max(algorithms, key=lambda x: lab.growth(x).error)
+    error = lab.growth(worst).error
+    exact = "exactly" if error == 0 else f"within {error:.1%} ({worst.name})"
+    return f"Operations beyond the timed sizes are polynomials in N; they meet a count that was not fitted {exact}."

@@ -2,156 +2,192 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...evaluate.evaluator import processors
 from ...robot.robot import Robot
 from ..bench.timing import Contender, measure
-from .chains import FDSVA, extrapolated
-from .lab import Entry, Lab, ratio
+from .algorithms import forward, inverse
+from .chains import FDSVA
+from .lab import Lab, Measurement, ratio
 from .plots import Lines
-from .report import Claim, Column, Outcome, Table, counted, held, sized, span
-from .straight import forward, inverse
-from .sweep import NOISE, Sweep, at_largest, below, curve
+from .report import Claim, Outcome, Table, TableColumn, counted, held, sized, span
+from .sweep import CHAIN, Comparison, Sweep, at_largest, below, extrapolation_remark, ratio_lines
 
-FAMILIES = {"chain": "chain{}", "branching 2": "tree{}x2", "branching 5": "tree{}x5"}
+FAMILIES = {"chain": CHAIN, "branching 2": "tree{}x2", "branching 5": "tree{}x5"}
 ID_SIZES, FD_SIZES, QUICK_SIZES = (2, 5, 10, 20, 30), (2, 5, 10, 16), (2, 6)
 LONG, QUICK_LONG = (50, 100, 200, 500), (20, 40)
-DGEMM = "M^-1 times matrices, by BLAS"
+BLAS = "M^-1 times matrices, by BLAS"
+
+Comparisons = dict[str, Comparison]
 
 
 def figure4(lab: Lab) -> Outcome:
     """IDSVA against Pinocchio 2.6's derivatives of inverse dynamics."""
     sizes = QUICK_SIZES if lab.quick else ID_SIZES
-    ways = [inverse(k) for k in ("idsva", "pinocchio")]
-    lab.plan(len(FAMILIES) * len(sizes) * len(ways))
-    sweeps = {k: Sweep.run(lab, family, sizes, ways) for k, family in FAMILIES.items()}
-    times = {k: s.ratios("pinocchio", "idsva") for k, s in sweeps.items()}
-    counts = {k: s.count_ratios("pinocchio", "idsva") for k, s in sweeps.items()}
-    serial, long = counts["chain"][100], sweeps["chain"].entries[100]
-    claims = [
-        Claim(
-            "IDSVA is 2x faster than Pinocchio's algorithm on a chain of 100",
-            f"{serial:.2f}x fewer operations at N = 100; measured {at_largest(times['chain'])}",
-            sized(serial > 1, 1.6 < serial < 2.5),
-            "both compute the same quantities, as the paper says; what it gained is the way through memory (products "
-            "of matrices instead of a loop over ancestors), and straight-line code has neither. What is left is that "
-            f"the matrix 2B is half empty: {long['pinocchio'].operations:,} operations against "
-            f"{long['idsva'].operations:,}",
-        ),
-        Claim(
-            "IDSVA improves upon Pinocchio's algorithm for all N >= 2, serial and branched",
-            "; ".join(f"{k}: time {span(list(times[k].values()))}" for k in times),
-            held(not any(below(times[k], NOISE) + below(counts[k]) for k in times)),
-            counted([x for r in counts.values() for x in r.values()]),
-        ),
-    ]
+    algorithms = [inverse(k) for k in ("idsva", "pinocchio")]
+    lab.plan(len(FAMILIES) * len(sizes) * len(algorithms))
+    sweeps = {k: Sweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
+    slower = {k: s.compare("pinocchio", "idsva") for k, s in sweeps.items()}
     return Outcome(
-        [s.compared(f"How much longer Pinocchio's takes: {k}", [("pinocchio", "idsva")]) for k, s in sweeps.items()]
+        [s.comparisons(f"How much longer Pinocchio's takes: {k}", [("pinocchio", "idsva")]) for k, s in sweeps.items()]
         + [s.times(f"Time per state: {k}") for k, s in sweeps.items()],
-        claims,
         [
-            _together(sweeps, "idsva", "pinocchio"),
-            Lines("Pinocchio / IDSVA, by time", "N", "ratio", {k: curve(r) for k, r in times.items()}, True, 1),
-            Lines("Pinocchio / IDSVA, by operations", "N", "ratio", {k: curve(r) for k, r in counts.items()}, False, 1),
+            _twice_as_fast(sweeps["chain"], slower["chain"]),
+            _outperforms("IDSVA improves upon Pinocchio's algorithm for all N >= 2, serial and branched", slower),
         ],
-        [extrapolated(lab, ways)],
+        [
+            _time_lines(sweeps, "idsva", "pinocchio"),
+            ratio_lines("Pinocchio / IDSVA, by time", {k: c.times for k, c in slower.items()}, marked=True),
+            ratio_lines("Pinocchio / IDSVA, by operations", {k: c.counts for k, c in slower.items()}, marked=False),
+        ],
+        [extrapolation_remark(lab, algorithms)],
+    )
+
+
+def _twice_as_fast(chain: Sweep, pinocchio: Comparison) -> Claim:
+    count, long = pinocchio.counts[100], chain.found[100]
+    return Claim(
+        "IDSVA is 2x faster than Pinocchio's algorithm on a chain of 100",
+        f"{count:.2f}x fewer operations at N = 100; measured {at_largest(pinocchio.times)}",
+        sized(count > 1, 1.6 < count < 2.5),
+        "both compute the same quantities, as the paper says. The paper's gain comes from memory access (products of "
+        "matrices instead of a loop over ancestors), and straight-line code has neither. What remains is that half "
+        f"of the matrix 2B is zero: {long['pinocchio'].operations:,} operations against "
+        f"{long['idsva'].operations:,}",
+    )
+
+
+def _outperforms(said: str, slower: Comparisons) -> Claim:
+    return Claim(
+        said,
+        "; ".join(f"{k}: time {span(list(c.times.values()))}" for k, c in slower.items()),
+        held(not any(c.slower for c in slower.values())),
+        counted([x for c in slower.values() for x in c.counts.values()]),
     )
 
 
 def figure6(lab: Lab) -> Outcome:
     """FDSVA against Pinocchio 2.6's derivatives of forward dynamics, and the direct method against both."""
     sizes, long = (QUICK_SIZES, QUICK_LONG) if lab.quick else (FD_SIZES, LONG)
-    ways = [forward(k) for k in ("fdsva-dmm", "fdsva-aza", "pinocchio", "direct")]
-    lab.plan(len(FAMILIES) * len(sizes) * len(ways) + len(long))
-    sweeps = {k: Sweep.run(lab, family, sizes, ways) for k, family in FAMILIES.items()}
-    for s in sweeps.values():
-        s.best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
-    times = {k: s.ratios("pinocchio", FDSVA) for k, s in sweeps.items()}
-    counts = {k: s.count_ratios("pinocchio", FDSVA) for k, s in sweeps.items()}
-    direct = {k: s.ratios(FDSVA, "direct") for k, s in sweeps.items()}
-    fewer = {k: below(s.count_ratios(FDSVA, "direct")) for k, s in sweeps.items()}
-    rows = [[n, *_long(lab, n)] for n in long]
-    table = Table(
-        "Long chains, loops over bodies: the direct method, and M^-1 (rolled) times dtau/dq, dtau/dv (rolled) by BLAS",
-        [Column("N", "count"), Column(DGEMM, "time"), Column("direct", "time"), Column("ratio", "ratio")],
-        rows,
-        "The product is charged the clock's time, on all cores; everything else the processor time of one."
-        if processors() > 1
-        else "",
-    )
-    slow = {DGEMM: [1e6 * row[1] for row in rows], "direct": [1e6 * row[2] for row in rows]}
-    chain = counts["chain"]
-    claims = [
-        Claim(
-            "FDSVA outperforms Pinocchio's derivatives of forward dynamics for all N, serial and branched",
-            "; ".join(f"{k}: time {span(list(times[k].values()))}" for k in times),
-            held(not any(below(times[k], NOISE) + below(counts[k]) for k in times)),
-            counted([x for r in counts.values() for x in r.values()]),
-        ),
-        Claim(
-            "Beyond the crossover FDSVA takes AZA, and its order changes from N^3 to N^2",
-            f"fewer operations than Pinocchio's on a chain: {chain[2]:.2f}x at N = 2, {chain[50]:.2f}x at 50, "
-            f"{chain[500]:.1f}x at 500",
-            held(chain[500] > chain[50] > 1),
-        ),
-    ]  # fmt: skip
+    algorithms = [forward(k) for k in ("fdsva-dmm", "fdsva-aza", "pinocchio", "direct")]
+    lab.plan(len(FAMILIES) * len(sizes) * len(algorithms) + len(long))
+    sweeps = {k: Sweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
+    for sweep in sweeps.values():
+        sweep.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
+    slower = {k: s.compare("pinocchio", FDSVA) for k, s in sweeps.items()}
+    direct = {k: s.compare(FDSVA, "direct") for k, s in sweeps.items()}
+    rows = [LongChain(n, *_time_long_chain(lab, n)) for n in long]
+    pairs = [("pinocchio", FDSVA), (FDSVA, "direct")]
     return Outcome(
-        [s.compared(f"{k}: how much longer", [("pinocchio", FDSVA), (FDSVA, "direct")]) for k, s in sweeps.items()]
+        [s.comparisons(f"{k}: how much longer", pairs) for k, s in sweeps.items()]
         + [s.times(f"Time per state: {k}") for k, s in sweeps.items()]
-        + [table],
-        claims,
+        + [_long_table(rows)],
         [
-            _together(sweeps, FDSVA, "pinocchio"),
-            Lines("Pinocchio / FDSVA, by time", "N", "ratio", {k: curve(r) for k, r in times.items()}, True, 1),
-            Lines("Pinocchio / FDSVA, by operations", "N", "ratio", {k: curve(r) for k, r in counts.items()}, False, 1),
-            Lines("FDSVA / direct, by time", "N", "ratio", {k: curve(r) for k, r in direct.items()}, True, 1),
-            Lines("long chains, in loops", "N", "us per state", {k: (long, ts) for k, ts in slow.items()}, True),
+            _outperforms(
+                "FDSVA outperforms Pinocchio's derivatives of forward dynamics for all N, serial and branched", slower
+            ),
+            _order_changes(slower["chain"].counts),
         ],
         [
-            "FDSVA needs fewer operations than the direct method on "
-            + ("; ".join(f"{k} at N = {', '.join(map(str, ns))}" for k, ns in fewer.items() if ns) or "none of these")
-            + ": small or bushy trees, whose zeros straight-line code leaves out of M^-1 and dtau/dq.",
-            extrapolated(lab, ways),
+            _time_lines(sweeps, FDSVA, "pinocchio"),
+            ratio_lines("Pinocchio / FDSVA, by time", {k: c.times for k, c in slower.items()}, marked=True),
+            ratio_lines("Pinocchio / FDSVA, by operations", {k: c.counts for k, c in slower.items()}, marked=False),
+            ratio_lines("FDSVA / direct, by time", {k: c.times for k, c in direct.items()}, marked=True),
+            _long_lines(rows),
         ],
-    )  # fmt: skip
+        [_where_fdsva_wins(direct), extrapolation_remark(lab, algorithms)],
+    )
 
 
-def _together(sweeps: dict[str, Sweep], *names: str) -> Lines:
+def _order_changes(counts: dict[int, float]) -> Claim:
+    return Claim(
+        "Beyond the crossover FDSVA takes AZA, and its order changes from N^3 to N^2",
+        f"fewer operations than Pinocchio's on a chain: {counts[2]:.2f}x at N = 2, {counts[50]:.2f}x at 50, "
+        f"{counts[500]:.1f}x at 500",
+        held(counts[500] > counts[50] > 1),
+    )
+
+
+def _where_fdsva_wins(direct: Comparisons) -> str:
+    fewer = {k: below(c.counts) for k, c in direct.items()}
+    sizes = "; ".join(f"{k} at N = {', '.join(map(str, ns))}" for k, ns in fewer.items() if ns)
+    return (
+        f"FDSVA needs fewer operations than the direct method on {sizes or 'none of these'}: small or bushy trees, in "
+        "whose M^-1 and dtau/dq straight-line code leaves out the zeros."
+    )
+
+
+def _time_lines(sweeps: dict[str, Sweep], *names: str) -> Lines:
     curves = {f"{name}, {k}": s.time_curves([name])[name] for k, s in sweeps.items() for name in names}
-    return Lines("measured", "N", "us per state", curves, True, alike=len(names))
+    return Lines("measured", "N", "us per state", curves, marked=True, alike=len(names))
 
 
-def _long(lab: Lab, n: int) -> tuple[float, float, float]:
-    """Seconds for one state of a long chain: DMM with a product by BLAS, the direct method, and how they compare."""
+# Long chains, in code that loops over bodies
+
+
+class LongChain(NamedTuple):
+    """Seconds per state on a chain of n joints: DMM with products by BLAS, the direct method, and their ratio."""
+
+    n: int
+    blas: float
+    direct: float
+    ratio: float
+
+
+def _long_table(rows: list[LongChain]) -> Table:
+    note = "The product is charged wall-clock time on all cores; everything else the processor time of one core."
+    return Table(
+        "Long chains, loops over bodies: the direct method, and M^-1 (rolled) times dtau/dq, dtau/dv (rolled) by BLAS",
+        [
+            TableColumn("N", "count"),
+            TableColumn(BLAS, "time"),
+            TableColumn("direct", "time"),
+            TableColumn("ratio", "ratio"),
+        ],
+        [list(row) for row in rows],
+        note if processors() > 1 else "",
+    )
+
+
+def _long_lines(rows: list[LongChain]) -> Lines:
+    n = [float(row.n) for row in rows]
+    curves = {BLAS: (n, [1e6 * row.blas for row in rows]), "direct": (n, [1e6 * row.direct for row in rows])}
+    return Lines("long chains, in loops", "N", "us per state", curves, marked=True)
+
+
+def _time_long_chain(lab: Lab, n: int) -> tuple[float, float, float]:
+    """Seconds per state: DMM with products by BLAS, and the direct method; and their ratio."""
     lab.step(f"chain{n}, rolled")
     size = 16 if n <= 200 else 4
     robot = Robot(lab.robot(f"chain{n}").model, "compiled", 1, unroll=False)
-    s = lab.states(f"chain{n}", size)
-    q, v, tau = s["q"], s["v"], s["tau"]
-    by = tuple(np.empty((size, n, n)) for _ in range(3))
-    Minv, acceleration = np.empty((size, n, n)), np.empty((size, n))
+    states = lab.states(f"chain{n}", size)
+    q, v, tau = states["q"], states["v"], states["tau"]
+    dtau = tuple(np.empty((size, n, n)) for _ in range(3))
+    Minv, a = np.empty((size, n, n)), np.empty((size, n))
     out = tuple(np.empty((size, n, n)) for _ in range(3))
 
-    def prepared(_: int) -> None:
-        robot.forward_dynamics(q, v, tau, out=acceleration)
-        robot.inverse_dynamics_derivatives(q, v, acceleration, out=by)
+    def prepare(_: int) -> None:
+        robot.forward_dynamics(q, v, tau, out=a)
+        robot.inverse_dynamics_derivatives(q, v, a, out=dtau)
         robot.inverse_mass_matrix(q, out=Minv)
 
-    def multiplied(_: int) -> None:
+    def multiply(_: int) -> None:
         for k in range(2):
-            np.matmul(Minv, by[k], out=out[k])
+            np.matmul(Minv, dtau[k], out=out[k])
             np.negative(out[k], out=out[k])
 
     def direct(_: int) -> None:
         robot.forward_dynamics_derivatives(q, v, tau, out=out)
 
-    prepared(0)
+    prepare(0)
     contenders = [
-        Contender("prepared", prepared, size, whole=True),
-        Contender("multiplied", multiplied, size, whole=True, pinned=processors() == 1),
+        Contender("prepare", prepare, size, whole=True),
+        Contender("multiply", multiply, size, whole=True, pinned=processors() == 1),
         Contender("direct", direct, size, whole=True),
     ]
     t = measure(contenders, lab.settings).seconds
-    dmm, fast = Entry(None, t["prepared"] + t["multiplied"]), Entry(None, t["direct"])
-    return dmm.seconds or 0.0, fast.seconds or 0.0, ratio(dmm, fast) or 0.0
+    slow, fast = Measurement(None, t["prepare"] + t["multiply"]), Measurement(None, t["direct"])
+    return slow.seconds or 0.0, fast.seconds or 0.0, ratio(slow, fast) or 0.0

@@ -1,7 +1,7 @@
-"""Numbers a + b e with e^2 = -1 or 0, whose parts are traced: complex step and automatic differentiation, compiled.
+"""Numbers a + b e with e^2 = -1 or 0 and traced parts: complex step and automatic differentiation as compiled code.
 
-With b tiny, e^2 = -1 is complex step; with e^2 = 0 it is forward-mode differentiation by dual numbers. An algorithm
-runs on these as on any other scalars, one direction at a time: directions are further samples of a batch.
+e^2 = -1 with a tiny b is complex step; e^2 = 0 is forward-mode differentiation by dual numbers. Algorithms run on
+these as on any other scalars, one direction at a time; all directions together are one batch.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ import numpy as np
 
 from ...algorithms.dynamics import aba, rnea
 from ...algorithms.scan import Array, Scan
-from ...jit.graph import Expr
 from ...math.vec3 import Scalar, sincos
-from .straight import Way
+from ..internals import Symbol
+from .algorithms import Algorithm
 
 TINY = 1e-30
-SCALARS = (int, float, np.number, Expr)
+SCALARS = (int, float, np.number, Symbol)
 
 
 def _on_scalars(operation: Callable[[Twin, Twin], Twin]) -> Callable[[Twin, Any], Any]:
-    """The other operand as a twin; what is no scalar gets its own turn."""
+    """Turn the other operand into a twin; anything but a scalar may handle the operation itself."""
 
     def lifted(self: Twin, x: Any) -> Any:
         if isinstance(x, Twin):
@@ -41,7 +41,7 @@ class Twin:
     b: Scalar
     square: float
 
-    __array_ufunc__ = None  # a NumPy scalar on the left hands the operation over
+    __array_ufunc__ = None  # so that a NumPy scalar on the left leaves the operation to Twin
 
     def __neg__(self) -> Twin:
         return Twin(-self.a, -self.b, self.square)
@@ -76,13 +76,15 @@ class Twin:
         return y / self
 
     def sincos(self) -> tuple[Twin, Twin]:
-        """sin(a + b e) = sin a + b e cos a: for complex numbers since b is so small that cosh b = 1, sinh b = b."""
+        """sin(a + b e) = sin a + b e cos a; for e^2 = -1 because b is so small that cosh b = 1 and sinh b = b."""
         s, c = sincos(self.a)
         return Twin(s, self.b * c, self.square), Twin(c, -(self.b * s), self.square)
 
 
-def derivative(function: Callable[[Scan, Array, Array, Array], Array], third: str, name: str, square: float) -> Way:
-    """The derivative of a vector along one direction (dq, dv), as a way; dq are rates of q's own entries."""
+def derivative(
+    function: Callable[[Scan, Array, Array, Array], Array], third: str, name: str, square: float
+) -> Algorithm:
+    """The derivative of function(scan, q, v, third) along one direction: dq (nq,) is a rate of q, dv (nv,) of v."""
     size = TINY if square else 1.0
 
     def run(scan: Scan, q: Array, v: Array, x: Array, dq: Array, dv: Array) -> Sequence[Array]:
@@ -91,7 +93,7 @@ def derivative(function: Callable[[Scan, Array, Array, Array], Array], third: st
         found = function(scan, moved_q, moved_v, twins(x, np.zeros(len(x)), square))
         return [np.array([_part(y) / size for y in found], object)]
 
-    return Way(name, ("q", "v", third, "dq", "dv"), run)
+    return Algorithm(name, ("q", "v", third, "dq", "dv"), run)
 
 
 def twins(a: Array, b: Array, square: float) -> Array:
@@ -104,9 +106,9 @@ def _part(y: Any) -> Any:
     return y.b if isinstance(y, Twin) else 0.0
 
 
-def inverse_dynamics(name: str, square: float) -> Way:
+def inverse_dynamics(name: str, square: float) -> Algorithm:
     return derivative(rnea.inverse_dynamics, "a", name, square)
 
 
-def forward_dynamics(name: str, square: float) -> Way:
+def forward_dynamics(name: str, square: float) -> Algorithm:
     return derivative(lambda scan, q, v, tau: aba.forward_dynamics(scan, q, v, tau).a, "tau", name, square)

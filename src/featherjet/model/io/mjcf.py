@@ -1,17 +1,15 @@
-"""MJCF files, compiled by MuJoCo itself and read from the arrays it fills.
+"""Read MJCF files: MuJoCo compiles them, and the model is read from the arrays of its MjModel.
 
-- Joints keep MuJoCo's order and the sizes of their coordinates, so nq, nv and every index are MuJoCo's. Hinge
-  and slide coordinates are its numbers too: the reference (`ref`, qpos0) is folded into the joint's
-  placement.
-- Two things differ, our conventions being Pinocchio's: quaternions are x y z w here, w x y z there; and the
-  linear velocity of a free joint is in the body's frame here, in the world's there. conventions/mujoco.py
-  translates.
-- A body with several joints becomes a chain whose last joint carries the body; a body without joints is
-  welded to its parent. The frame of a joint sits in its anchor, turned as its body; that of the body is there
-  as well. Where names collide, a body's frame is called `<name>_body`, a site's `<name>_site`.
-- Only the tree of bodies, its gravity and its armature enter the dynamics. What else would act on the motion
-  (tendons, equality constraints, springs, ...) is left out and warned of; actuators and contacts are the
-  user's own affair.
+- Joints keep MuJoCo's order and sizes, so that nq, nv and every index are MuJoCo's. Hinge and slide coordinates have
+  MuJoCo's values too: the reference (`ref`, qpos0) is folded into the joint's placement.
+- Two conventions differ, since featherjet follows Pinocchio: quaternions are x y z w here and w x y z in MuJoCo, and
+  the linear velocity of a free joint is in the body's axes here and in the world's in MuJoCo. conventions/mujoco.py
+  translates batches of states.
+- A body with several joints becomes a chain whose last joint carries the body; a body without joints is welded to its
+  parent. A joint's frame is at its anchor, with its body's axes; the body has a frame of its own. Where names collide,
+  the body's frame is named `<name>_body` and a site's `<name>_site`.
+- The dynamics contain the tree of bodies, gravity and armature. A warning lists everything else that acts on the
+  motion (tendons, equality constraints, springs, ...); actuators and contacts are left to the user.
 """
 
 from __future__ import annotations
@@ -44,10 +42,10 @@ def load_mjcf(
     strict: bool = False,
     gravity: Sequence[float] | None = None,
 ) -> Model:
-    """The robot in an MJCF file. `strict` refuses what otherwise is warned of.
+    """The robot in an MJCF file. `strict` turns warnings into errors.
 
-    root="fixed" takes the file as it is. Otherwise everything in it, what is welded to the world included,
-    hangs on one more joint, "root_joint"; a file whose only root is a free joint needs none for root="free".
+    root="fixed" takes the file as it is. Otherwise a joint "root_joint" is added below the world, which carries
+    everything in the file, bodies welded to the world included; root="free" adds none if the only root is a free joint.
     """
     source, data = os.fspath(path), read_bytes(path)
     mj = _compiled(source, data, lambda mujoco: mujoco.MjModel.from_xml_path(source))
@@ -63,7 +61,7 @@ def parse_mjcf(
     gravity: Sequence[float] | None = None,
     source: str = "<string>",
 ) -> Model:
-    """The robot in an MJCF document; `assets` are the files it names."""
+    """The robot in an MJCF document; `assets` maps the names of files it refers to to their content."""
     mj = _compiled(source, document, lambda mujoco: mujoco.MjModel.from_xml_string(document, assets))
     return _model(mj, source, root, strict, gravity)
 
@@ -92,7 +90,7 @@ def _compiled(source: str, document: str | bytes, compile_with: Any) -> Any:
 def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[float] | None) -> Model:
     if root not in ROOTS:
         raise UnknownName("root", root, ROOTS)
-    _mention_ignored(mj, source, strict)
+    _warn_of_ignored(mj, source, strict)
     if gravity is None:
         gravity = (0.0, 0.0, 0.0) if _weightless(mj) else tuple(mj.opt.gravity)
     name = bytes(mj.names).split(b"\0", 1)[0].decode(errors="replace")
@@ -108,29 +106,29 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
 
 
 def _weightless(mj: Any) -> bool:
-    """Whether the file switches gravity off; which bit says so depends on MuJoCo's version."""
+    """Whether the file switches gravity off, by a bit that depends on MuJoCo's version."""
     import mujoco
 
-    bits: Any = vars(mujoco)["mjtDisableBit"]  # an extension's, which type checkers do not see
+    bits: Any = vars(mujoco)["mjtDisableBit"]  # defined in an extension module, which type checkers do not see
     return bool(mj.opt.disableflags & int(bits.mjDSBL_GRAVITY))
 
 
 def _root_kind(mj: Any, root: str) -> str | None:
-    """The kind of the joint to add above everything, if any."""
+    """The kind of the root joint to add, or None."""
     if ROOTS[root] is None or FREE not in mj.jnt_type:
         return ROOTS[root]
     trees = {int(mj.body_rootid[body]) for body in mj.jnt_bodyid}
     if root == "free" and len(trees) == 1:
         return None
-    raise ModelError(f"root={root!r}: the file has a free joint of its own; load it with root='fixed', as it is")
+    raise ModelError(f"root={root!r}: the file has a free joint of its own; load it with root='fixed'")
 
 
 def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -> list[str]:
-    """Add all bodies, joints and sites; the joints' names in MuJoCo's order."""
+    """Add all bodies, joints and sites; returns the names of the joints in MuJoCo's order."""
     names = _Names(mj, {ROOT_JOINT} if root_kind else set())
     world = builder.add_joint(ROOT_JOINT, root_kind) if root_kind else None
     carrier: list[str | None] = [world]
-    placement: list[Array] = [np.eye(4)]  # of each body in the frame of the joint that carries it
+    placement: list[Array] = [np.eye(4)]  # of each body, in the frame of the joint that carries it
     order = [ROOT_JOINT] if root_kind else []
     for body in range(1, mj.nbody):
         parent = mj.body_parentid[body]
@@ -156,7 +154,7 @@ def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -
 
 
 class _Names:
-    """A unique name for every joint, body and site, the file's own wherever possible."""
+    """A unique name for every joint, body and site: the file's wherever possible."""
 
     def __init__(self, mj: Any, taken: set[str]) -> None:
         own_bodies = [mj.body(i).name for i in range(mj.nbody)]
@@ -196,7 +194,7 @@ class _Names:
 
 
 def _centre_and_inertia(mj: Any, body: int) -> tuple[Array, Array]:
-    """In the body's frame; MuJoCo takes inertial frames that nearly are the body's for it, and so must we."""
+    """In the body's frame. MuJoCo treats an inertial frame that nearly is the body's as equal, and so must this."""
     same = mj.body_sameframe[body]
     com = np.zeros(3) if same == SAME_FRAME else mj.body_ipos[body]
     R = np.eye(3) if same in (SAME_FRAME, SAME_ROTATION) else rotation(mj.body_iquat[body])
@@ -221,7 +219,7 @@ def _settings(mj: Any, j: int) -> dict:
 
 
 def _minus_reference(mj: Any, j: int) -> Array:
-    """A hinge or slide is displaced by qpos - qpos0: the constant half, so that q can be qpos."""
+    """The displacement by -qpos0, for the placement: a hinge or slide moves by qpos - qpos0, and q is to be qpos."""
     reference, axis = -mj.qpos0[mj.jnt_qposadr[j]], mj.jnt_axis[j]
     if mj.jnt_type[j] == SLIDE:
         return transform(p=reference * axis)
@@ -230,8 +228,8 @@ def _minus_reference(mj: Any, j: int) -> Array:
     return np.eye(4)
 
 
-def _mention_ignored(mj: Any, source: str, strict: bool) -> None:
-    """Say once what acts on MuJoCo's motion but not on ours."""
+def _warn_of_ignored(mj: Any, source: str, strict: bool) -> None:
+    """Warn once of everything that acts on the motion in MuJoCo but not in featherjet."""
     free = mj.dof_jntid[np.flatnonzero(mj.dof_armature)]
     present = {
         "equality constraints": mj.neq,
@@ -244,7 +242,7 @@ def _mention_ignored(mj: Any, source: str, strict: bool) -> None:
         "fluid forces": mj.opt.density or mj.opt.viscosity,
         "armature of free joints in the world's axes (it acts in the body's)": FREE in mj.jnt_type[free],
     }
-    ignored = [what for what, there in present.items() if there]
+    ignored = [what for what, found in present.items() if found]
     if not ignored:
         return
     message = f"{source}: not represented: {', '.join(ignored)}"

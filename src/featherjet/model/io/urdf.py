@@ -1,18 +1,16 @@
-"""URDF files, with the conventions of Pinocchio's own reader, number by number.
+"""Read URDF files with the conventions of Pinocchio's reader, to the same numbers.
 
-- Joints in depth-first order, the joints below one link sorted by name. The frame of a joint is the file's.
-- Fixed joints are welded: inertias move to the joint above, the links and fixed joints remain as frames. What
-  is welded to the world does not move, so its inertia is dropped.
-- A continuous joint has two coordinates (cosine, sine), and limits of 1.01 on them that never bind; likewise
-  for the quaternion of a floating joint. A planar joint moves in the xy plane of its frame, whatever its axis
-  says.
-- `mimic=False`: joints that mimic others are independent. `mimic=True`: they follow, a leader that itself
-  follows being replaced by its own leader; and a continuous joint that leads or follows becomes revolute
-  without limits, since q = multiplier * q_leader + offset needs an angle.
-- A link that has the name of a joint elsewhere gives its frame up to the joint; its own is called
-  `<name>_link`.
+- Joints are in depth-first order, those below one link sorted by name. Joint frames are the file's.
+- Fixed joints are welded: their inertias are added to the joint above, and links and fixed joints remain as frames.
+  Bodies welded to the world do not move, so that their inertias are dropped.
+- A continuous joint has two coordinates (cosine, sine), with limits of 1.01 that never bind; the quaternion of a
+  floating joint has such limits too. A planar joint moves in the xy plane of its frame, whatever its axis says.
+- With mimic=False, joints that mimic others are independent. With mimic=True they follow; a chain of mimic joints
+  follows its first joint, and a continuous joint that leads or follows becomes a revolute joint without limits, since
+  q = multiplier * q_leader + offset needs an angle.
+- If a link has the name of a joint elsewhere, the joint's frame keeps the name and the link's is named `<name>_link`.
 
-Beyond Pinocchio, whatever is not clearly a number, a name or a tree is refused, with file and line.
+Stricter than Pinocchio: anything that is not clearly a number, a name or a tree is an error with file and line.
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ KIND = {
 ONE_AXIS = ("revolute", "continuous", "prismatic")
 ROOTS = {"fixed": None, "free": "free", "planar": "planar"}
 ROOT_JOINT = "root_joint"
-UNIT = 1.01  # Pinocchio's bound on coordinates that never leave [-1, 1]
+UNIT = 1.01  # Pinocchio's limit on coordinates that stay within [-1, 1]
 
 
 def load_urdf(
@@ -52,7 +50,7 @@ def load_urdf(
     strict: bool = False,
     gravity: Sequence[float] | None = None,
 ) -> Model:
-    """The robot in a URDF file, its base fixed, free or planar; `strict` refuses what else is warned of."""
+    """The robot in a URDF file with a fixed, free or planar base; `strict` turns warnings into errors."""
     return parse_urdf(read_bytes(path), root, mimic=mimic, strict=strict, gravity=gravity, source=os.fspath(path))
 
 
@@ -65,7 +63,7 @@ def parse_urdf(
     gravity: Sequence[float] | None = None,
     source: str = "<string>",
 ) -> Model:
-    """The robot in a URDF document; `source` is what messages call it."""
+    """The robot in a URDF document; `source` is its name in messages."""
     if root not in ROOTS:
         raise UnknownName("root", root, ROOTS)
     robot = _robot(parse(document, source))
@@ -94,9 +92,9 @@ class _Joint:
 
 
 def _robot(document: Element) -> Element:
-    """The <robot> element, once it is clear that it is one, and that no macros are left in it."""
+    """The <robot> element, after checking that it is one and contains no xacro macros."""
     if document.tag != "robot":
-        hint = {"mujoco": "; this is MJCF, see load_mjcf", "sdf": "; this is SDF, which is not read"}
+        hint = {"mujoco": "; this is MJCF: use load_mjcf", "sdf": "; this is SDF, which is not supported"}
         raise document.error(f"not a URDF: the root element must be <robot>{hint.get(document.tag, '')}")
     for element in [document, *document.children]:
         for child in element.children:
@@ -107,12 +105,12 @@ def _robot(document: Element) -> Element:
 
 
 def _named(elements: list[Element]) -> dict[str, Element]:
-    """Elements by their names, which must differ."""
+    """Elements by name; a name used twice is an error."""
     named: dict[str, Element] = {}
     for element in elements:
         name = element.text("name")
         if name in named:
-            raise element.error(f"the name is taken, by line {named[name].line}")
+            raise element.error(f"the name is already used in line {named[name].line}")
         named[name] = element
     return named
 
@@ -121,14 +119,14 @@ def _joint(name: str, element: Element) -> _Joint:
     type_ = element.text("type")
     if type_ not in KIND:
         raise element.error(f"unknown type {type_!r}; there are: {', '.join(KIND)}")
-    parent, child = element.one("parent"), element.one("child")
+    parent, child = element.child("parent"), element.child("child")
     if parent is None or child is None:
         raise element.error(f"<{'child' if parent else 'parent'} link=...> is missing")
     return _Joint(name, type_, parent.text("link"), child.text("link"), element)
 
 
 def _tree(robot: Element, links: dict[str, Element], joints: dict[str, _Joint]) -> tuple[str, dict[str, list[_Joint]]]:
-    """The root link, and below each link its joints, sorted by name; anything but one tree is refused."""
+    """The root link, and for each link the joints below it, sorted by name; anything but one tree is an error."""
     if not links:
         raise robot.error("there is no <link>")
     above: dict[str, _Joint] = {}
@@ -140,7 +138,7 @@ def _tree(robot: Element, links: dict[str, Element], joints: dict[str, _Joint]) 
         if joint.child in above:
             other = above[joint.child]
             raise joint.element.error(
-                f"link {joint.child!r} already is the child of joint {other.name!r} "
+                f"link {joint.child!r} is already the child of joint {other.name!r} "
                 f"(line {other.element.line}); closed loops are not supported"
             )
         above[joint.child] = joint
@@ -154,7 +152,7 @@ def _tree(robot: Element, links: dict[str, Element], joints: dict[str, _Joint]) 
     if len(reached) < len(links):
         lost = set(links).difference(reached)
         first = next(name for name in links if name in lost)
-        raise links[first].error("it is part of a cycle: its own descendant is its parent")
+        raise links[first].error("it is part of a cycle: its parent is one of its descendants")
     return bases[0], below
 
 
@@ -166,19 +164,21 @@ def _build(
     below: dict[str, list[_Joint]],
     followers: dict[str, Mimic],
 ) -> None:
-    """Walk the tree from its base, depth first, without recursion: robots may be long."""
+    """Add everything from the base on, depth first; without recursion, since chains may be long."""
     joint_names = {joint.name for joints in below.values() for joint in joints}
     one_coordinate = set(followers) | {mimic.joint for mimic in followers.values()}
     carrier = None
     if root_kind:
         if ROOT_JOINT in joint_names:
-            raise ModelError(f"a joint is called {ROOT_JOINT!r}, the name of the joint that root={root_kind!r} adds")
+            raise ModelError(
+                f"a joint is named {ROOT_JOINT!r}, as is the joint that root={root_kind!r} adds; rename it"
+            )
         joint_names.add(ROOT_JOINT)
         carrier = builder.add_joint(ROOT_JOINT, root_kind)
     taken = joint_names | set(links)
     stack: list[tuple[str, _Joint | None, str | None, Array]] = [(base, None, carrier, np.eye(4))]
     while stack:
-        link, joint, carrier, T = stack.pop()  # T: the parent link's frame in that of the joint that carries it
+        link, joint, carrier, T = stack.pop()  # T: the parent link's frame, in the frame of the joint that carries it
         if joint is not None:
             T = T @ origin(joint.element)
             if joint.type == "fixed":
@@ -199,11 +199,11 @@ def _build(
 
 
 def _add_body(builder: ModelBuilder, link: Element, carrier: str | None, T: Array) -> None:
-    inertial = link.one("inertial")
+    inertial = link.child("inertial")
     if inertial is None:
         return
     where = origin(inertial)
-    mass, inertia = inertial.one("mass"), inertial.one("inertia")
+    mass, inertia = inertial.child("mass"), inertial.child("inertia")
     if mass is None or inertia is None:
         raise link.error("its <inertial> needs both <mass> and <inertia>")
     xx, xy, xz, yy, yz, zz = (inertia.number(name) for name in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"))
@@ -219,7 +219,7 @@ def _add_body(builder: ModelBuilder, link: Element, carrier: str | None, T: Arra
 def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
     """Kind, axis, limits, damping and friction of a moving joint, as keywords of `add_joint`."""
     element = joint.element
-    axis_element, limit, dynamics = element.one("axis"), element.one("limit"), element.one("dynamics")
+    axis_element, limit, dynamics = element.child("axis"), element.child("limit"), element.child("dynamics")
     axis = [1.0, 0.0, 0.0] if axis_element is None else axis_element.vector("xyz")
     kind = KIND[joint.type]
     if joint.type == "floating":
@@ -227,7 +227,7 @@ def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
     if joint.type == "planar":
         if any(axis[:2]):
             message = f"a planar joint moves in the xy plane of its frame; its axis {axis} is ignored"
-            _doubt(element, message, strict)
+            _warn(element, message, strict)
         return dict(kind=kind, lower=[-math.inf] * 2 + [-UNIT] * 2, upper=[math.inf] * 2 + [UNIT] * 2)
     if not any(axis):
         raise element.error("the axis is zero, so it has no direction")
@@ -243,31 +243,33 @@ def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
     else:
         settings |= dict(lower=limit.number("lower", 0.0), upper=limit.number("upper", 0.0))
         if settings["lower"] > settings["upper"]:
-            _doubt(element, f"lower limit {settings['lower']:g} above upper {settings['upper']:g}", strict)
+            _warn(element, f"lower limit {settings['lower']:g} above upper {settings['upper']:g}", strict)
     if dynamics is not None:
         settings |= {name: dynamics.number(name, 0.0) for name in ("damping", "friction")}
     return settings
 
 
 def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
-    """For each moving joint that mimics another, what it follows in the end, multipliers composed."""
+    """For each moving joint that mimics another, the first joint of its chain, with composed multiplier and offset."""
     followers = {}
     for name, joint in joints.items():
         if joint.type == "fixed":
             continue
         multiplier, offset, path = 1.0, 0.0, [name]
-        while (mimic := joints[path[-1]].element.one("mimic")) is not None:
+        while (mimic := joints[path[-1]].element.child("mimic")) is not None:
             leader = mimic.text("joint")
             offset += multiplier * mimic.number("offset", 0.0)
             multiplier *= mimic.number("multiplier", 1.0)
-            at = joints[path[-1]].element
+            follower = joints[path[-1]].element
             if leader not in joints:
-                raise at.error(f"mimics joint {leader!r}, which does not exist")
+                raise follower.error(f"mimics joint {leader!r}, which does not exist")
             if leader in path:
-                raise at.error(f"mimics itself: {' -> '.join([*path, leader])}")
+                raise follower.error(f"mimics itself: {' -> '.join([*path, leader])}")
             for end in (path[-1], leader):
                 if joints[end].type not in ONE_AXIS:
-                    raise at.error(f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint")
+                    raise follower.error(
+                        f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint"
+                    )
             path.append(leader)
         if len(path) > 1:
             followers[name] = Mimic(path[-1], multiplier, offset)
@@ -276,12 +278,12 @@ def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
 
 def origin(element: Element) -> Array:
     """The transform (4, 4) of an element's <origin>; the identity if it has none."""
-    given = element.one("origin")
+    given = element.child("origin")
     if given is None:
         return np.eye(4)
     roll, pitch, yaw = given.vector("rpy", [0.0] * 3)
     (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in (roll, pitch, yaw))
-    R = [  # about the fixed axes x, y, z in turn
+    R = [  # rotations about the fixed axes x, y, z, in this order
         [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
         [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
         [-sp, cp * sr, cp * cr],
@@ -289,8 +291,8 @@ def origin(element: Element) -> Array:
     return transform(R, given.vector("xyz", [0.0] * 3))
 
 
-def _doubt(element: Element, message: str, strict: bool) -> None:
-    """Warn of what can be computed with and yet is dubious; refuse it if strict."""
+def _warn(element: Element, message: str, strict: bool) -> None:
+    """Warn of something that is dubious but can be computed with; an error if strict."""
     error = element.error(message)
     if strict:
         raise error

@@ -1,4 +1,4 @@
-"""Reading XML that may be broken or hostile: a small tree that remembers lines, and no entities."""
+"""XML as a small tree of elements that know their lines; safe for broken or hostile files, without entities."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 @dataclass(slots=True, eq=False)
 class Element:
-    """One XML element; `source` and `line` say where it was found, `title` what messages call it."""
+    """One XML element; `source` and `line` say where it is, `title` is its name in messages."""
 
     tag: str
     attributes: dict[str, str]
@@ -26,31 +26,31 @@ class Element:
     children: list[Element] = field(default_factory=list, repr=False)
 
     def all(self, tag: str) -> list[Element]:
-        """The direct children of that tag."""
+        """The direct children with that tag."""
         return [child for child in self.children if child.tag == tag]
 
-    def one(self, tag: str) -> Element | None:
-        """The direct child of that tag, if any; two of them are one too many."""
+    def child(self, tag: str) -> Element | None:
+        """The only direct child with that tag, or None; a second one is an error."""
         found = self.all(tag)
         if len(found) > 1:
-            raise found[1].error(f"a second <{tag}>, the first is in line {found[0].line}")
+            raise found[1].error(f"a second <{tag}>; the first is in line {found[0].line}")
         return found[0] if found else None
 
     def text(self, attribute: str) -> str:
-        """A required attribute that is not empty."""
+        """The text of an attribute, which is required and not empty."""
         value = self.attributes.get(attribute, "")
         if not value.strip():
             raise self.error(f"attribute {attribute!r} is missing or empty")
         return value
 
     def number(self, attribute: str, default: float | None = None) -> float:
-        """An attribute that is one finite number; required unless there is a default."""
+        """The value of an attribute that is one finite number; required unless there is a default."""
         if default is not None and attribute not in self.attributes:
             return default
         return self._parsed(attribute, self.text(attribute).strip())
 
     def vector(self, attribute: str, default: list[float] | None = None) -> list[float]:
-        """An attribute that is three finite numbers; required unless there is a default."""
+        """The values of an attribute that is three finite numbers; required unless there is a default."""
         if default is not None and attribute not in self.attributes:
             return default
         words = self.text(attribute).split()
@@ -61,17 +61,17 @@ class Element:
     def _parsed(self, attribute: str, word: str) -> float:
         value = float(word) if NUMBER.fullmatch(word) else math.nan
         if not math.isfinite(value):
-            hint = "; a xacro expression: expand the file first" if "${" in word else ""
+            hint = "; it is a xacro expression: expand the file first" if "${" in word else ""
             raise self.error(f"{attribute}={self.attributes[attribute]!r}: {word!r} is not a finite number{hint}")
         return value
 
     def error(self, message: str) -> ModelError:
-        """An error that says where this element stands and what it is called."""
+        """An error whose message starts with the element's place and title."""
         return ModelError(f"{self.source}:{self.line}: {self.title}: {message}")
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file; every way this can fail is an error of ours."""
+    """The content of a file; every failure is a FeatherjetError."""
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
@@ -86,13 +86,13 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def parse(document: bytes | str, source: str) -> Element:
-    """The root element of a document. A DOCTYPE is refused, and with it every trick entities can play."""
+    """The root element of a document. A DOCTYPE is refused, and with it all attacks by entities."""
     stack: list[Element] = []
     roots: list[Element] = []
 
     def start(tag: str, attributes: dict[str, str]) -> None:
         title = f"<{tag} name={attributes['name']!r}>" if "name" in attributes else f"<{tag}>"
-        if "name" not in attributes and stack:  # a part of something that has a name, which helps to find it
+        if "name" not in attributes and stack:  # name the element that contains it, which is easier to find
             title += f" of {stack[-1].title.rpartition(' of ')[2]}"
         element = Element(tag, attributes, source, parser.CurrentLineNumber, title)
         (stack[-1].children if stack else roots).append(element)
@@ -103,7 +103,7 @@ def parse(document: bytes | str, source: str) -> Element:
 
     def refuse(*_: object) -> None:
         line = parser.CurrentLineNumber
-        raise ModelError(f"{source}:{line}: a DOCTYPE; document types and entities are refused, remove it")
+        raise ModelError(f"{source}:{line}: a DOCTYPE is not allowed; remove it")
 
     parser = _parser(document)
     parser.StartElementHandler, parser.EndElementHandler = start, end
@@ -113,7 +113,7 @@ def parse(document: bytes | str, source: str) -> Element:
 
 
 def root_tag(document: bytes | str) -> str | None:
-    """The tag of the root element, or None if the document breaks before it."""
+    """The tag of the root element, or None if the document is broken before it."""
     found: list[str] = []
 
     def start(tag: str, _: dict[str, str]) -> None:
@@ -130,7 +130,7 @@ def root_tag(document: bytes | str) -> str | None:
 
 
 def _parser(document: bytes | str) -> expat.XMLParserType:
-    """A str is no longer in the encoding its own declaration may name."""
+    """A parser; a str is fed as UTF-8, whatever encoding its declaration names."""
     return expat.ParserCreate("utf-8" if isinstance(document, str) else None)
 
 
@@ -144,4 +144,4 @@ def _feed(parser: expat.XMLParserType, document: bytes | str, source: str) -> No
     except (LookupError, UnicodeError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"{source}: its text cannot be decoded ({error})") from None
+        raise ModelError(f"{source}: the text cannot be decoded ({error})") from None

@@ -1,0 +1,100 @@
+"""The library's internals as the lab uses them: trace and compile any algorithm for one robot, run its reference.
+
+No other module of the lab but `instructions.py` uses the compiler or the evaluator; exceptions are `processors`, which
+counts cores, and `jit.autodiff`, whose statements an experiment counts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..algorithms.scan import Array, Scan
+from ..evaluate.compiled import Kernel
+from ..evaluate.reference import Reference
+from ..jit import library
+from ..jit.engine import Library, compile_module, host_lanes
+from ..jit.graph import Expr, TooLong
+from ..jit.straight import trace
+from ..model.model import Model
+from ..model.tree import Tree
+from ..treejit.tables import Tables
+from .instructions import instructions, quantity_instructions
+
+if TYPE_CHECKING:
+    import llvmlite.ir as ir
+
+__all__ = [
+    "BatchFunction",
+    "Symbol",
+    "TooLong",
+    "TracedCode",
+    "count_instructions",
+    "host_lanes",
+    "load_function",
+    "reference_results",
+]
+
+Shape = tuple[int, ...]
+BatchFunction = Callable[[Sequence[Array], "tuple[Array, ...] | None"], tuple[Array, ...]]
+Symbol = Expr  # the scalar that traced algorithms compute with
+
+
+class TracedCode:
+    """An algorithm written out for one robot as straight-line code: constants folded, dead code removed.
+
+    function(scan, *inputs) -> arrays; `shapes` are the shapes of its inputs, by name. Raises `TooLong` once the trace
+    exceeds `limit` operations.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Sequence[Array]],
+        tree: Tree,
+        shapes: dict[str, Shape],
+        limit: int | None,
+    ) -> None:
+        self._name, self._tree = name, tree
+        self._code = trace(lambda **inputs: function(Scan(tree, (), object), *inputs.values()), shapes, limit)
+        self.instructions = instructions(self._code.graph, self._code.roots)
+
+    @property
+    def size(self) -> int:
+        """Operations to compile, before fusing."""
+        return len(self._code.graph.reachable(self._code.roots))
+
+    def operation_counts(self) -> dict[str, int]:
+        """How often each operation occurs, by name ("mul", "add", "sin", ...), nothing fused."""
+        return dict(self._code.graph.count(self._code.roots))
+
+    def compiled(self) -> BatchFunction:
+        """Machine code: call it with the inputs, arrays (B, *shape), and with arrays for the results or None."""
+        code = self._code
+        text = code.graph.text(code.roots) + repr((code.inputs, code.roots))
+        key = ("reproduce", hashlib.sha256(text.encode()).hexdigest())
+
+        def load(precision: int, single: bool) -> Library:
+            return library.unrolled(key, lambda: code, precision, single)
+
+        kernel = Kernel(Tables(self._tree, host_lanes()), self._name, code.inputs, None, load, True)
+        return lambda inputs, out=None: kernel(inputs, out, 1)[0]
+
+
+def count_instructions(model: Model, quantity: str) -> int:
+    """Arithmetic instructions per state of the code that a robot gets by default for a quantity."""
+    return quantity_instructions(Tree(model), quantity)
+
+
+def reference_results(model: Model, quantity: str, inputs: Mapping[str, Array], method: str) -> tuple[Array, ...]:
+    """A derivative by the NumPy reference, in the precision of the inputs (B, n): float64 or longdouble."""
+    return Reference(model).run(quantity, inputs, method=method)
+
+
+def load_function(module: ir.Module, name: str, signature: Any) -> Callable[..., Any]:
+    """Compile an LLVM module and return one of its functions; `signature` is a ctypes function type."""
+    code = Library(compile_module(module))
+    function = signature(code.address(name))
+    function.library = code  # so that the code lives as long as the function
+    return function

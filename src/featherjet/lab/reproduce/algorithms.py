@@ -1,0 +1,115 @@
+"""The algorithms that experiments count and time, all compiled alike, so that a race compares algorithms alone.
+
+An algorithm is traced for one robot: every body and every pair of joints written out, constants folded, dead code
+removed; lanes are samples. Operations are the arithmetic instructions that run, a product fused with its only sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from ...algorithms.derivatives import methods
+from ...algorithms.derivatives.fdsva import times
+from ...algorithms.dynamics import aba, crba, factored, ltl, minv, rnea
+from ...algorithms.scan import Array, Scan
+from ...model.tree import Tree
+from ..internals import TracedCode
+
+MATRICES = ("by_q", "by_v")
+CUBIC = ("fdsva-dmm", "fdsva-ltl", "fdcr", "pinocchio")  # forward dynamics on chains; all other methods are quadratic
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """A function(scan, *inputs) -> arrays, with the names of its inputs.
+
+    degree: that of the polynomial in N that gives its operations on a chain of N joints.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    function: Callable[..., Sequence[Array]]
+    degree: int = 2
+
+
+class TracedAlgorithm(TracedCode):
+    """An algorithm traced for one robot."""
+
+    def __init__(self, algorithm: Algorithm, tree: Tree, limit: int | None = None) -> None:
+        shapes = {name: input_shape(tree, name) for name in algorithm.inputs}
+        super().__init__(algorithm.name, algorithm.function, tree, shapes, limit)
+        self.algorithm = algorithm
+
+
+def input_shape(tree: Tree, name: str) -> tuple[int, ...]:
+    """(nq,) for q and its rate, (nv^2,) for a matrix row by row, (nv,) for everything else."""
+    return (tree.nv**2,) if name in MATRICES else (tree.nq,) if name in ("q", "dq") else (tree.nv,)
+
+
+# Each made once, since results are kept by algorithm
+
+
+@cache
+def inverse(name: str, matrices: int = 2) -> Algorithm:
+    """dtau/dq and dtau/dv by a method of `methods`; with matrices=3 also dtau/da."""
+    method = methods.find(methods.ID, name)
+
+    def run(scan: Scan, q: Array, v: Array, a: Array) -> Sequence[Array]:
+        return tuple(method.function(scan, q, v, a))[:matrices]
+
+    return Algorithm(name, ("q", "v", "a"), run)
+
+
+@cache
+def forward(name: str) -> Algorithm:
+    """da/dq, da/dv and da/dtau by a method of `methods`."""
+    method = methods.find(methods.FD, name)
+
+    def run(scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
+        return tuple(method.function(scan, q, v, tau)[0])
+
+    return Algorithm(name, ("q", "v", "tau"), run, 3 if name in CUBIC else 2)
+
+
+RNEA = Algorithm("inverse dynamics", ("q", "v", "a"), lambda scan, *x: [rnea.inverse_dynamics(scan, *x)], 1)
+MASS = Algorithm("mass matrix", ("q",), lambda scan, q: [crba.mass_matrix(scan, q)])
+DEDICATED = Algorithm("M^-1, dedicated", ("q",), lambda scan, q: [minv.by_lanes(scan, aba.factors(scan, q))])
+FACTORISED = Algorithm("M^-1, L^T D L", ("q",), lambda scan, q: [factored.by_ltl(scan, q).Minv], 3)
+ABA = Algorithm("forward dynamics", ("q", "v", "tau"), lambda scan, *x: [aba.forward_dynamics(scan, *x).a], 1)
+
+
+# [IDSVA] eq. 5 alone: -M^-1 by_q, -M^-1 by_v and M^-1, from dense matrices by_q = dtau/dq and by_v = dtau/dv
+
+
+def square(entries: Array) -> Array:
+    n = math.isqrt(len(entries))
+    return entries.reshape(n, n)
+
+
+def dmm(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+    """Products with the dense M^-1."""
+    M = minv.by_lanes(scan, aba.factors(scan, q))
+    return -times(M, square(by_q)), -times(M, square(by_v)), M
+
+
+def aza(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+    """Each column through the articulated-body algorithm."""
+    factors = aba.factors(scan, q)
+    by_q, by_v = square(by_q), square(by_v)
+    return -aba.solve(scan, factors, by_q), -aba.solve(scan, factors, by_v), minv.by_lanes(scan, factors)
+
+
+def by_ltl(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+    """Solutions with the sparse factors of M."""
+    factor = ltl.factorise(crba.mass_matrix(scan, q), scan.tree.dof_parents)
+    return -ltl.solve(factor, square(by_q)), -ltl.solve(factor, square(by_v)), ltl.inverse(factor)
+
+
+DMM, AZA, LTL = PRODUCTS = (
+    Algorithm("DMM", ("q", *MATRICES), dmm, 3),
+    Algorithm("AZA", ("q", *MATRICES), aza, 2),
+    Algorithm("LTL", ("q", *MATRICES), by_ltl, 3),
+)
