@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.errors import ModelWarning, SingularMassMatrix
-from featherjet.model.io.mjcf import from_mjmodel
 from featherjet.conventions.mujoco import (
     acceleration_from_mujoco,
     acceleration_to_mujoco,
@@ -22,6 +20,8 @@ from featherjet.conventions.mujoco import (
     velocity_from_mujoco,
     velocity_to_mujoco,
 )
+from featherjet.errors import ModelWarning, SingularMassMatrix
+from featherjet.model.io.mjcf import from_mjmodel
 from featherjet.verify import check
 from helpers import agree, random_state
 

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import featherjet.evaluate.compiled
 import numpy as np
 import pytest
 
 import featherjet as fj
-import featherjet.evaluate.compiled
 from backends import CALLS, IDS, PAIRS, Pair, arguments, pair_of, results
 from featherjet.errors import InputError
 from featherjet.jit.emit.quick import DECLINED, headers_are_known

@@ -8,6 +8,7 @@ import operator
 
 import numpy as np
 import pytest
+from featherjet.treejit.kernels import KERNELS, unrolls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from featherjet.jit.gufunc import Gufunc
 from featherjet.jit.schedule import PIECE, SUMS, Schedule
 from featherjet.model.tree import Tree
 from featherjet.treejit import kernels
-from featherjet.treejit.kernels import KERNELS, unrolls
 from featherjet.treejit.tables import Tables
 from helpers import models, random_state
 

@@ -11,8 +11,8 @@ import pytest
 
 import featherjet as fj
 from backends import ROBOTS
-from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.evaluate.bound import Bound
 from helpers import agree, random_state
 

@@ -357,7 +357,9 @@ def test_contacts_that_become_singular_end_a_simulation_with_what_there_was() ->
     """The arm is stretched out: it cannot move its tool along itself."""
     robot = fj.load("arm", backend="compiled")
     with pytest.raises(SimulationError, match=r"at t = 0 s: contacts tool: singular") as caught:
-        robot.simulate(robot.neutral(), np.zeros(7), contacts=fj.Contacts(robot, [fj.PointContact("tool")]), duration=0.1)
+        robot.simulate(
+            robot.neutral(), np.zeros(7), contacts=fj.Contacts(robot, [fj.PointContact("tool")]), duration=0.1
+        )
     assert len(caught.value.trajectory) == 1  # type: ignore[arg-type]
 
 

@@ -7,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from featherjet.treejit.kernels import KERNELS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,7 +29,6 @@ from backends import (
 from featherjet.algorithms import quantities
 from featherjet.jit.engine import target
 from featherjet.model.joints import KINDS
-from featherjet.treejit.kernels import KERNELS
 from helpers import models, random_state
 
 SIZES = (0, 1, 2, 3, 5, 8, 9, 17, 64)

@@ -6,12 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
+from featherjet.treejit.kernels import KERNELS
 
 import featherjet as fj
 from backends import SINGULAR, Pair, arguments, both, compare, pair_of, results, spoiled
 from featherjet.algorithms.quantities import INPUTS
 from featherjet.errors import InputError, SingularMassMatrix
-from featherjet.treejit.kernels import KERNELS
 from helpers import random_state
 
 

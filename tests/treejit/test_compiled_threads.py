@@ -11,11 +11,11 @@ import sys
 import textwrap
 from pathlib import Path
 
+import featherjet.evaluate.compiled
 import numpy as np
 import pytest
 
 import featherjet as fj
-import featherjet.evaluate.compiled
 from backends import Pair, arguments, both, in_threads, pair_of, results, spoiled
 from featherjet.errors import InputError
 from helpers import random_state

@@ -244,8 +244,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "inverse_mass_matrix", "M^-1", (Q,), (Result("Minv", VV),), minv.inverse_mass_matrix, margins=("mass",),
-        mimic=coupled.inverse_mass_matrix, on_numpy=factored.auto, methods=ways.TABLES[ways.INVERSE], cost=Cost(250, 0, 20),
-        rolled=True,
+        mimic=coupled.inverse_mass_matrix, on_numpy=factored.auto, methods=ways.TABLES[ways.INVERSE],
+        cost=Cost(250, 0, 20), rolled=True,
     ),
     Quantity(
         "gravity", "g: torques that hold the robot still", (Q,), (Result("g", ("v",)),), rnea.gravity,
@@ -268,8 +268,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "inverse_dynamics_derivatives", "dtau_dq, dtau_dv, dtau_da", (Q, V, A),
         named(InverseDynamicsDerivatives, VV), idsva.inverse_dynamics_derivatives,
-        returns=InverseDynamicsDerivatives._make, forces=True, methods=ways.TABLES[ways.ID], cost=Cost(350, 50), rolled=True,
-        base=inverse_dynamics, by=("q", "v", "a"), rule=rules.derivatives,
+        returns=InverseDynamicsDerivatives._make, forces=True, methods=ways.TABLES[ways.ID],
+        cost=Cost(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"), rule=rules.derivatives,
     ),
     Quantity(
         "forward_dynamics_derivatives", "da_dq, da_dv, da_dtau", (Q, V, TAU),

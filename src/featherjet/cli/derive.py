@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import arrays
-from ..model import configuration
 from ..errors import InputError, ModelWarning, SingularMassMatrix
 from ..files.npz import Array, NpzWriter, read_npz
+from ..model import configuration
 from ..robot.robot import Robot
 from ..terminal import progress
 from .output import line

@@ -23,7 +23,7 @@ from .engine import Library, Target, target
 from .gufunc import Gufunc
 from .library import library
 from .memory import POOL, SMALL
-from .straight import Function, Shape, Straight, trace
+from .straight import Function, Shape, Straight, shortest
 
 Array = np.ndarray
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -58,8 +58,7 @@ def compile(
     cpu = cpu or target()
 
     def straight() -> Straight:
-        traced = [trace(f, shapes, limit, watch) for f in (function, *alternatives)]
-        best = traced[0] if len(traced) == 1 else min(traced, key=lambda s: s.instructions)
+        best = shortest((function, *alternatives), shapes, limit, watch)
         best.units = units or {}
         return best
 

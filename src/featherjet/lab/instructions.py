@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..jit import straight
+from ..algorithms.quantities import QUANTITIES
 from ..jit.graph import Expr, Graph
 from ..jit.schedule import Schedule
 from ..model.tree import Node, Tree
-from ..treejit.kernels import KERNELS, unrolls
+from ..treejit.compiler import TreeCompiler
 from ..treejit.program import Pairs, Program, Responses, Store, Variant, Walk
-from ..treejit.rolled import trace_kernel
+from ..treejit.rolled import trace_rolled
 from ..treejit.tables import variants
 
 
@@ -27,10 +27,10 @@ def instructions(graph: Graph, roots: Iterable[int]) -> int:
 
 def quantity_instructions(tree: Tree, quantity: str) -> int:
     """Arithmetic instructions per sample and lane of the code that the robot gets by default for a quantity."""
-    if unrolls(quantity, tree):
-        code = straight.trace_kernel(tree, KERNELS[quantity], False)
-        return instructions(code.graph, code.roots)
-    program = trace_kernel(KERNELS[quantity], variants(tree), False)
+    compiler, record = TreeCompiler(tree), QUANTITIES[quantity]
+    if compiler.unrolls(record):
+        return compiler.traced(record, [i.name for i in record.inputs]).instructions
+    program = trace_rolled(record, variants(tree), False)
     count = _ProgramCounter(program)
     total = 0
     for loop in program.loops:

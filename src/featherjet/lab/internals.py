@@ -10,17 +10,16 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..algorithms.quantities import quantity as find_quantity
 from ..algorithms.scan import Array, Scan
-from ..evaluate.compiled import Kernel
-from ..evaluate.reference import Reference
-from ..jit import library
-from ..jit.engine import Library, compile_module, host_lanes
+from ..evaluate.reference import evaluate
+from ..jit.engine import Library, compile_module, target
 from ..jit.graph import Expr, TooLong
+from ..jit.kernel import compile
 from ..jit.straight import trace
 from ..model.model import Model
 from ..model.tree import Tree
-from ..treejit.tables import Tables
-from .instructions import instructions, quantity_instructions
+from .instructions import quantity_instructions
 
 if TYPE_CHECKING:
     import llvmlite.ir as ir
@@ -31,7 +30,7 @@ __all__ = [
     "TooLong",
     "TracedCode",
     "count_instructions",
-    "host_lanes",
+    "lanes",
     "load_function",
     "reference_results",
 ]
@@ -56,9 +55,10 @@ class TracedCode:
         shapes: dict[str, Shape],
         limit: int | None,
     ) -> None:
-        self._name, self._tree = name, tree
-        self._code = trace(lambda **inputs: function(Scan(tree, (), object), *inputs.values()), shapes, limit)
-        self.instructions = instructions(self._code.graph, self._code.roots)
+        self._name = name
+        self._function = lambda **inputs: function(Scan(tree, (), object), *inputs.values())
+        self._code = trace(self._function, shapes, limit)
+        self.instructions = self._code.instructions
 
     @property
     def size(self) -> int:
@@ -73,13 +73,14 @@ class TracedCode:
         """Machine code: call it with the inputs, arrays (B, *shape), and with arrays for the results or None."""
         code = self._code
         text = code.graph.text(code.roots) + repr((code.inputs, code.roots))
-        key = ("reproduce", hashlib.sha256(text.encode()).hexdigest())
-
-        def load(precision: int, single: bool) -> Library:
-            return library.unrolled(key, lambda: code, precision, single)
-
-        kernel = Kernel(Tables(self._tree, host_lanes()), self._name, code.inputs, None, load, True)
+        key = ("lab", hashlib.sha256(text.encode()).hexdigest())
+        kernel = compile(self._function, code.inputs, key, self._name)
         return lambda inputs, out=None: kernel(inputs, out, 1)[0]
+
+
+def lanes() -> int:
+    """How many doubles a vector register holds that code is made for."""
+    return target().lanes
 
 
 def count_instructions(model: Model, quantity: str) -> int:
@@ -89,12 +90,13 @@ def count_instructions(model: Model, quantity: str) -> int:
 
 def reference_results(model: Model, quantity: str, inputs: Mapping[str, Array], method: str) -> tuple[Array, ...]:
     """A derivative by the NumPy reference, in the precision of the inputs (B, n): float64 or longdouble."""
-    return Reference(model).run(quantity, inputs, method=method)
+    return evaluate(Tree(model), find_quantity(quantity), inputs, method=method)
 
 
 def load_function(module: ir.Module, name: str, signature: Any) -> Callable[..., Any]:
     """Compile an LLVM module and return one of its functions; `signature` is a ctypes function type."""
-    code = Library(compile_module(module))
+    cpu = target()
+    code = Library(compile_module(cpu, module), cpu)
     function = signature(code.address(name))
     function.library = code  # so that the code lives as long as the function
     return function

@@ -1,5 +1,4 @@
-"""From quantities of a tree to kernels: rolled code, which all robots with the same kinds of joints share, or
-straight-line code for one robot."""
+"""From quantities of a tree to kernels: rolled code that robots share, or straight-line code for one robot."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from ..jit.engine import Library, target
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
 from ..jit.library import library
+from ..jit.straight import Function, Straight, shortest
 from ..model.tree import Tree
 from .tables import Tables, unit_parts, variants
 
@@ -53,26 +53,38 @@ class TreeCompiler:
             return self.unroll
         return quantity.cost.of(self.tree) <= (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
 
-    def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
-        tree, known = self.tree, {k: fingerprint(x) for k, x in sorted(options.items())}
+    def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
+        """The straight-line code of a quantity for these inputs, without options."""
+        first, *others = self._functions(quantity, {})
+        shapes = quantity.input_shapes(given, sizes(self.tree))
+        return shortest((first, *others), shapes, None, len(quantity.margins))
+
+    def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
+        """A quantity as a function of arrays of scalars, then its alternatives, if the robot is small."""
+        tree = self.tree
 
         def run(which: Quantity, **arrays: Any) -> list[Any]:
             return which.compute(Scan(tree, (), object), arrays, **options)
 
-        others = ()
+        found: list[Function] = [partial(run, quantity)]
         if tree.coupling is None and quantity.cost is not None and quantity.cost.of(tree) <= COMPARED and not options:
-            others = tuple(partial(run, replace(quantity, algorithm=f)) for f in quantity.alternatives)
-        size = sizes(tree, options.get("contacts"))
+            found += [partial(run, replace(quantity, algorithm=f)) for f in quantity.alternatives]
+        return found
+
+    def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
+        known = tuple((k, fingerprint(x)) for k, x in sorted(options.items()))
+        function, *others = self._functions(quantity, options)
+        size = sizes(self.tree, options.get("contacts"))
         return jit.compile(
-            partial(run, quantity),
+            function,
             quantity.input_shapes(given, size),
-            (quantity.name, self.tables.digest, tuple(given), tuple(known.items())),
+            (quantity.name, self.tables.digest, tuple(given), known),
             quantity.name,
             cpu=self.target,
             outputs=quantity.result_shapes(size),
             alternatives=others,
             watch=len(quantity.margins),
-            units={i.name: unit_parts(tree) for i in quantity.inputs if i.expands == "q"},
+            units={i.name: unit_parts(self.tree) for i in quantity.inputs if i.expands == "q"},
             limit=None if quantity.cost is not None and not options else quantity.longest,
         )
 

@@ -9,8 +9,8 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
-from featherjet.errors import InputError, MissingExtra, MissingFile, ModelError, ModelWarning, UnknownName
 from featherjet.conventions import mujoco as mujoco_state
+from featherjet.errors import InputError, MissingExtra, MissingFile, ModelError, ModelWarning, UnknownName
 from featherjet.model.io import mjcf
 from featherjet.model.io.urdf import parse_urdf
 from featherjet.model.model import WORLD, Model

@@ -70,7 +70,7 @@ class States:
 
         Sharing keeps memory small: contenders are compared, and take their turns, one after the other.
         """
-        key = owned, quantity.results
+        key = owned, tuple(r.axes for r in quantity.record.results)
         if key not in self._results:
             self._results[key] = quantity.empty_results(len(self.q), {"v": self.v.shape[1]})
         return tuple(x[:size] for x in self._results[key])

@@ -7,7 +7,7 @@ import time
 
 import llvmlite.ir as ir
 
-from ..internals import host_lanes, load_function
+from ..internals import lanes, load_function
 from .timing import one_core
 
 DOUBLE, I32, I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
@@ -24,17 +24,17 @@ def fma_peak(seconds: float = 0.2) -> float:
         while time.perf_counter() < end:
             started = time.perf_counter()
             run(turns, 0.999, 1e-3)
-            best = max(best, turns * CHAINS * host_lanes() / (time.perf_counter() - started))
+            best = max(best, turns * CHAINS * lanes() / (time.perf_counter() - started))
     return best
 
 
 def _module() -> ir.Module:
     """double peak(turns, a, b): repeats x = a x + b in every chain and lane `turns` times."""
-    lanes = host_lanes()
-    V = ir.VectorType(DOUBLE, lanes)
+    width = lanes()
+    V = ir.VectorType(DOUBLE, width)
     module = ir.Module("peak")
     f = ir.Function(module, ir.FunctionType(DOUBLE, [I64, DOUBLE, DOUBLE]), "peak")
-    fma = ir.Function(module, ir.FunctionType(V, [V, V, V]), f"llvm.fmuladd.v{lanes}f64")
+    fma = ir.Function(module, ir.FunctionType(V, [V, V, V]), f"llvm.fmuladd.v{width}f64")
     entry, loop, end = (f.append_basic_block(name) for name in ("entry", "loop", "end"))
     b = ir.IRBuilder(entry)
     factors = [_in_all_lanes(b, x, V) for x in f.args[1:]]
@@ -45,7 +45,7 @@ def _module() -> ir.Module:
     chains = [b.phi(V) for _ in range(CHAINS)]
     following = []
     for k, x in enumerate(chains):
-        x.add_incoming(ir.Constant(V, [1.0 + k] * lanes), entry)
+        x.add_incoming(ir.Constant(V, [1.0 + k] * width), entry)
     for x in chains:
         following.append(b.call(fma, [x, *factors]))
         x.add_incoming(following[-1], loop)

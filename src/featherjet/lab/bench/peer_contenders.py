@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...model.io.mujoco_state import (
+from ...conventions.mujoco import (
     acceleration_from_mujoco,
     acceleration_to_mujoco,
     configuration_to_mujoco,

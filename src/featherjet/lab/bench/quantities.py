@@ -7,80 +7,63 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...algorithms.quantities import Quantity, quantity
 from ...model.model import Array
-
-Axes = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class BenchmarkedQuantity:
     """A method of `Robot` that is timed.
 
-    results: the axes of each result after the batch, "v" for degrees of freedom and "rows" for rows of contacts.
-    derivative_of: the quantity that this one differentiates by its three inputs, if it does.
-    by_third: the quantity that is the derivative by the third input.
-    divides_by_mass: whether M^-1 enters, so that long chains, whose M is ill-conditioned, need a wider tolerance.
+    pinocchio: the function that computes it there. by_third: the quantity that is its derivative by the third input.
     """
 
     name: str
     label: str
-    inputs: tuple[str, str, str]
-    results: tuple[Axes, ...]
     pinocchio: str = ""
-    derivative_of: str | None = None
     by_third: str | None = None
-    divides_by_mass: bool = False
+
+    @property
+    def record(self) -> Quantity:
+        return quantity(self.name)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(i.name for i in self.record.inputs)
+
+    @property
+    def derivative_of(self) -> str | None:
+        """The quantity that this one differentiates by its three inputs, if it does."""
+        return self.record.base.name if self.record.base else None
+
+    @property
+    def divides_by_mass(self) -> bool:
+        """Whether M^-1 enters, so that long chains, whose M is ill-conditioned, need a wider tolerance."""
+        return "mass" in self.record.margins
 
     @property
     def entries_per_dof(self) -> int:
         """The largest number of axes of a result: work grows with this power of the number of dofs."""
-        return max(map(len, self.results))
+        return max(len(r.axes) for r in self.record.results)
 
     def empty_results(self, size: int, sizes: Mapping[str, int]) -> tuple[Array, ...]:
         """Arrays (size, *axes) full of NaN; `sizes` are the lengths of the axes by name."""
-        return tuple(np.full((size, *(sizes[axis] for axis in axes)), np.nan) for axes in self.results)
+        return tuple(np.full((size, *shape), np.nan) for shape in self.record.result_shapes(sizes))
 
 
-VECTOR, MATRIX = ("v",), ("v", "v")
-INVERSE, FORWARD = ("q", "v", "a"), ("q", "v", "tau")
+def _table(*rows: BenchmarkedQuantity) -> dict[str, BenchmarkedQuantity]:
+    return {row.name: row for row in rows}
 
-QUANTITIES: dict[str, BenchmarkedQuantity] = {
-    quantity.name: quantity
-    for quantity in (
-        BenchmarkedQuantity("inverse_dynamics", "ID", INVERSE, (VECTOR,), "rnea"),
-        BenchmarkedQuantity("forward_dynamics", "FD", FORWARD, (VECTOR,), "aba", divides_by_mass=True),
-        BenchmarkedQuantity(
-            "inverse_dynamics_derivatives",
-            "ID derivatives",
-            INVERSE,
-            (MATRIX,) * 3,
-            "computeRNEADerivatives",
-            derivative_of="inverse_dynamics",
-            by_third="mass_matrix",
-        ),
-        BenchmarkedQuantity(
-            "forward_dynamics_derivatives",
-            "FD derivatives",
-            FORWARD,
-            (MATRIX,) * 3,
-            "computeABADerivatives",
-            derivative_of="forward_dynamics",
-            by_third="inverse_mass_matrix",
-            divides_by_mass=True,
-        ),
-    )
-}
 
-CONTACT_QUANTITIES: dict[str, BenchmarkedQuantity] = {
-    quantity.name: quantity
-    for quantity in (
-        BenchmarkedQuantity("constrained_dynamics", "dynamics", FORWARD, (("v",), ("rows",))),
-        BenchmarkedQuantity(
-            "constrained_dynamics_derivatives",
-            "derivatives",
-            FORWARD,
-            (("v", "v"),) * 3 + (("rows", "v"),) * 3,
-            derivative_of="constrained_dynamics",
-        ),
-    )
-}
+QUANTITIES = _table(
+    BenchmarkedQuantity("inverse_dynamics", "ID", "rnea"),
+    BenchmarkedQuantity("forward_dynamics", "FD", "aba"),
+    BenchmarkedQuantity("inverse_dynamics_derivatives", "ID derivatives", "computeRNEADerivatives", "mass_matrix"),
+    BenchmarkedQuantity(
+        "forward_dynamics_derivatives", "FD derivatives", "computeABADerivatives", "inverse_mass_matrix"
+    ),
+)
+CONTACT_QUANTITIES = _table(
+    BenchmarkedQuantity("constrained_dynamics", "dynamics"),
+    BenchmarkedQuantity("constrained_dynamics_derivatives", "derivatives"),
+)

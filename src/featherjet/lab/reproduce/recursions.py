@@ -33,11 +33,11 @@ def body_newton_euler(scan: Scan, q: Array, v: Array, a: Array) -> Sequence[Arra
 def tensor_recursion(scan: Scan, q: Array, v: Array, a: Array) -> Sequence[Array]:
     """[BP]'s recursion for torques alone: everything for its partials is dead code, which tracing removes."""
 
-    def outward(node: Node, parent: balafoutis.Body | None, q, v, a) -> balafoutis.Body:
+    def outward(node: Node, parent: balafoutis.SpinningBody | None, q, v, a) -> balafoutis.SpinningBody:
         ground = upward(node, q, scan.tree.gravity).lin if parent is None else balafoutis.NONE
         return balafoutis.moved(node, parent, ground, q, v, a)
 
-    def inward(node: Node, total: balafoutis.Load, body: balafoutis.Body, a) -> tuple[balafoutis.Load, list]:
+    def inward(node: Node, total: balafoutis.Load, body: balafoutis.SpinningBody, a) -> tuple[balafoutis.Load, list]:
         tau = [s.dot(total.f) + arm * x for s, arm, x in zip(body.S, node.armature, a, strict=True)]
         return balafoutis.inward(node, total, body)[0], tau
 
