@@ -1,3 +1,4 @@
+# ruff: noqa: E402  (variables of the environment come before imports)
 """What all tests share: hypothesis draws the same examples on every run, so that failures repeat.
 
 Tests run on the plain reference unless they ask for compiled code: the oracles judge the reference on thousands of
@@ -9,10 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 # Before NumPy is imported: a test's matrices are small, and BLAS threads that wait for work burn the other cores.
-for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
-    os.environ.setdefault(variable, "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["FEATHERJET_BACKEND"] = "numpy"
 os.environ["FEATHERJET_UNROLL"] = "0"
 os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoever runs the tests
@@ -35,6 +37,18 @@ settings.register_profile(
 settings.load_profile("featherjet")
 
 NARROWER = [name for name in targets() if name in LEVELS and LEVELS[name][0] < target_now().lanes]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """How `--dist loadgroup` spreads tests over workers: file by file, and files that share compiled code together.
+
+    Workers share the code on disk, but two that need the same code at the same time would both compile it.
+    """
+    for item in items:
+        path = item.path.relative_to(Path(__file__).parent)
+        group = "compiled code" if path.parts[0] in ("jit", "treejit", "robot") else path.as_posix()
+        item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session", autouse=True)
