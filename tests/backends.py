@@ -17,6 +17,7 @@ import numpy as np
 import featherjet as fj
 from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit.engine import target
+from featherjet.jit.kernel import Kernel
 from featherjet.model.joints import KINDS
 from featherjet.model.lock import lock
 from featherjet.treejit import compiler, tables
@@ -37,6 +38,14 @@ def variants(tree) -> tuple[Variant, ...]:
 
 
 compiler.variants = tables.variants = variants
+
+
+def kernel_of(robot: fj.Robot, name: str, fext: bool = False) -> Kernel:
+    """The compiled code of a quantity."""
+    record = QUANTITIES[name]
+    found = robot.evaluator.kernel(record, [*(i.name for i in record.inputs), *(["fext"] if fext else [])])
+    assert found is not None
+    return found
 
 
 class Pair(NamedTuple):

@@ -1,4 +1,3 @@
-# ruff: noqa: E402  (variables of the environment come before imports)
 """What all tests share: hypothesis draws the same examples on every run, so that failures repeat.
 
 Tests run on the plain reference unless they ask for compiled code: the oracles judge the reference on thousands of

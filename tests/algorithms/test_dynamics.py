@@ -15,7 +15,7 @@ import featherjet as fj
 import helpers
 from featherjet.algorithms.dynamics import aba, coupled, ltl
 from featherjet.algorithms.dynamics.crba import mass_matrix
-from featherjet.algorithms.quantities import INPUTS
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.algorithms.scan import Scan
 from featherjet.model.joints import KINDS
 from featherjet.verify import complex_step
@@ -436,7 +436,7 @@ def test_layout_and_dtype_do_not_matter(call: str) -> None:
             assert x.dtype == np.float64
             np.testing.assert_array_equal(x, y)
     for x, y in zip(results(robot, call, *(x.astype(np.float32) for x in args)), expected, strict=True):
-        assert x.dtype == (np.float32 if call in INPUTS else np.float64)  # configurations stay double
+        assert x.dtype == (np.float32 if call in QUANTITIES else np.float64)  # configurations stay double
         np.testing.assert_array_equal(x, y.astype(x.dtype))
 
 

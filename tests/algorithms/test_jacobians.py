@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 import featherjet as fj
 from featherjet.algorithms.frames import jacobians
-from featherjet.algorithms.quantities import INPUTS
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.algorithms.scan import Scan
 from featherjet.errors import InputError, UnknownName
 from featherjet.jit.graph import Graph
@@ -223,24 +223,24 @@ def test_algorithms_can_be_traced(viewpoint) -> None:
     """On expressions instead of numbers: what they record computes the same."""
     robot = every_kind()
     s = random_state(robot, 1)
-    sight = robot._view(robot.frame_names[-1], viewpoint)["sight"]
+    view = robot._view(robot.frame_names[-1], viewpoint)["view"]
     graph = Graph()
     q, v = (
         np.array([graph.load((name, k)) for k in range(n)], object) for name, n in (("q", robot.nq), ("v", robot.nv))
     )
     scan = Scan(robot.evaluator.tree, (), object)
     traced = {
-        "jacobian": jacobians.jacobian(scan, q, sight),
-        "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, sight),
-        "jacobian_drift": jacobians.jacobian_drift(scan, q, v, sight),
-        "jacobian_hessian": jacobians.jacobian_hessian(scan, q, sight),
+        "jacobian": jacobians.jacobian(scan, q, view),
+        "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, view),
+        "jacobian_drift": jacobians.jacobian_drift(scan, q, v, view),
+        "jacobian_hessian": jacobians.jacobian_hessian(scan, q, view),
     }
     known = {"q": s.q[0], "v": s.v[0]}
     for name, array in traced.items():
         roots = [graph.lift(x).index for x in array.flat]
         got = np.array(graph.interpret(roots, lambda at: known[at[0]][at[1]])).reshape(array.shape)
-        inputs = {x: known[x] for x in INPUTS[name]}
-        agree(got, robot.evaluator.reference(name, inputs, sight=sight)[0], 1e-13, name)
+        inputs = {i.name: known[i.name] for i in QUANTITIES[name].inputs}
+        agree(got, robot.evaluator.reference(name, inputs, view=view)[0], 1e-13, name)
 
 
 # What is refused

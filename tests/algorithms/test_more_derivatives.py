@@ -15,7 +15,7 @@ import featherjet as fj
 from featherjet import verify
 from featherjet.algorithms.derivatives.regressor import PARAMETERS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
-from featherjet.evaluate.frames import sight
+from featherjet.evaluate.frames import view
 from featherjet.model import configuration
 from featherjet.model.model import Body
 from helpers import State, agree, each_agrees, every_kind, forces, models, random_state, to_pinocchio, with_state
@@ -49,7 +49,7 @@ def test_frames_against_complex_step(frame: Any, case: tuple[fj.Robot, State], d
     robot, s = case
     name = data.draw(st.sampled_from(robot.frame_names))
     q, v, a = s.q[0], s.v[0], s.a[0]
-    known = {"sight": sight(robot.evaluator.tree, robot.model.frame(name), frame)}
+    known = {"view": view(robot.evaluator, name, frame)}
     by_q, by_v = robot.frame_velocity_derivatives(q, v, name, frame)
     rates = {"q": q, "v": v, "a": 0 * a}
     J = robot.frame_jacobian(q, name, frame)

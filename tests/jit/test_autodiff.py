@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from featherjet.jit.autodiff import PARTIALS, Tape, jacobian
-from featherjet.jit.graph import OPS, Expr, Graph
+from featherjet.jit.graph import OPERATIONS, Expr, Graph
 
 MODES = ("forward", "reverse")
 STEP = 1e-30
@@ -20,7 +20,7 @@ STEP = 1e-30
 
 # Expressions
 
-OPERATIONS = {
+MADE = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -49,13 +49,13 @@ def programs(draw: st.DrawFn) -> tuple[list[Expr], list[Expr], dict[str, float],
     values = [value(y, point).real for y in made]
     sizes = [1.0] * len(made)
     for _ in range(draw(st.integers(1, 20))):
-        name = draw(st.sampled_from([*OPERATIONS]))
+        name = draw(st.sampled_from([*MADE]))
         i, j = draw(st.integers(0, len(made) - 1)), draw(st.integers(0, len(made) - 1))
         a, b = values[i], values[j]
         if (name == "div" and abs(b) < 0.1) or (name == "sqrt" and a < 0.1) or max(abs(a), abs(b)) > 10:
             name = "sin"
-        args = [made[i], made[j]] if OPS[name] == 2 else [made[i]]
-        y = OPERATIONS[name](*args)
+        args = [made[i], made[j]] if OPERATIONS[name].arity == 2 else [made[i]]
+        y = MADE[name](*args)
         made.append(y)
         values.append(value(y, point).real)
         grown = {
@@ -83,7 +83,7 @@ def numbers(J: np.ndarray, point: Mapping[Any, float]) -> np.ndarray:
 
 
 def test_every_operation_has_its_rule():
-    assert set(PARTIALS) == set(OPS)
+    assert set(PARTIALS) == set(OPERATIONS)
 
 
 @settings(max_examples=150)

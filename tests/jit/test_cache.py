@@ -16,7 +16,7 @@ import featherjet as fj
 from featherjet.jit import cache
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
-from featherjet.jit.engine import target, targets
+from featherjet.jit.engine import targets
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
 from featherjet.model.tree import Tree
@@ -43,11 +43,11 @@ def compilations(monkeypatch) -> list[str]:
     seen: list[str] = []
     compile_module = libraries.compile_module
 
-    def counted(module, straight):
-        text = target().text + str(module) + straight
+    def counted(cpu, module, straight):
+        text = cpu.text + str(module) + straight
         seen.append(module.name)
         if text not in COMPILED:
-            COMPILED[text] = compile_module(module, straight)
+            COMPILED[text] = compile_module(cpu, module, straight)
         return COMPILED[text]
 
     monkeypatch.setattr(libraries, "compile_module", counted)
@@ -379,10 +379,10 @@ import featherjet as fj
 from featherjet.jit import library as libraries
 count = 0
 compile_module = libraries.compile_module
-def counted(module, straight):
+def counted(cpu, module, straight):
     global count
     count += 1
-    return compile_module(module, straight)
+    return compile_module(cpu, module, straight)
 libraries.compile_module = counted
 robot = fj.Robot(fj.models.chain(3), "compiled")
 print(repr(robot.gravity(np.array({Q.tolist()})).tolist()), count)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from featherjet.jit.graph import OPS, Expr, Graph, Op
+from featherjet.jit.graph import OPERATIONS, Expr, Graph, Op
 
 
 @pytest.fixture
@@ -36,8 +36,8 @@ def same(a: Expr, b: Expr) -> bool:
 
 def test_the_set_of_operations_is_closed(x, y):
     made = [x + y, x - y, x * y, x / y, -x, *x.sincos(), x.sqrt(), x + 2]
-    assert {e.op.name for e in made} == set(OPS) - {"const", "load"}
-    assert {op.name for op in x.graph.ops} == set(OPS)
+    assert {e.op.name for e in made} == set(OPERATIONS) - {"const", "load"}
+    assert {op.name for op in x.graph.ops} == set(OPERATIONS)
     x.graph.verify()
 
 

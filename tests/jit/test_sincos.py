@@ -49,7 +49,7 @@ def build(lanes: int) -> Sincos:
     b.cbranch(b.icmp_signed("<", following, f.args[3]), head, end)
     b.position_at_end(end)
     b.ret_void()
-    library = Library(compile_module(module))
+    library = Library(compile_module(target(), module), target())
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(library.address("run"))
 
     def call(arguments: Sequence[float], keep=library) -> tuple[np.ndarray, np.ndarray]:

@@ -5,32 +5,36 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from featherjet.treejit.kernels import KERNELS, unrolls
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import featherjet as fj
-from backends import CALLS, arguments, both, results, zeros_where_they_belong
+from backends import CALLS, arguments, both, kernel_of, results, zeros_where_they_belong
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit import straight as unrolled
-from featherjet.jit.emit.border import NONFINITE, SINGULAR
-from featherjet.jit.emit.straight import emit_unrolled
+from featherjet.jit.data import Data
+from featherjet.jit.emit.straight import emit_straight
 from featherjet.jit.engine import Library, compile_module, target
+from featherjet.jit.flags import Flag
 from featherjet.jit.graph import Expr, Graph
 from featherjet.jit.gufunc import Gufunc
 from featherjet.jit.schedule import PIECE, SUMS, Schedule
 from featherjet.model.tree import Tree
-from featherjet.treejit import kernels
-from featherjet.treejit.tables import Tables
+from featherjet.treejit.compiler import COMPARED, TreeCompiler
 from helpers import models, random_state
 
+COSTED = [x.name for x in QUANTITIES.values() if x.cost is not None]
 MEANING = {"sin": np.sin, "cos": np.cos, "sqrt": np.sqrt, "mul": operator.mul, "div": operator.truediv}
 
 
 def traced(model: fj.Model, name: str, fext: bool = False) -> unrolled.Straight:
-    return unrolled.trace_kernel(Tree(model), KERNELS[name], fext and KERNELS[name].forces)
+    record = QUANTITIES[name]
+    names = [*(i.name for i in record.inputs), *(["fext"] if fext and record.forces else [])]
+    return TreeCompiler(Tree(model)).traced(record, names)
 
 
 # Schedules
@@ -97,7 +101,7 @@ def numbers_for(straight: unrolled.Straight, model: fj.Model) -> dict:
     return {(name, k): x for name in straight.inputs for k, x in enumerate(given[name].ravel())}
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", COSTED)
 def test_pieces_compute_what_the_algorithm_means(name):
     """For every kernel of a tree of all kinds; pieces of one operation use slots most."""
     model = fj.models.random_tree(8, seed=6)
@@ -120,7 +124,7 @@ def test_unrolled_traces_of_all_kinds_mean_what_the_reference_computes(model, na
     for (shape, entries), y in zip(straight.outputs, expected, strict=True):
         x = np.reshape(straight.graph.interpret([e.index for e in entries], memory), shape).reshape(y.shape)
         condition = 1.0
-        if KERNELS[name].margins:
+        if QUANTITIES[name].margins:
             condition = np.linalg.cond(reference.mass_matrix(s.q[0]))
         assert np.abs(x - y).max() <= 1e-13 * condition * max(1.0, np.abs(y).max())
 
@@ -207,11 +211,11 @@ def machine_code(outputs: list[list[Expr | float]], watched=()) -> list:
     n = 1 + max((op.data[1] for op in graph.ops if op.name == "load"), default=0)
     entries = [((len(out),), [graph.lift(x) for x in out]) for out in outputs]
     straight = unrolled.Straight(graph, {"q": (n,)}, entries, list(watched))
-    tables = Tables(Tree(fj.models.chain(1)), target().lanes)
+    tables = Data()
     signature = f"(),({n})->" + ",".join(f"({len(out)})" for out in outputs)
     found = []
     for lanes in (1, target().lanes):
-        library = Library(compile_module(*emit_unrolled(straight, lanes, target().triple)))
+        library = Library(compile_module(target(), *emit_straight(straight, lanes, target().triple)), target())
         gufunc = Gufunc(library.address("entry"), tables.address, signature, "small")
 
         def call(q, keep=(library, tables, gufunc)):
@@ -307,15 +311,15 @@ def test_margins_that_are_constant_or_not_a_number_are_flagged(target):
     }
     for watched in bad.values():
         for code in machine_code([[x]], watched):
-            assert code(np.array([[1.0]] * 5))[0] == SINGULAR
+            assert code(np.array([[1.0]] * 5))[0] == Flag.SMALL_MARGIN
     for code in machine_code([[x]], [x, x.graph.const(1.0)]):
         assert code(np.array([1.0]))[0] == 0
         for lane in range(9):
             q = np.ones((9, 1))
             q[lane] = 0.0
-            assert code(q)[0] == SINGULAR
+            assert code(q)[0] == Flag.SMALL_MARGIN
             q[lane] = np.nan
-            assert code(q)[0] & NONFINITE
+            assert code(q)[0] & Flag.NONFINITE
 
 
 @settings(max_examples=5)
@@ -341,15 +345,19 @@ def test_machine_code_of_any_expressions(forest):
 
 def test_small_robots_are_unrolled_and_large_ones_share(monkeypatch):
     monkeypatch.delenv("FEATHERJET_UNROLL")
-    arm, chain = Tree(fj.models.arm()), Tree(fj.models.chain(100))
-    for name, kernel in KERNELS.items():
-        assert unrolls(name, arm)
-        assert unrolls(name, chain) == (not kernel.rolled or name in ("gravity", "forward_kinematics", "joint_columns"))
-    for robot, unroll in ((fj.Robot(fj.models.arm(), "compiled"), True), (fj.Robot(fj.models.chain(100)), False)):
+    arm, chain = (TreeCompiler(Tree(model)) for model in (fj.models.arm(), fj.models.chain(100)))
+    for name in COSTED:
+        record = QUANTITIES[name]
+        assert arm.unrolls(record)
+        light = name in ("gravity", "forward_kinematics", "joint_columns")
+        assert chain.unrolls(record) == (not record.rolled or light)
+    for robot, unroll in (
+        (fj.Robot(fj.models.arm(), "compiled"), True),
+        (fj.Robot(fj.models.chain(100), "compiled"), False),
+    ):
         assert robot.unroll is None
-        compiled = robot._compile()
-        assert compiled.kernel("forward_dynamics_derivatives", False).unroll == unroll
-        assert compiled.kernel("kinetic_energy", False).unroll
+        assert kernel_of(robot, "forward_dynamics_derivatives").own_single == unroll
+        assert kernel_of(robot, "kinetic_energy").own_single
 
 
 @pytest.mark.parametrize("setting, default", [("0", False), ("1", True), ("", None)])
@@ -358,13 +366,13 @@ def test_the_environment_sets_the_default(monkeypatch, setting, default):
     assert fj.Robot(fj.models.arm()).unroll is default
     for unroll in (False, True):
         assert fj.Robot(fj.models.arm(), unroll=unroll).unroll is unroll
-        big = fj.Robot(fj.models.chain(100), unroll=unroll)._compile()
-        assert big.kernel("inverse_dynamics_derivatives", False).unroll == unroll
-        assert big.kernel("center_of_mass", False).unroll, "there is no other way"
+        big = fj.Robot(fj.models.chain(100), "compiled", unroll=unroll)
+        assert kernel_of(big, "inverse_dynamics_derivatives").own_single == unroll
+        assert kernel_of(big, "center_of_mass").own_single, "there is no other way"
 
 
 @pytest.mark.parametrize("robot", ["panda", "humanoid", "chain7"])
-@pytest.mark.parametrize("name", [name for name, k in KERNELS.items() if k.rolled])
+@pytest.mark.parametrize("name", [name for name in COSTED if QUANTITIES[name].rolled])
 @pytest.mark.filterwarnings("ignore::featherjet.errors.PhysicsWarning")
 def test_the_effort_is_estimated_within_a_factor_of_two(name, robot):
     model = fj.models.chain(7) if robot == "chain7" else fj.load(robot).model
@@ -373,7 +381,7 @@ def test_the_effort_is_estimated_within_a_factor_of_two(name, robot):
     straight = traced(model, name)
     counts = straight.graph.count(straight.roots)
     true = sum(n for op, n in counts.items() if op not in ("const", "load"))
-    assert 0.5 < kernels.effort(KERNELS[name], Tree(model)) / true < 2
+    assert 0.5 < QUANTITIES[name].cost.of(Tree(model)) / true < 2  # type: ignore[union-attr]
 
 
 def test_small_robots_take_the_algorithm_of_fewest_operations():
@@ -384,14 +392,12 @@ def test_small_robots_take_the_algorithm_of_fewest_operations():
             b.add_joint(f"{side}{k}", kind, f"{side}{k - 1}" if k else None, axis=(1, k, 2), armature=0.01)
             b.add_body(f"{side}{k}", 1.0 + k, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.15]))
     pair = both(b.build(), unroll=True, fext=False)
-    kernel = KERNELS["forward_dynamics_derivatives"]
-    assert kernels.effort(kernel, Tree(pair.reference.model)) < kernels.COMPARED
-    alone = kernel._replace(others=())
+    record = QUANTITIES["forward_dynamics_derivatives"]
     tree = Tree(pair.reference.model)
-    counts = [
-        Schedule(s.graph, s.roots).instructions
-        for s in (unrolled.trace_kernel(tree, k, False) for k in (kernel, alone))
-    ]
+    assert record.cost is not None
+    assert record.cost.of(tree) < COMPARED
+    alone = replace(record, alternatives=())
+    counts = [TreeCompiler(tree).traced(x, ["q", "v", "tau"]).instructions for x in (record, alone)]
     assert counts[0] <= counts[1]
     s = random_state(pair.reference, 9)
     zeros_where_they_belong(pair.compiled, s, fext=False)

@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-from featherjet.treejit.kernels import KERNELS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,12 +20,12 @@ from backends import (
     both,
     branches,
     compare,
+    kernel_of,
     largest,
     pair_of,
     results,
     zeros_where_they_belong,
 )
-from featherjet.algorithms import quantities
 from featherjet.jit.engine import target
 from featherjet.model.joints import KINDS
 from helpers import models, random_state
@@ -55,7 +54,9 @@ def test_every_kernel_and_batch_size(pair, size):
 def test_every_kernel_one_state_at_a_time(pair):
     """Code of its own if it is unrolled; from the second state on by the quick call."""
     compare(pair, random_state(pair.reference, 4, seed=3), each=True)
-    assert set(pair.compiled._quick) >= set(CALLS if not pair.fext else ["mass_matrix", "bias", "kinetic_energy"])
+    assert set(pair.compiled.evaluator._quick) >= set(
+        CALLS if not pair.fext else ["mass_matrix", "bias", "kinetic_energy"]
+    )
 
 
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
@@ -94,8 +95,8 @@ def test_numbers_of_entries_around_the_lanes_of_narrower_targets(narrower):
 
 def test_what_is_asked_for_is_compiled(pair, request):
     unroll = "unrolled" in request.node.callspec.id
-    kernel = pair.compiled._kernel("inverse_dynamics_derivatives", pair.fext)
-    assert kernel.unroll == unroll
+    kernel = kernel_of(pair.compiled, "inverse_dynamics_derivatives", pair.fext)
+    assert kernel.own_single == unroll
     assert (kernel.single is kernel.batch) == (not unroll)
 
 
@@ -230,9 +231,3 @@ def test_large_angles(unroll, turn):
     pair = pair_of("arm", unroll)
     s = random_state(pair.reference, 9)
     compare(pair, s._replace(q=s.q * turn), ("inverse_dynamics_derivatives",))
-
-
-def test_the_lists_of_quantities_agree():
-    """The user layer knows what there is without loading the compiler."""
-    assert all(quantities.INPUTS[name] == kernel.inputs for name, kernel in KERNELS.items())
-    assert set(quantities.RESULTS) <= set(KERNELS)

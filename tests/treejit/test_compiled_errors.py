@@ -6,11 +6,10 @@ import warnings
 
 import numpy as np
 import pytest
-from featherjet.treejit.kernels import KERNELS
 
 import featherjet as fj
 from backends import SINGULAR, Pair, arguments, both, compare, pair_of, results, spoiled
-from featherjet.algorithms.quantities import INPUTS
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.errors import InputError, SingularMassMatrix
 from helpers import random_state
 
@@ -59,7 +58,7 @@ MISTAKES = [
     (name, which, bad)
     for name, which in INPUT_OF
     for bad in BAD
-    if not (bad == "other batch" and len(INPUTS[name]) == 1)  # one input has no other to disagree with
+    if not (bad == "other batch" and len(QUANTITIES[name].inputs) == 1)  # one input has no other to disagree with
     and not (bad == "none" and which == 3)  # no external forces are no mistake
 ]
 
@@ -243,6 +242,7 @@ def test_singular_far_from_the_neutral_configuration():
 
 
 def test_every_kernel_that_divides_is_watched():
-    assert {name for name, k in KERNELS.items() if k.margins} == {
+    assert {x.name for x in QUANTITIES.values() if x.margins and not x.options} == {
         "forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives",
+        "forward_dynamics_force_derivatives", "forward_dynamics_parameter_derivatives",
     }  # fmt: skip

@@ -11,11 +11,11 @@ import sys
 import textwrap
 from pathlib import Path
 
-import featherjet.evaluate.compiled
 import numpy as np
 import pytest
 
 import featherjet as fj
+import featherjet.jit.kernel
 from backends import Pair, arguments, both, in_threads, pair_of, results, spoiled
 from featherjet.errors import InputError
 from helpers import random_state
@@ -43,8 +43,8 @@ def test_results_do_not_depend_on_threads(arm, name, size):
 
 def test_batches_really_go_to_threads(arm, monkeypatch):
     asked: list[int] = []
-    real = featherjet.evaluate.compiled.workers
-    monkeypatch.setattr("featherjet.evaluate.compiled.workers", lambda n: asked.append(n) or real(n))
+    real = featherjet.jit.kernel.workers
+    monkeypatch.setattr("featherjet.jit.kernel.workers", lambda n: asked.append(n) or real(n))
     s = random_state(arm.reference, 8001)
     on_threads(arm, 3).inverse_dynamics_derivatives(s.q, s.v, s.a)
     on_threads(arm, 3).inverse_dynamics_derivatives(s.q[:100], s.v[:100], s.a[:100])

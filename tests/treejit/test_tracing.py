@@ -13,15 +13,15 @@ import pytest
 
 import featherjet as fj
 from featherjet.algorithms.dynamics import rnea
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit.graph import Expr, Graph
 from featherjet.math.spatial import Force, Motion
 from featherjet.math.vec3 import Mat3, Vec3, sincos
 from featherjet.model.joints import KINDS
 from featherjet.model.tree import Tree
 from featherjet.treejit import pytree
-from featherjet.treejit.kernels import KERNELS
 from featherjet.treejit.program import Key, Pairs, Program, Responses, Variant, Walk
-from featherjet.treejit.rolled import RolledScan, trace_kernel
+from featherjet.treejit.rolled import RolledScan, trace_rolled
 from featherjet.treejit.tables import variants
 
 
@@ -236,7 +236,7 @@ def test_a_list_within_a_list_is_refused_when_traced():
 
 @cache
 def trace(name: str, variants: tuple[Variant, ...], fext: bool) -> Program:
-    return trace_kernel(KERNELS[name], variants, fext)
+    return trace_rolled(QUANTITIES[name], variants, fext)
 
 
 def kinds_of(model: fj.Model) -> tuple[Variant, ...]:
@@ -249,7 +249,7 @@ SETS = {
     "every kind": tuple(sorted(Variant(k.name, r, k.nq, k.nv) for k in KINDS.values() for r in (False, True))),
     "one free body": (Variant("free", True, 7, 6),),
 }
-ROLLED = {name: kernel for name, kernel in KERNELS.items() if kernel.rolled}
+ROLLED = {name: kernel for name, kernel in QUANTITIES.items() if kernel.rolled}
 TRACES = [(name, fext) for name, k in ROLLED.items() for fext in ((False, True) if k.forces else (False,))]
 
 
@@ -258,10 +258,10 @@ TRACES = [(name, fext) for name, k in ROLLED.items() for fext in ((False, True) 
 def test_every_trace_is_well_formed(name, fext, which):
     program = trace(name, SETS[which], fext)
     program.graph.verify()
-    kernel = KERNELS[name]
-    assert program.inputs == [*kernel.inputs, *(["fext"] if fext else [])]
-    assert len(program.outputs) == len(kernel.outputs)
-    assert (program.watched is not None) == kernel.margins
+    record = QUANTITIES[name]
+    assert list(program.inputs) == [*(i.name for i in record.inputs), *(["fext"] if fext else [])]
+    assert len(program.outputs) == len(record.results)
+    assert (program.watched is not None) == bool(record.margins)
     made = stored(program)
     assert program.wanted() <= made, "somebody loads what nobody stores"
 
