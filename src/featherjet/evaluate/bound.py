@@ -43,7 +43,7 @@ class Bound:
         self._given["q"][:] = configuration.neutral(evaluator.space)
         found = zip(self.results, record.result_shapes(size), strict=True)
         self._found = {k: np.zeros(shape) for k, shape in found}
-        self._arrays = self._found | self._given
+        self._arrays = self._given | self._found
         self.__dict__.update(self._arrays)
         kernel = evaluator.kernel(record, self.inputs)
         code = None if kernel is None else kernel.quick_code

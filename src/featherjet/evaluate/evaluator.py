@@ -252,9 +252,9 @@ class Evaluator:
 
     def _options(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
         """Options without what they would be anyway: a method that is what is compiled, or the default."""
-        method = options.get("method")
-        if method is None:
+        if "method" not in options:
             return options
+        method = options["method"]
         found = methods.find(record.name, method, self.tree.coupling is not None)
         rest = {k: x for k, x in options.items() if k != "method"}
         compiled = self.backend == "compiled" and found.function is record.algorithm

@@ -35,6 +35,11 @@ def named(model: Model, name: FrameName) -> Frame:
     return Frame(base.name, base.joint, placement, base.kind)
 
 
+def refuse_unknown(viewpoint: object) -> None:
+    if not isinstance(viewpoint, str) or viewpoint not in VIEWPOINTS:
+        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+
+
 def canonical(tree: Tree, joint: int, T: Array) -> Transform:
     """A placement (4, 4) in a joint's own frame (or the world), in the joint's canonical frame."""
     A = np.eye(3)
@@ -47,8 +52,7 @@ def canonical(tree: Tree, joint: int, T: Array) -> Transform:
 
 def view(evaluator: Evaluator, name: FrameName, viewpoint: str) -> View:
     """A frame, and from where it is seen, as algorithms take them."""
-    if viewpoint not in VIEWPOINTS:
-        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+    refuse_unknown(viewpoint)
     f = named(evaluator.model, name)
     return View(f.joint, canonical(evaluator.tree, f.joint, f.placement), viewpoint)
 
@@ -67,8 +71,7 @@ def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str
     Made from the motion of each dof of the tree at the world's origin: only dofs between the frame's body and the root
     move it, and the columns of joints that mimic go to their leaders.
     """
-    if viewpoint not in VIEWPOINTS:
-        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+    refuse_unknown(viewpoint)
     f, tree = named(evaluator.model, name), evaluator.tree
     if f.joint == WORLD:
         return np.zeros((*evaluator.checked_q("q", q).shape[:-1], 6, evaluator.model.nv))
@@ -89,10 +92,7 @@ def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str
 def moves(tree: Tree, joint: int) -> Array:
     """One for the dofs of the tree (nv,) that move a joint's body, zero for the others."""
     found = np.zeros(tree.nv)
-    while joint != WORLD:
-        node = tree.nodes[joint]
-        found[node.v] = 1.0
-        joint = node.parent
+    found[tree.dof_path(joint)] = 1.0
     return found
 
 

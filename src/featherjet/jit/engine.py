@@ -29,7 +29,7 @@ LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True)
-class Target:
+class CPU:
     """The CPU that machine code is made for.
 
     name: the value of FEATHERJET_CPU; lanes: how many doubles a vector register holds; cpu, features: as LLVM names
@@ -64,7 +64,7 @@ class Target:
         return "\n".join([*versions, llvm.get_process_triple(), self.cpu, self.features])
 
 
-def target() -> Target:
+def target() -> CPU:
     """The target that FEATHERJET_CPU chooses now."""
     return _target(os.environ.get(VARIABLE) or NATIVE)
 
@@ -75,7 +75,7 @@ def targets() -> tuple[str, ...]:
 
 
 @cache
-def _target(name: str) -> Target:
+def _target(name: str) -> CPU:
     if name not in _choices():
         raise UnknownName(VARIABLE, name, _choices())
     if name == NATIVE:
@@ -84,13 +84,13 @@ def _target(name: str) -> Target:
     if missing:
         usable = ", ".join(targets())
         raise InputError(f"{VARIABLE}={name}: this CPU lacks {', '.join(missing)}; it can run: {usable}")
-    return Target(name, LEVELS[name][0], name, "")
+    return CPU(name, LEVELS[name][0], name, "")
 
 
-def _native() -> Target:
+def _native() -> CPU:
     features = llvm.get_host_cpu_features()
     lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
-    return Target(NATIVE, lanes, llvm.get_host_cpu_name(), features.flatten())
+    return CPU(NATIVE, lanes, llvm.get_host_cpu_name(), features.flatten())
 
 
 def _choices() -> tuple[str, ...]:
@@ -110,7 +110,7 @@ def _missing(name: str) -> list[str]:
     return [feature for feature in needed if not has.get(feature)]
 
 
-def compile_module(target: Target, module: ir.Module, straight: str = "") -> bytes:
+def compile_module(target: CPU, module: ir.Module, straight: str = "") -> bytes:
     """Object code for a target, optimised.
 
     `straight` is the text of straight-line functions, which are linked in as they are: nothing in them can be
@@ -133,7 +133,7 @@ def compile_module(target: Target, module: ir.Module, straight: str = "") -> byt
 class Library:
     """Loaded object code; it stays loaded as long as this object lives."""
 
-    def __init__(self, code: bytes, target: Target) -> None:
+    def __init__(self, code: bytes, target: CPU) -> None:
         symbol = "PyLong_FromLongLong"  # of Python itself; not every system finds it by name
         llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())

@@ -19,7 +19,7 @@ import numpy as np
 
 from .data import Data
 from .emit.quick import headers_are_known, quick_call
-from .engine import Library, Target, target
+from .engine import CPU, Library, target
 from .gufunc import Gufunc
 from .library import library
 from .memory import POOL, SMALL
@@ -37,7 +37,7 @@ def compile(
     key: Hashable,
     name: str = "",
     *,
-    cpu: Target | None = None,
+    cpu: CPU | None = None,
     outputs: Sequence[Shape] | None = None,
     alternatives: Sequence[Function] = (),
     watch: int = 0,

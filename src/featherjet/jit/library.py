@@ -8,14 +8,14 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from . import cache
-from .engine import Library, Target, compile_module
+from .engine import CPU, Library, compile_module
 
 _loaded: dict[str, Library] = {}
 _lock = threading.Lock()
 _log = logging.getLogger("featherjet")
 
 
-def library(target: Target, what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> Library:
+def library(target: CPU, what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> Library:
     """The code of `what`, which prints the same in every process; `make` gives an LLVM module and further text."""
     key = cache.name_of(what, target.text)
     found = _loaded.get(key)
