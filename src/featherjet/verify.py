@@ -12,13 +12,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import arrays
-from .algorithms.quantities import FEXT, QUANTITIES
+from .algorithms.quantities import FEXT, QUANTITIES, Quantity
 from .errors import InputError, UnknownName
 from .model import configuration
 from .model.model import Array
 from .robot import Robot
 
 STEP = 1e-30
+
+# The derivatives that `check` verifies, by name: of which quantity, by which of its inputs
+CHECKED: dict[str, tuple[Quantity, str]] = {
+    result.name: (record.base, by)
+    for record in (QUANTITIES["inverse_dynamics_derivatives"], QUANTITIES["forward_dynamics_derivatives"])
+    if record.base is not None
+    for result, by in zip(record.results, record.by, strict=True)
+}
 
 
 def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Array:
@@ -75,17 +83,15 @@ def check(robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forw
     if fext:
         state["fext"] = rng.normal(size=(samples, robot.njoints, 6))
     tau = robot.inverse_dynamics(a=a, **state)
-    inverse = robot.inverse_dynamics_derivatives(a=a, **state)
-    found = [
-        _finding(f"dtau_d{by}", got, complex_step(robot, "inverse_dynamics", by, a=a, **state), tau)
-        for by, got in zip("qva", inverse, strict=True)
-    ]
+    given, values = {**state, "a": a, "tau": tau}, {"inverse_dynamics": tau, "forward_dynamics": a}
+    got = robot.inverse_dynamics_derivatives(a=a, **state)._asdict()
     if forward:
-        derivatives = robot.forward_dynamics_derivatives(tau=tau, **state)
-        found += [
-            _finding(f"da_d{by}", got, complex_step(robot, "forward_dynamics", by, tau=tau, **state), a)
-            for by, got in zip(("q", "v", "tau"), derivatives, strict=True)
-        ]
+        got |= robot.forward_dynamics_derivatives(tau=tau, **state)._asdict()
+    found = []
+    for name, x in got.items():
+        base, by = CHECKED[name]
+        inputs = {i.name: given[i.name] for i in (*base.inputs, *base.optional) if i.name in given}
+        found.append(_finding(name, x, complex_step(robot, base.name, by, **inputs), values[base.name]))
     return found
 
 

@@ -12,7 +12,7 @@ from rich.text import Text
 from ..errors import SingularMassMatrix
 from ..robot.robot import Robot
 from ..terminal import console, progress
-from ..verify import Finding, check, complex_step
+from ..verify import CHECKED, Finding, check, complex_step
 from .output import fail, line, table
 from .parsing import add_robot, add_seed, command, count, load_robot, positive
 
@@ -81,9 +81,8 @@ def batches(robot: Robot, samples: int) -> Iterator[slice]:
 
 def compare(robot: Robot, name: str, got: Array, state: Mapping[str, Array], first: int = 0) -> Finding:
     """The worst error of a derivative such as dtau_dq (n, nv, nv) at n states, numbered from `first`."""
-    of, by = name[1:].split("_d")
-    quantity = {"tau": "inverse_dynamics", "a": "forward_dynamics"}[of]
-    true = complex_step(robot, quantity, by, **state)
+    base, by = CHECKED[name]
+    true = complex_step(robot, base.name, by, **{i.name: state[i.name] for i in base.inputs})
     scale = np.abs(true).max((-2, -1))
     error = np.abs(got - true).max((-2, -1)) / np.where(scale > 0, scale, 1.0)
     return Finding(name, float(error.max()), first + int(error.argmax()))
@@ -99,7 +98,7 @@ def badness(finding: Finding) -> float:
 
 
 def tolerance(quantity: str) -> float:
-    return INVERSE if quantity.startswith("dtau") else FORWARD
+    return FORWARD if CHECKED[quantity][0].margins else INVERSE
 
 
 def report(found: list[Finding], wanted: float | None) -> bool:

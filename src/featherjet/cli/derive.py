@@ -7,9 +7,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from .. import arrays
+from ..algorithms.quantities import FEXT, QUANTITIES
 from ..errors import InputError, ModelWarning, SingularMassMatrix
 from ..files.npz import Array, NpzWriter, read_npz
 from ..model import configuration
@@ -40,9 +39,14 @@ examples:
 
 The output file appears only when it is complete. Ctrl-C leaves nothing behind."""
 
-OF_Q = ("mass_matrix", "gravity", "potential_energy")
-OF_QV = ("coriolis_matrix", "bias", "kinetic_energy")
-OF_MASS_Q, OF_MASS_QV = ("center_of_mass", "centroidal_map"), ("centroidal_momentum",)
+# What is computed wherever its inputs are given; named after the quantity, or after each of its results
+NAMED = (
+    "mass_matrix", "gravity", "potential_energy", "coriolis_matrix", "bias", "kinetic_energy", "center_of_mass",
+    "centroidal_map", "centroidal_momentum",
+)  # fmt: skip
+BY_RESULT = (
+    "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives",
+)  # fmt: skip
 
 
 def add(commands: Any) -> None:
@@ -111,16 +115,14 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
 
 def everything(robot: Robot, state: dict[str, Array]) -> dict[str, Array]:
     """Everything that can be computed at these states, named like Robot's methods and results."""
-    q, v, fext = state["q"], state["v"], state.get("fext")
-    massive = robot.mass != 0
-    of_q = OF_Q + OF_MASS_Q * massive
-    of_qv = OF_QV + OF_MASS_QV * massive
-    out: dict[str, Array] = {name: getattr(robot, name)(q) for name in of_q}
-    out |= {name: getattr(robot, name)(q, v) for name in of_qv}
-    if "a" in state:
-        out["tau"] = robot.inverse_dynamics(q, v, state["a"], fext)
-        out |= robot.inverse_dynamics_derivatives(q, v, state["a"], fext)._asdict()
-    if "tau" in state:
-        out["a"] = robot.forward_dynamics(q, v, state["tau"], fext)
-        out |= robot.forward_dynamics_derivatives(q, v, state["tau"], fext)._asdict()
-    return {name: np.asarray(x) for name, x in out.items()}
+    out: dict[str, Array] = {}
+    for name in (*NAMED, *BY_RESULT):
+        record = QUANTITIES[name]
+        inputs = [i.name for i in record.inputs]
+        if not {*inputs} <= {*state} or (record.needs_mass and robot.mass == 0):
+            continue
+        fext = state.get(FEXT.name) if record.forces else None
+        found = robot.evaluator.run(name, [state[x] for x in inputs], fext)
+        names = [name] if name in NAMED else [r.name for r in record.results]
+        out |= dict(zip(names, found, strict=True))
+    return out
