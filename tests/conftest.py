@@ -46,7 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         path = item.path.relative_to(Path(__file__).parent)
-        group = "compiled code" if path.parts[0] in ("jit", "treejit", "robot") else path.as_posix()
+        shared = path.parts[0] == "treejit" or path.stem in ("test_quick", "test_bound", "test_unrolled")
+        group = "compiled code" if shared else path.as_posix()
         item.add_marker(pytest.mark.xdist_group(group))
 
 

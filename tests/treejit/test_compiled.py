@@ -59,28 +59,30 @@ def test_every_kernel_one_state_at_a_time(pair):
     )
 
 
+NARROW = (  # a walk, vectors and numbers for each joint, pairs, responses: each kind of code once
+    "inverse_dynamics", "forward_kinematics", "inverse_dynamics_derivatives", "forward_dynamics_derivatives",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
-def test_every_kernel_for_narrower_targets(narrower, unroll):
+def test_kernels_for_narrower_targets(narrower, unroll):
     """Whole groups of lanes, a rest, and single states: samples in lanes, and columns in lanes."""
     pair = pair_of("quadruped", unroll)
-    compare(pair, random_state(pair.reference, 11, seed=1))
-    compare(pair, random_state(pair.reference, 2, seed=2), ("inverse_dynamics", "mass_matrix"), each=True)
-    zeros_where_they_belong(pair.compiled, random_state(pair.reference, 3), pair.fext)
+    compare(pair, random_state(pair.reference, 11, seed=1), NARROW)
+    compare(pair, random_state(pair.reference, 2, seed=2), NARROW[:2], each=True)
 
 
 def test_every_kind_of_joint_for_narrower_targets(narrower):
+    """What kinds of joints differ in knows no lanes: one walk and one piece of straight-line code suffice."""
     model = fj.models.random_tree(8, seed=6)
-    for unroll, names in (
-        (False, ("inverse_dynamics_derivatives", "forward_dynamics")),
-        (True, ("bias", "mass_matrix")),
-    ):
+    for unroll, name in ((False, "inverse_dynamics"), (True, "mass_matrix")):
         pair = both(model, unroll, shared=False)
-        compare(pair, random_state(pair.reference, 11, seed=1), names)
+        compare(pair, random_state(pair.reference, 11, seed=1), (name,))
 
 
 def test_numbers_of_dofs_around_the_lanes_of_narrower_targets(narrower):
-    names = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "mass_matrix")
-    for n in (1, 2, 3, 4, 5, 8, 9, 17):
+    names = ("inverse_dynamics_derivatives", "forward_dynamics_derivatives")
+    for n in (2, 3, 4, 5, 8, 9, 17):
         pair = both(fj.models.tree(n, seed=n), shared=False, fext=False)
         for size in (1, target().lanes + 1):
             compare(pair, random_state(pair.reference, size, seed=n), names)

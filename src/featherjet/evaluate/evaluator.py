@@ -206,6 +206,8 @@ class Evaluator:
         """By compiled code; `check` explains what is wrong with the inputs, if anything is."""
         if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
             inputs = list(check().values())
+        elif not kernel.made:
+            check()  # a mistake is reported before anything is compiled
         try:
             outs = None if out is None else self._outputs(kernel, inputs, outputs(out))
             results, flags = kernel(inputs, outs, self._threads)

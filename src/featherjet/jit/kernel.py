@@ -125,6 +125,11 @@ class Kernel:
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
 
+    @property
+    def made(self) -> bool:
+        """Whether any of its code has been made."""
+        return not self.__dict__.keys().isdisjoint(("batch", "single", "batch32"))
+
     @cached_property
     def shapes(self) -> list[Shape]:
         """Of one sample of each result."""
