@@ -98,5 +98,10 @@ def test_the_table_of_joints_is_that_of_the_code():
     assert table == {name: (kind.nq, kind.nv) for name, kind in KINDS.items()}
 
 
+def test_the_table_of_quantities_is_that_of_the_records():
+    tool = runpy.run_path(str(ROOT / "tools/quantities.py"))
+    assert tool["PAGE"].read_text().endswith(tool["table"]()), "run: python tools/quantities.py"
+
+
 def test_the_changelog_knows_this_version():
     assert fj.__version__ in (ROOT / "CHANGELOG.md").read_text()
