@@ -13,6 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..math.vec3 import sincos
 
@@ -21,6 +22,26 @@ def square_root(x: Any) -> Any:
     """Of numbers, arrays and expressions."""
     own = getattr(x, "sqrt", None)
     return own() if own else np.sqrt(x)
+
+
+def sine(x: Any) -> Any:
+    return sincos(x)[0]
+
+
+def cosine(x: Any) -> Any:
+    return sincos(x)[1]
+
+
+def quotient(x: Any, y: Any) -> Any:
+    return x / y
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (int, float, np.floating, np.integer)) and not isinstance(x, bool)
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
 
 
 class Operation(NamedTuple):
@@ -38,13 +59,13 @@ OPERATIONS: Mapping[str, Operation] = {
     "const": Operation(0),
     "load": Operation(0),
     "neg": Operation(1, operator.neg, "fneg"),
-    "sin": Operation(1, lambda a: sincos(a)[0]),
-    "cos": Operation(1, lambda a: sincos(a)[1]),
+    "sin": Operation(1, sine),
+    "cos": Operation(1, cosine),
     "sqrt": Operation(1, square_root, intrinsic="sqrt"),
     "add": Operation(2, operator.add, "fadd"),
     "sub": Operation(2, operator.sub, "fsub"),
     "mul": Operation(2, operator.mul, "fmul"),
-    "div": Operation(2, operator.truediv, "fdiv"),
+    "div": Operation(2, quotient, "fdiv"),
 }
 
 
@@ -54,6 +75,15 @@ class Op(NamedTuple):
     name: str
     args: tuple[int, ...] = ()
     data: Hashable = None
+
+
+def line(op: Op) -> str:
+    """An operation as text: `mul %1 %2`."""
+    if op.name == "const":
+        return f"const {op.data[0]!r}"  # type: ignore[index]
+    if op.name == "load":
+        return f"load {op.data}"
+    return " ".join([op.name, *(f"%{a}" for a in op.args)])
 
 
 class TooLong(Exception):
@@ -90,7 +120,7 @@ class Graph:
             if x.graph is not self:
                 raise ValueError("an expression of another graph")
             return x
-        if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.floating, np.integer)):
+        if not is_number(x):
             raise TypeError(f"cannot trace a {type(x).__name__}: scalars are real numbers and expressions")
         return self.const(float(x))
 
@@ -128,15 +158,7 @@ class Graph:
     def text(self, roots: Iterable[int] | None = None) -> str:
         """One operation a line: `%3 = mul %1 %2`."""
         order = range(len(self.ops)) if roots is None else self.reachable(roots)
-        return "\n".join(f"%{i} = {self._line(self.ops[i])}" for i in order)
-
-    @staticmethod
-    def _line(op: Op) -> str:
-        if op.name == "const":
-            return f"const {op.data[0]!r}"  # type: ignore[index]
-        if op.name == "load":
-            return f"load {op.data}"
-        return " ".join([op.name, *(f"%{a}" for a in op.args)])
+        return "\n".join(f"%{i} = {line(self.ops[i])}" for i in order)
 
     def count(self, roots: Iterable[int]) -> dict[str, int]:
         """How often each operation occurs in what the roots need."""
@@ -167,15 +189,13 @@ def _on_scalars(operation: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Any]
     """Lift the other operand to an expression; arrays go entry by entry; what else is no scalar gets its own turn."""
 
     def lifted(self: Expr, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
-            out = np.empty(other.shape, object)
-            for k, x in enumerate(other.flat):
-                out.flat[k] = operation(self, self.graph.lift(x))
-            return out
-        if isinstance(other, Expr) or (
-            isinstance(other, (int, float, np.floating, np.integer)) and not isinstance(other, bool)
-        ):
+        if isinstance(other, Expr) or is_number(other):
             return operation(self, self.graph.lift(other))
+        if is_array(other):
+            results: NDArray[Any] = np.empty(int(other.size), object)
+            for k, x in enumerate(other.flat):
+                results[k] = operation(self, self.graph.lift(x))
+            return np.reshape(results, other.shape)
         return NotImplemented
 
     return lifted
@@ -204,7 +224,7 @@ class Expr:
         return op.data[0] if op.name == "const" else None  # type: ignore[index]
 
     def __repr__(self) -> str:
-        return f"<%{self.index} {Graph._line(self.op)}>"
+        return f"<%{self.index} {line(self.op)}>"
 
     def _negated(self) -> Expr | None:
         op = self.op
