@@ -101,9 +101,9 @@ def _run(
     """A quantity with contacts. Their settings are inputs of its code, so contacts that differ only there share it."""
     if not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Contacts(robot, [...]), got {type(contacts).__name__}")
-    mine, theirs = evaluator.model, contacts.model
-    if mine is not theirs and (mine.joints is not theirs.joints or mine.frames is not theirs.frames):
-        raise InputError(f"contacts: these belong to another robot ({theirs.name!r}); make them with this one")
+    model, other = evaluator.model, contacts.model
+    if model is not other and (model.joints is not other.joints or model.frames is not other.frames):
+        raise InputError(f"contacts: these belong to another robot ({other.name!r}); make them with this one")
     settings = contacts.settings if contacts.settings.size else None
     try:
         return evaluator.run(quantity, given, fext, out, settings, contacts=contacts.outline)

@@ -93,17 +93,17 @@ def _newton(G: Array, b: Array, friction: Array, P: Array) -> Array:
     own, gamma = P.reshape(n, 3), (G @ P + b).reshape(n, 3)
     r = 1.0 / np.trace(_blocks(G, n), axis1=1, axis2=2)
     x = own - r[:, None] * gamma
-    one = np.eye(3 * n)
-    A, rhs = G + REGULARISATION / r.max() * one, -(G @ P + b)  # pressed and sticking: gamma = 0
+    identity = np.eye(3 * n)
+    A, rhs = G + REGULARISATION / r.max() * identity, -(G @ P + b)  # pressed and sticking: gamma = 0
     for k, mu in enumerate(friction):
         t, at = slice(3 * k, 3 * k + 2), 3 * k + 2
         length, radius = np.hypot(x[k, 0], x[k, 1]), mu * own[k, 2]
         if x[k, 2] <= 0:  # open
-            A[3 * k : at + 1], rhs[3 * k : at + 1] = one[3 * k : at + 1], -own[k]
+            A[3 * k : at + 1], rhs[3 * k : at + 1] = identity[3 * k : at + 1], -own[k]
         elif length > radius:  # sliding: Pt = mu Pn d, d the direction of x
             d = x[k, :2] / length
             across = radius / length * (np.eye(2) - np.outer(d, d))
-            A[t] = one[t] - mu * np.outer(d, one[at]) - across @ (one[t] - r[k] * G[t])
+            A[t] = identity[t] - mu * np.outer(d, identity[at]) - across @ (identity[t] - r[k] * G[t])
             rhs[t] = radius * d - own[k, :2]
     return prox((P + np.linalg.solve(A, rhs)).reshape(n, 3), friction).ravel()
 

@@ -29,7 +29,7 @@ def converted(
     a: ArrayLike | None = None,
     tau: ArrayLike | None = None,
 ) -> ConvertedState:
-    """A state in the coordinates of `source`, in those of `target`, another evaluator of the same robot."""
+    """A state of `source` in the coordinates of `target`, another evaluator of the same robot."""
     if a is not None and v is None:
         raise InputError("convert: a needs v, since accelerations depend on how fast the axes turn; give both")
     given = {"q": source.checked_q("q", q)} | {

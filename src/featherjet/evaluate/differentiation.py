@@ -217,7 +217,7 @@ for _name, _mode in (("autodiff", "forward"), ("autodiff-reverse", "reverse")):
 class DerivedQuantity(Quantity):
     """The derivative of another quantity by one of its inputs, by automatic differentiation.
 
-    A derivative by q is in the tangent space. Its axes follow those of the results; fext has one axis of 6 njoints.
+    A derivative by q is in the tangent space. Its axes follow those of the results; fext has one axis, 6 njoints.
     """
 
     of: Quantity | None = None

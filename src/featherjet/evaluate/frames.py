@@ -68,8 +68,8 @@ def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName) -> Array:
 def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str) -> Array:
     """Geometric Jacobian (..., 6, nv) of a frame, rows (linear, angular); [KINDR] eq. 14.
 
-    Its columns are the motions of the dofs at the world's origin, zero for dofs that are not between the frame's body
-    and the root. Columns of mimicking joints are added to those of their leaders.
+    It follows from the motions of the dofs at the world's origin; only dofs between the frame's body and the root move
+    the frame. Columns of mimicking joints are added to those of their leaders.
     """
     refuse_unknown(viewpoint)
     f, tree = named(evaluator.model, name), evaluator.tree

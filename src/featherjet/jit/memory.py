@@ -46,13 +46,13 @@ class Pool:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self._free: deque[np.ndarray] = deque()  # longest unused first
-        self._kept = 0
+        self._unused = 0
         self._lock = threading.Lock()
 
     @property
-    def kept(self) -> int:
+    def unused(self) -> int:
         """Bytes ready for reuse."""
-        return self._kept
+        return self._unused
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """Like np.empty."""
@@ -67,7 +67,7 @@ class Pool:
             for k, block in enumerate(self._free):
                 if len(block) == length:
                     del self._free[k]
-                    self._kept -= length
+                    self._unused -= length
                     return block
         return np.empty(length, np.uint8)
 
@@ -78,11 +78,11 @@ class Pool:
         """
         if self._lock.acquire(blocking=False):
             try:
-                while self._free and self._kept + len(block) > self.budget + LINE:
-                    self._kept -= len(self._free.popleft())
-                if self._kept + len(block) <= self.budget + LINE:
+                while self._free and self._unused + len(block) > self.budget + LINE:
+                    self._unused -= len(self._free.popleft())
+                if self._unused + len(block) <= self.budget + LINE:
                     self._free.append(block)
-                    self._kept += len(block)
+                    self._unused += len(block)
             finally:
                 self._lock.release()
 
@@ -90,7 +90,7 @@ class Pool:
         """Free all unused memory."""
         with self._lock:
             self._free.clear()
-            self._kept = 0
+            self._unused = 0
 
 
 def budget() -> int:

@@ -1,8 +1,8 @@
 """Sine and cosine of a vector, accurate to about one unit in the last place up to 823549 rad.
 
-Up to there, 2^19 pi/2, the argument is reduced by n pi/2. pi/2 has three parts: the first two have 33 bits, so that n
-times either is exact. The remainder is a sum of two doubles, and goes into minimax polynomials on [-pi/4, pi/4], those
-of fdlibm. Beyond, where no real joint goes, each lane calls the system's own functions.
+Up to 2^19 pi/2 the argument is reduced by n pi/2, with pi/2 in three parts: the first two have 33 bits, so that n times
+either is exact. The remainder, a sum of two doubles, goes into the minimax polynomials of fdlibm on [-pi/4, pi/4].
+Larger arguments, which no real joint reaches, go to the system's own functions, lane by lane.
 """
 
 from __future__ import annotations
