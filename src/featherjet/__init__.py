@@ -1,4 +1,4 @@
-"""featherjet: the dynamics of robots and all their analytical derivatives, from Python.
+"""featherjet: rigid-body dynamics of robots and all their analytical derivatives, in Python.
 
 >>> import featherjet as fj
 >>> robot = fj.load("quadruped")

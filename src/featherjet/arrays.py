@@ -1,4 +1,4 @@
-"""Checks of arrays that users hand in: done here once, and trusted everywhere after."""
+"""Checks of users' arrays. They run once, here; inner code trusts its input."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
 
 
 def exactly(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
-    """The same of just this shape: no batch."""
+    """x as a float64 array of shape `core`, without batch axes."""
     found = numbers(name, x, core, letters)
     if found.shape != core:
         raise InputError(f"{name}: expected {letters}, shape {core}; got {found.shape}")
@@ -49,7 +49,7 @@ def common_batch(arrays: dict[str, tuple[Array, int]]) -> tuple[int, ...]:
 
 
 def outputs(out: Out) -> tuple[Array, ...]:
-    """What was given as `out`, as a tuple of arrays."""
+    """`out` as a tuple of arrays."""
     outs = out if isinstance(out, tuple) else (out,)
     for o in outs:
         if not isinstance(o, np.ndarray):
@@ -58,7 +58,7 @@ def outputs(out: Out) -> tuple[Array, ...]:
 
 
 def copied(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
-    """Results, copied into `out` if that is given."""
+    """The results, copied into `out` if given."""
     if out is None:
         return results
     outs = outputs(out)
@@ -71,14 +71,14 @@ def copied(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 def positive_number(name: str, x: Any) -> float:
-    """x, if it is a positive finite number."""
+    """x as a float; raises unless it is a positive finite number."""
     if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < float(x) < np.inf:
         raise InputError(f"{name}: expected a positive number, got {x!r}")
     return float(x)
 
 
 def whole_number(name: str, x: Any, least: int, why: str = "") -> int:
-    """x, if it is a whole number of at least `least`; `why` explains the bound."""
+    """x as an int; raises unless it is a whole number of at least `least`. `why` explains the bound."""
     if isinstance(x, bool) or not isinstance(x, (int, np.integer)) or x < least:
         raise InputError(f"{name}: expected a whole number, at least {least}{why}; got {x!r}")
     return int(x)

@@ -1,4 +1,4 @@
-"""All errors and warnings for users. Each message says what is wrong, where, and what to do; errors carry the data."""
+"""All errors and warnings for users. Each message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 class FeatherjetError(Exception):
-    """Base class of all errors that featherjet raises on purpose."""
+    """Base class of all errors that featherjet raises."""
 
 
 class InputError(FeatherjetError, ValueError):
@@ -15,7 +15,7 @@ class InputError(FeatherjetError, ValueError):
 
 
 class ModelError(FeatherjetError, ValueError):
-    """A model, or its file, is not a robot that featherjet can handle."""
+    """A model or its file does not describe a robot that featherjet can handle."""
 
 
 class MissingFile(ModelError, FileNotFoundError):
@@ -23,32 +23,32 @@ class MissingFile(ModelError, FileNotFoundError):
 
 
 class UnknownName(FeatherjetError, KeyError):
-    """A joint, frame, robot or method does not exist; `choices` holds those that do."""
+    """No joint, frame, robot, method or the like has this name; `choices` holds the valid ones."""
 
     def __init__(self, what: str, name: object, choices: Iterable[str], hint: str = "") -> None:
         self.what, self.name, self.choices = what, name, tuple(choices)
         lower = {choice.lower(): choice for choice in self.choices}
         close = get_close_matches(name.lower(), lower, n=3, cutoff=0.5) if isinstance(name, str) else []
         listed = [lower[x] for x in close] or list(self.choices[:8])
-        lead = "did you mean" if close else "there are"
+        lead = "did you mean" if close else "choose from"
         more = "" if close or len(self.choices) <= 8 else f", ... ({len(self.choices)} in all)"
-        said = f"; {lead}: {', '.join(listed)}{more}" if listed else ""
-        super().__init__(f"unknown {what} {name!r}{said}{'. ' + hint if hint else ''}")
+        advice = f"; {lead}: {', '.join(listed)}{more}" if listed else ""
+        super().__init__(f"unknown {what} {name!r}{advice}{'. ' + hint if hint else ''}")
 
     def __str__(self) -> str:  # KeyError shows the repr of the message instead
         return str(self.args[0])
 
 
 class SingularMassMatrix(FeatherjetError, ArithmeticError):
-    """The robot has, at this state, a direction of motion without inertia, so forward dynamics is undefined."""
+    """The robot can move at this state without moving any inertia, so forward dynamics is undefined."""
 
 
 class SingularContacts(FeatherjetError, ArithmeticError):
-    """The contact forces are undetermined at this state: contacts are redundant, or hold a point that cannot move."""
+    """Contact forces are undetermined at this state: contacts are redundant, or hold a point that cannot move."""
 
 
 class SimulationError(FeatherjetError, ArithmeticError):
-    """A simulated motion diverged; `trajectory` holds the motion before that."""
+    """A simulation diverged; `trajectory` holds the motion up to that point."""
 
     def __init__(self, message: str, trajectory: object) -> None:
         self.trajectory = trajectory
@@ -64,11 +64,11 @@ class MissingExtra(FeatherjetError, ImportError):
 
 
 class PhysicsWarning(UserWarning):
-    """The model is usable, but no physical robot has such inertias."""
+    """The model is usable, but its inertias are physically impossible."""
 
 
 class ModelWarning(UserWarning):
-    """The model is usable, but something in its file is dubious or was left out."""
+    """The model is usable, but something in its file is dubious or was ignored."""
 
 
 class SimulationWarning(UserWarning):

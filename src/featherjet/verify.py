@@ -1,7 +1,7 @@
-"""Oracles for your robot: derivatives by complex step and by central differences, on the manifold of q.
+"""Independent derivatives of your robot's quantities: by complex step and by central differences, on q's manifold.
 
-Complex step evaluates a quantity at integrate(q, i h e_k) and reads the imaginary part: exact to rounding, since all of
-featherjet's algorithms are analytic and nothing is subtracted. Both take any quantity without options.
+Complex step evaluates a quantity at integrate(q, i h e_k) and takes the imaginary part. It is exact to rounding, since
+all of featherjet's algorithms are analytic and it subtracts nothing. Both work for any quantity without options.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .robot import Robot
 
 STEP = 1e-30
 
-# The derivatives that `check` verifies, by name: of which quantity, by which of its inputs
+# The derivatives that `check` verifies, by name: (quantity, input to differentiate by)
 CHECKED: dict[str, tuple[Quantity, str]] = {
     result.name: (record.base, by)
     for record in (QUANTITIES["inverse_dynamics_derivatives"], QUANTITIES["forward_dynamics_derivatives"])
@@ -30,12 +30,12 @@ CHECKED: dict[str, tuple[Quantity, str]] = {
 
 
 def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Array:
-    """Derivative of a quantity by one of its inputs: (..., *shape of the quantity, n).
+    """The derivative of a quantity by one of its inputs, (..., *shape of the quantity, n), by complex step.
 
     >>> complex_step(robot, "inverse_dynamics", "q", q=q, v=v, a=a)      # (..., nv, nv): dtau_dq
 
-    `by` names an input; a derivative by q has nv columns, in the tangent space of q. Of a quantity with several
-    results, such as inverse_dynamics_derivatives, the first is taken.
+    A derivative by q has nv columns, in the tangent space of q. If a quantity has several results, such as
+    inverse_dynamics_derivatives, this differentiates the first.
     """
     given = _checked(robot, quantity, by, inputs)
     moved = _moved(robot, by, given[by], 1j * STEP)
@@ -44,7 +44,7 @@ def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Arra
 
 
 def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6, **inputs: object) -> Array:
-    """The same by central differences: slower to converge, but knows nothing of complex numbers."""
+    """The same by central differences: less accurate, but without complex numbers."""
     _check_step(step)
     given = _checked(robot, quantity, by, inputs)
     moved = [given | {by: _moved(robot, by, given[by], h)} for h in (step, -step)]
@@ -53,7 +53,7 @@ def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6,
 
 
 def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, step: float = 1e-6) -> Array:
-    """Central differences of your own function of q, (..., nq) -> (...), on the manifold: (..., nv)."""
+    """Central differences (..., nv), on the manifold, of your own function of q, (..., nq) -> (...)."""
     _check_step(step)
     at = robot.evaluator.checked_q("q", q)
     ends = [np.asarray(f(_moved(robot, "q", at, h))) for h in (step, -step)]
@@ -69,10 +69,9 @@ class Finding(NamedTuple):
 
 
 def check(robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forward: bool = True) -> list[Finding]:
-    """Every derivative of this robot against complex step, at random states.
+    """Compare all derivatives of a robot's dynamics with complex step, at random states.
 
-    A robot whose mass matrix is singular raises SingularMassMatrix when its forward dynamics are reached; forward=False
-    leaves them out.
+    forward=False leaves forward dynamics out; with it, a singular mass matrix raises SingularMassMatrix.
     """
     if samples < 1:
         raise InputError(f"samples: expected at least one, got {samples!r}")
@@ -96,7 +95,7 @@ def check(robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forw
 
 
 def _finding(name: str, got: Array, true: Array, value: Array) -> Finding:
-    """A derivative that (nearly) vanishes is measured against the value: rounding has no other scale there."""
+    """The error of a derivative. One that (nearly) vanishes is measured against the value, the only scale there."""
     scale = np.maximum(np.abs(true).max((1, 2)), 1e-3 * np.abs(value).max(1))
     error = np.abs(got - true).max((1, 2)) / np.maximum(scale, np.finfo(float).tiny)
     worst = int(np.argmax(error))
@@ -118,7 +117,7 @@ def _checked(robot: Robot, name: str, by: str, inputs: Mapping[str, object]) -> 
     needed = [i.name for i in record.inputs]
     given = {name: x for name, x in inputs.items() if x is not None}
     if by == FEXT.name:
-        raise InputError("derivatives by fext are not taken here; differentiate by q, v, a or tau")
+        raise InputError("by: cannot differentiate by fext; use q, v, a or tau")
     if by not in needed:
         raise UnknownName(f"input of {name} to differentiate by", by, needed)
     if {*given} - {FEXT.name} != {*needed} or (FEXT.name in given and not record.forces):
@@ -132,6 +131,6 @@ def _checked(robot: Robot, name: str, by: str, inputs: Mapping[str, object]) -> 
 
 
 def _moved(robot: Robot, by: str, x: Array, h: complex) -> Array:
-    """x moved by h along each tangent direction, directions leading: (nv, ..., n)."""
+    """x moved by h along each tangent direction, (nv, ..., n)."""
     directions = h * np.eye(robot.nv).reshape(robot.nv, *(1 for _ in x.shape[:-1]), robot.nv)
     return configuration.integrate(robot.evaluator.space, x, directions) if by == "q" else x + directions

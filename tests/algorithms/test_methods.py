@@ -269,7 +269,7 @@ def test_unknown_methods_name_the_choices(backend: str) -> None:
     assert caught.value.choices == tuple(m.name for m in fj.methods(ID))
     with pytest.raises(UnknownName, match="method of forward_dynamics_derivatives 'ABACR'; did you mean: abacr"):
         robot.forward_dynamics_derivatives(q, v, v, method="ABACR")
-    with pytest.raises(UnknownName, match="there are: auto, direct, ltl, dense"):
+    with pytest.raises(UnknownName, match="choose from: auto, direct, ltl, dense"):
         robot.inverse_mass_matrix(q, method="cholesky!")
     for bad in (None, 3, ["idsva"]):
         with pytest.raises(UnknownName):

@@ -182,7 +182,7 @@ def test_jacobian_refuses(xyz):
     x, y, _ = xyz
     with pytest.raises(ValueError, match="unknown mode 'sideways'"):
         jacobian([x], [y], "sideways")
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="given twice"):
         jacobian([x], [y, y])
     with pytest.raises(ValueError, match="different graphs"):
         jacobian([x], [Graph().load("x")])

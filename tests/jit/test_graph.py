@@ -175,7 +175,7 @@ MALFORMED = {
     "load must carry data": Op("load"),
     "const must carry data": Op("const"),
     "add must not carry data": Op("add", (0, 1), "extra"),
-    "an operation stands twice": Op("load", data="x"),
+    "an operation occurs twice": Op("load", data="x"),
 }
 
 

@@ -65,12 +65,12 @@ def test_it_keeps_no_more_than_its_budget(pool):
     for k in range(20):
         held[k][:] = k
     assert [x[0, 0] for x in held] == list(range(20)), "each has its own"
-    assert pool.kept == 0, "what is held is not kept"
+    assert pool.unused == 0, "what is held is not kept"
     del held
     gc.collect()
-    assert pool.budget / 2 < pool.kept <= pool.budget + LINE
+    assert pool.budget / 2 < pool.unused <= pool.budget + LINE
     pool.clear()
-    assert pool.kept == 0
+    assert pool.unused == 0
 
 
 def test_small_and_huge_arrays_are_left_to_numpy(pool):

@@ -356,8 +356,8 @@ def test_small_robots_are_unrolled_and_large_ones_share(monkeypatch):
         (fj.Robot(fj.models.chain(100), "compiled"), False),
     ):
         assert robot.unroll is None
-        assert kernel_of(robot, "forward_dynamics_derivatives").own_single == unroll
-        assert kernel_of(robot, "kinetic_energy").own_single
+        assert kernel_of(robot, "forward_dynamics_derivatives").separate_single == unroll
+        assert kernel_of(robot, "kinetic_energy").separate_single
 
 
 @pytest.mark.parametrize("setting, default", [("0", False), ("1", True), ("", None)])
@@ -367,8 +367,8 @@ def test_the_environment_sets_the_default(monkeypatch, setting, default):
     for unroll in (False, True):
         assert fj.Robot(fj.models.arm(), unroll=unroll).unroll is unroll
         big = fj.Robot(fj.models.chain(100), "compiled", unroll=unroll)
-        assert kernel_of(big, "inverse_dynamics_derivatives").own_single == unroll
-        assert kernel_of(big, "center_of_mass").own_single, "there is no other way"
+        assert kernel_of(big, "inverse_dynamics_derivatives").separate_single == unroll
+        assert kernel_of(big, "center_of_mass").separate_single, "there is no other way"
 
 
 @pytest.mark.parametrize("robot", ["panda", "humanoid", "chain7"])

@@ -286,7 +286,7 @@ def test_autodiff_refuses(robot, monkeypatch):
     s = random_state(robot, 2)
     with pytest.raises(UnknownName, match="unknown quantity 'energy'"):
         fj.autodiff(robot, "energy")
-    with pytest.raises(UnknownName, match="unknown input of gravity 'v'; there are: q"):
+    with pytest.raises(UnknownName, match="unknown input of gravity 'v'; choose from: q"):
         fj.autodiff(robot, "gravity", by="v")
     with pytest.raises(UnknownName, match="unknown mode 'sideways'"):
         fj.autodiff(robot, "gravity", mode="sideways")

@@ -218,7 +218,9 @@ def test_forces_are_refused_where_they_make_no_sense(arm, quantity):
 
 def test_unknown_arrays_are_refused(arm):
     step = arm.bind("forward_dynamics")
-    with pytest.raises(UnknownName, match="unknown array of a bound forward_dynamics 'force'; there are: q, v, tau, a"):
+    with pytest.raises(
+        UnknownName, match="unknown array of a bound forward_dynamics 'force'; choose from: q, v, tau, a"
+    ):
         step.force = 1.0
     with pytest.raises(AttributeError, match="force"):
         _ = step.force

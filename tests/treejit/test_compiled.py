@@ -98,7 +98,7 @@ def test_numbers_of_entries_around_the_lanes_of_narrower_targets(narrower):
 def test_what_is_asked_for_is_compiled(pair, request):
     unroll = "unrolled" in request.node.callspec.id
     kernel = kernel_of(pair.compiled, "inverse_dynamics_derivatives", pair.fext)
-    assert kernel.own_single == unroll
+    assert kernel.separate_single == unroll
     assert (kernel.single is kernel.batch) == (not unroll)
 
 

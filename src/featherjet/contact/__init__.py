@@ -1,4 +1,4 @@
-"""Contacts: bilateral ones and impulses, with exact derivatives; and the ground, with friction."""
+"""Bilateral contacts and impulses, with exact derivatives; and unilateral contact with the ground, with friction."""
 
 from .bilateral import Contacts, PointContact, SurfaceContact
 from .ground import Foot, Ground

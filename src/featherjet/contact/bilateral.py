@@ -1,4 +1,4 @@
-"""Contacts that hold: points and surfaces of a robot fixed to the world or to each other, named by frames."""
+"""Bilateral contacts: points and frames of a robot, fixed to the world or to each other."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ AXES = ("world_aligned", "local")
 
 @dataclass(frozen=True)
 class PointContact:
-    """A point that is held: at a frame's origin or, in that frame, at `offset` (3,) [m]. Its force has three numbers.
+    """A fixed point: a frame's origin or, in that frame, `offset` (3,) [m]. Its force has three components.
 
-    other   a frame on another body that holds it (a closed loop); None: the world
-    at      where it is held: (3,) in the other frame (by default its origin) or in the world. The world needs it only
-            if Baumgarte's kp pulls there
-    axes    of its force: "world_aligned" or "local", those of the frame
+    other   a frame on another body that it is fixed to (a closed loop); None: the world
+    at      where it is fixed: (3,) in the other frame (by default its origin) or in the world, where only Baumgarte's
+            kp needs it
+    axes    of its force: "world_aligned", or "local" for those of the frame
     """
 
     frame: str
@@ -48,9 +48,9 @@ class PointContact:
 
 @dataclass(frozen=True)
 class SurfaceContact:
-    """A frame that is held whole, as a flat foot is: force, then moment about its origin, six numbers.
+    """A fixed frame, such as a flat foot: force, then moment about its origin, six components.
 
-    As PointContact, but `at` and `offset` are placements (4, 4).
+    Like PointContact, but `at` and `offset` are placements (4, 4).
     """
 
     frame: str
@@ -76,9 +76,9 @@ Held = PointContact | SurfaceContact
 class Contacts:
     """Contacts of one robot that hold at the same time.
 
-    baumgarte (kp, kd): relative accelerations are -kp * error - kd * velocity instead of zero [1/s^2, 1/s].
-    damping: mu [1/kg] of the forces, for contacts that are redundant. Each contact then gives way by mu times its
-    force; without it redundant contacts are refused.
+    baumgarte (kp, kd): makes relative accelerations -kp * error - kd * velocity instead of zero [1/s^2, 1/s].
+    damping: mu [1/kg], for redundant contacts: each contact accelerates by mu times its force. Without damping,
+    redundant contacts raise an error.
     """
 
     def __init__(
@@ -103,7 +103,9 @@ class Contacts:
         tree, (kp, kd) = evaluator.tree, gains.tolist()
         each = tuple(contact_of(self.model, tree, c, kp or None, kd or None) for c in self.held)
         self.core = algorithm.ContactSet(each, self.damping or None)
-        self.settings = np.array(self.core.settings, float)  # what code leaves open, so that footholds share it
+        self.settings = np.array(
+            self.core.settings, float
+        )  # inputs of the compiled code, so that all footholds share it
         self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
         self._refuse_redundant()
 
@@ -112,26 +114,26 @@ class Contacts:
 
     @property
     def rows(self) -> int:
-        """How many numbers all forces have together."""
+        """The number of force components of all contacts."""
         return sum(c.rows for c in self.held)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What holds what; contacts of the same frames are numbered."""
+        """The frames of each contact; contacts of the same frames are numbered."""
         return numbered([c.frame if c.other is None else f"{c.frame}-{c.other}" for c in self.held])
 
     @property
     def slices(self) -> list[slice]:
-        """Where each contact's force stands among all."""
+        """Where each contact's force is in the vector of all forces."""
         return self.core.rows
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
-        """Forces (..., rows) by contact: (..., 3) of a point; (..., 6), force then moment, of a surface."""
+        """Forces (..., rows) by contact: (..., 3) for a point; (..., 6), force then moment, for a surface."""
         forces = arrays.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
         return {name: forces[..., at] for name, at in zip(self.names, self.slices, strict=True)}
 
     def arrows(self, evaluator: Evaluator, q: ArrayLike, forces: Array) -> Array:
-        """Where contacts are, and their forces, (..., n, 2, 3) in the world, from forces (..., rows)."""
+        """The contacts' points and forces, (..., n, 2, 3) in the world, from forces (..., rows)."""
         out = []
         for c, f in zip(self.held, self.split(forces).values(), strict=True):
             T = placement(evaluator, q, c.frame) @ c.placement(c.offset, "offset")
@@ -140,11 +142,11 @@ class Contacts:
         return np.stack(out, -3)
 
     def surface(self, points: Array) -> Array:
-        """No ground to draw."""
+        """An empty grid: there is no ground to draw."""
         return np.zeros((0, 0, 3))
 
     def _refuse_redundant(self) -> None:
-        """Contacts that say the same twice, whatever the configuration."""
+        """Raise if contacts are redundant at every configuration."""
         given: list[tuple[str, str | None, bytes]] = []
         for c in self.held:
             given.append((c.frame, c.other, c.placement(c.offset, "offset").tobytes()))
@@ -157,8 +159,8 @@ class Contacts:
             pair = frozenset((c.body, c.other))
             if pair in seen:
                 raise InputError(
-                    f"contacts {seen[pair]!r} and {name!r} are between the same two bodies, whose points keep their "
-                    "distances anyway: not all of their forces are determined. Use one SurfaceContact, or damping > 0"
+                    f"contacts {seen[pair]!r} and {name!r} are between the same two bodies, so not all of their forces "
+                    "are determined. Use one SurfaceContact, or damping > 0"
                 )
             seen[pair] = name
 
@@ -171,27 +173,29 @@ def evaluator_of(robot: HasEvaluator, what: str) -> Evaluator:
 
 
 def numbered(names: Sequence[str]) -> tuple[str, ...]:
-    """Names that occur several times get numbers."""
+    """The names, with numbers after those that occur several times."""
     return tuple(n if names.count(n) == 1 else f"{n} {names[: k + 1].count(n)}" for k, n in enumerate(names))
 
 
 def contact_of(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> algorithm.Contact:
-    """A contact in the terms of the algorithms."""
+    """A contact as algorithms take it."""
     what = f"contact {held.frame!r}"
     if held.axes not in AXES:
         raise UnknownName(f"axes of {what}", held.axes, AXES)
     frame = model.frame(held.frame)
     if frame.joint == WORLD:
-        raise InputError(f"{what}: this frame is fixed to the world; name a frame that moves, and this one as `other`")
+        raise InputError(f"{what}: this frame is fixed to the world; name a moving frame, and this one as `other`")
     X = frame.placement @ held.placement(held.offset, f"{what}: offset")
     other, Y = WORLD, np.eye(4)
     if held.other is not None:
         second = model.frame(held.other)
         other, Y = second.joint, second.placement
         if other == frame.joint:
-            raise InputError(f"{what}: {held.other!r} is on the same body, which cannot be in contact with itself")
+            raise InputError(f"{what}: {held.other!r} is on the same body; name a frame of another body")
     elif held.at is None and kp:
-        raise InputError(f"{what}: baumgarte's kp pulls to a place: give `at`, such as robot.frame_placement(q, frame)")
+        raise InputError(
+            f"{what}: baumgarte's kp needs a place to pull to: give `at`, such as robot.frame_placement(q, frame)"
+        )
     if held.at is not None:
         Y = Y @ held.placement(held.at, f"{what}: at")
     first = canonical(tree, frame.joint, X)

@@ -63,7 +63,7 @@ def contact_inverse_dynamics(
     forces: ArrayLike | None,
     fext: Any,
 ) -> ContactInverseDynamics:
-    """With the forces given, or else with the smallest ones that leave nothing to do for a free root joint."""
+    """Torques for the given forces, or for the smallest forces that leave no torque at a free root joint."""
     if forces is None:
         forces = _smallest(evaluator, q, v, a, contacts, fext)
     tau = _run(evaluator, "contact_inverse_dynamics", (q, v, a, forces), contacts, fext)[0]
@@ -71,7 +71,7 @@ def contact_inverse_dynamics(
 
 
 def _smallest(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, a: ArrayLike, contacts: Contacts, fext: Any) -> Array:
-    """Forces of least norm that make the torques at free roots vanish."""
+    """The forces of least norm for which the torques at free roots vanish."""
     model = evaluator.model
     roots = [k for k, j in enumerate(model.joints) if j.parent == WORLD and j.kind.name == "free"]
     dofs = [i for k in roots for i in range(model.v_starts[k], model.v_starts[k] + 6)]
@@ -82,13 +82,13 @@ def _smallest(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, a: ArrayLike, co
     if left.size and (left > 1e-8 * np.maximum(np.abs(tau[..., dofs]).max(-1, keepdims=True), 1e-3)).any():
         raise InputError(
             f"contacts {', '.join(contacts.names)} cannot give the base this acceleration: {left.max():.3g} N or N m "
-            "are left. Give `forces` to see all torques, or use more contacts"
+            "remain. Give `forces` to see all torques, or add contacts"
         )
     return np.broadcast_to(forces, (*tau.shape[:-1], contacts.rows))
 
 
 def _restitution(r: float) -> Array:
-    """As an input of one number."""
+    """The coefficient of restitution, checked, as an array (1,)."""
     value = arrays.numbers("restitution", r, (), "a number")
     if value.shape != () or not 0 <= value <= 1:
         raise InputError(f"restitution: expected a number from 0 (none) to 1 (all), got {r!r}")
@@ -98,12 +98,12 @@ def _restitution(r: float) -> Array:
 def _run(
     evaluator: Evaluator, quantity: str, given: tuple, contacts: Contacts, fext: Any = None, out: Out = None
 ) -> tuple[Array, ...]:
-    """A quantity with contacts, whose settings are inputs of its code: contacts that differ in them alone share it."""
+    """A quantity with contacts. Their settings are inputs of its code, so contacts that differ only there share it."""
     if not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Contacts(robot, [...]), got {type(contacts).__name__}")
-    mine, theirs = evaluator.model, contacts.model
-    if mine is not theirs and (mine.joints is not theirs.joints or mine.frames is not theirs.frames):
-        raise InputError(f"contacts: made for another robot ({theirs.name!r}); make them with this one")
+    model, other = evaluator.model, contacts.model
+    if model is not other and (model.joints is not other.joints or model.frames is not other.frames):
+        raise InputError(f"contacts: these belong to another robot ({other.name!r}); make them with this one")
     settings = contacts.settings if contacts.settings.size else None
     try:
         return evaluator.run(quantity, given, fext, out, settings, contacts=contacts.outline)
@@ -111,7 +111,7 @@ def _run(
         held = zip(contacts.names, contacts.core.rows, strict=True)
         name = next(n for n, at in held if margin.row < at.stop)
         raise SingularContacts(
-            f"contacts {', '.join(contacts.names)}: singular{margin.where}: {name!r} cannot move where it is "
-            "held, or others hold it there already, so that its force is not determined. Leave a contact out, or give "
+            f"contacts {', '.join(contacts.names)}: singular{margin.where}: the force at {name!r} is not "
+            "determined: it cannot move there anyway, or other contacts already fix it. Remove a contact, or give "
             "Contacts a damping, such as 1e-6"
         ) from None

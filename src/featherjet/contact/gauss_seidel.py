@@ -3,11 +3,11 @@
 For each contact, velocities gamma = G P + b (two tangents, normal) and percussions P obey
     normal   0 <= Pn,  0 <= gamma_n,  Pn gamma_n = 0
     tangent  |Pt| <= mu Pn, and where the contact slides Pt = -mu Pn gamma_t / |gamma_t|
-Both together are P = prox(P - r gamma) for any r > 0, where prox keeps Pn from being negative and |Pt| below mu Pn;
-by how much this equation fails is the `residual`, which anyone can compute from G, b and P alone.
-A sweep solves contact after contact, the others held: exactly if it opens or sticks, by a few prox steps if it slides.
-Where sweeps converge slowly (contacts that share a body), Newton steps on the same equation finish the work; their
-result is kept only if its residual is smaller.
+Together they are P = prox(P - r gamma) for any r > 0, where prox projects onto Pn >= 0 and |Pt| <= mu Pn. The
+`residual` is the error of this equation, a function of G, b and P alone.
+A sweep solves one contact after the other: exactly if it opens or sticks, by a few prox steps if it slides. Where
+sweeps converge slowly (contacts that share a body), Newton steps on the same equation follow, and are kept if they
+reduce the residual.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ SWEEPS = 1000
 SLIDING_STEPS = 10
 NEWTON_EVERY = 4  # sweeps
 NEWTON_STEPS = 8
-INERTIA = 1e-8
-TOLERANCE = 1e-12  # residual relative to the largest percussion that a contact alone would need
+REGULARISATION = 1e-8  # of Newton steps, relative to G
+TOLERANCE = 1e-12  # residual relative to the largest percussion that one contact alone would need
 
 
 class Percussions(NamedTuple):
-    """P (3 n,), how well it solves the problem [N s], the sweeps it took, and whether that was enough."""
+    """P (3 n,), its residual [N s], the number of sweeps, and whether the residual is within the tolerance."""
 
     P: Array
     residual: float
@@ -36,7 +36,7 @@ class Percussions(NamedTuple):
 
 
 def prox(P: Array, friction: Array) -> Array:
-    """Percussions (n, 3) with Pn >= 0 and |Pt| <= mu Pn."""
+    """Percussions (n, 3) projected onto Pn >= 0 and |Pt| <= mu Pn."""
     normal = np.maximum(P[:, 2], 0.0)
     length = np.hypot(P[:, 0], P[:, 1])
     share = np.minimum(1.0, friction * normal / np.maximum(length, 1e-300))
@@ -55,7 +55,7 @@ def residual(G: Array, b: Array, friction: Array, P: Array) -> float:
 def solve(
     G: Array, b: Array, friction: Array, start: Array | None = None, tolerance: float = TOLERANCE, sweeps: int = SWEEPS
 ) -> Percussions:
-    """P for G (3 n, 3 n) symmetric, b (3 n,), friction (n,); `start` is a guess, such as the last step's."""
+    """Percussions P for G (3 n, 3 n) symmetric, b (3 n,), friction (n,); `start` is a guess, such as the last P."""
     n = len(friction)
     P = np.zeros(3 * n) if start is None else start.copy()
     blocks = _blocks(G, n)
@@ -67,7 +67,7 @@ def solve(
         for k in range(n):
             at = slice(3 * k, 3 * k + 3)
             rest = G[at] @ P + b[at] - blocks[k] @ P[at]
-            P[at] = _one(blocks[k], inverses[k], steps[k], rest, float(friction[k]), P[at])
+            P[at] = _solve_contact(blocks[k], inverses[k], steps[k], rest, float(friction[k]), P[at])
         found, done = residual(G, b, friction, P), done + 1
         if found > goal and done % NEWTON_EVERY == 0:
             P, found = _polished(G, b, friction, P, found, goal)
@@ -75,41 +75,41 @@ def solve(
 
 
 def _polished(G: Array, b: Array, friction: Array, P: Array, found: float, goal: float) -> tuple[Array, float]:
-    """The best of P and of what a few Newton steps make of it, and its residual; on the way that may grow."""
-    best, walker = P, P
+    """The best of P and a few Newton iterates, and its residual, which need not fall in every step."""
+    best, iterate = P, P
     for _ in range(NEWTON_STEPS):
-        walker = _newton(G, b, friction, walker)
-        left = residual(G, b, friction, walker)
+        iterate = _newton(G, b, friction, iterate)
+        left = residual(G, b, friction, iterate)
         if left < found:
-            best, found = walker, left
+            best, found = iterate, left
         if found <= goal:
             break
     return best, found
 
 
 def _newton(G: Array, b: Array, friction: Array, P: Array) -> Array:
-    """One step for P = prox(P - r gamma), which a little inertia of P keeps determined where contacts are redundant."""
+    """One Newton step for P = prox(P - r gamma), regularised for redundant contacts."""
     n = len(friction)
     own, gamma = P.reshape(n, 3), (G @ P + b).reshape(n, 3)
     r = 1.0 / np.trace(_blocks(G, n), axis1=1, axis2=2)
     x = own - r[:, None] * gamma
-    one = np.eye(3 * n)
-    A, rhs = G + INERTIA / r.max() * one, -(G @ P + b)  # pressed and sticking: gamma = 0
+    identity = np.eye(3 * n)
+    A, rhs = G + REGULARISATION / r.max() * identity, -(G @ P + b)  # pressed and sticking: gamma = 0
     for k, mu in enumerate(friction):
         t, at = slice(3 * k, 3 * k + 2), 3 * k + 2
         length, radius = np.hypot(x[k, 0], x[k, 1]), mu * own[k, 2]
         if x[k, 2] <= 0:  # open
-            A[3 * k : at + 1], rhs[3 * k : at + 1] = one[3 * k : at + 1], -own[k]
+            A[3 * k : at + 1], rhs[3 * k : at + 1] = identity[3 * k : at + 1], -own[k]
         elif length > radius:  # sliding: Pt = mu Pn d, d the direction of x
             d = x[k, :2] / length
             across = radius / length * (np.eye(2) - np.outer(d, d))
-            A[t] = one[t] - mu * np.outer(d, one[at]) - across @ (one[t] - r[k] * G[t])
+            A[t] = identity[t] - mu * np.outer(d, identity[at]) - across @ (identity[t] - r[k] * G[t])
             rhs[t] = radius * d - own[k, :2]
     return prox((P + np.linalg.solve(A, rhs)).reshape(n, 3), friction).ravel()
 
 
-def _one(G: Array, inverse: Array, r: float, b: Array, mu: float, P: Array) -> Array:
-    """One contact by itself, gamma = G P + b: open, sticking, or sliding."""
+def _solve_contact(G: Array, inverse: Array, r: float, b: Array, mu: float, P: Array) -> Array:
+    """The percussion of one contact with gamma = G P + b: open, sticking, or sliding."""
     if b[2] >= 0.0:
         return np.zeros(3)
     stick = -inverse @ b
@@ -125,5 +125,5 @@ def _one(G: Array, inverse: Array, r: float, b: Array, mu: float, P: Array) -> A
 
 
 def _blocks(G: Array, n: int) -> Array:
-    """The diagonal blocks (n, 3, 3)."""
+    """The diagonal blocks (n, 3, 3) of G."""
     return np.stack([G[3 * k : 3 * k + 3, 3 * k : 3 * k + 3] for k in range(n)])

@@ -1,4 +1,4 @@
-"""The ground that a robot's feet may touch, slide on and leave: gaps and contact Jacobians."""
+"""Unilateral contact of a robot's feet with the ground: gaps and contact Jacobians."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .terrain import Plane, Terrain, axes
 
 @dataclass(frozen=True)
 class Foot:
-    """A sphere (or, of radius zero, a point) at a frame's origin or, in that frame, at `offset` (3,) [m]."""
+    """A sphere (a point if its radius is zero) at a frame's origin or, in that frame, at `offset` (3,) [m]."""
 
     frame: str
     radius: float = 0.0
@@ -30,8 +30,8 @@ class Foot:
 class Meeting(NamedTuple):
     """Feet and ground at one configuration.
 
-    gap (n,) [m]; axes (n, 3, 3), rows are two tangents and the normal of the ground; J (3 n, nv): velocities of the
-    feet's lowest points in these axes, foot by foot.
+    gap (n,) [m]; axes (n, 3, 3), whose rows are two tangents and the normal of the ground; J (3 n, nv), the Jacobian of
+    the feet's lowest points in these axes, foot by foot.
     """
 
     gap: Array
@@ -40,9 +40,9 @@ class Meeting(NamedTuple):
 
 
 class Ground:
-    """Feet, and what they stand on; contact is unilateral, with Coulomb friction and Newton's restitution.
+    """Feet and their terrain; contact is unilateral, with Coulomb friction and Newton's restitution.
 
-    feet: frames' names, or Foot. friction: at least 0; restitution: 0 (none) to 1; one number, or one for each foot.
+    feet: names of frames, or Foot. friction: at least 0; restitution: 0 (none) to 1; one number, or one per foot.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Ground:
         terrain: Terrain | None = None,
     ) -> None:
         if isinstance(feet, str | Foot) or not feet:
-            raise InputError("feet: expected a list of frames' names or Foot, at least one")
+            raise InputError("feet: expected a list of frame names or Foot, at least one")
         self.feet = tuple(f if isinstance(f, Foot) else Foot(f) for f in feet)
         evaluator = evaluator_of(robot, "Ground")
         self.model = evaluator.model
@@ -83,15 +83,15 @@ class Ground:
 
     @property
     def slices(self) -> list[slice]:
-        """Where each foot's force stands among all."""
+        """Where each foot's force is in the vector of all forces."""
         return [slice(3 * k, 3 * k + 3) for k in range(len(self.feet))]
 
     def gap(self, robot: HasEvaluator, q: ArrayLike) -> Array:
-        """How far each foot is above the ground, (..., n) [m], at configurations q (..., nq)."""
+        """The height of each foot above the ground, (..., n) [m], at configurations q (..., nq)."""
         return self.gaps(robot.evaluator, q)
 
     def gaps(self, evaluator: Evaluator, q: ArrayLike) -> Array:
-        """The same, of an evaluator."""
+        """`gap`, with an evaluator in place of a robot."""
         centres = self._centres(evaluator, q)
         distance, _ = self.terrain.nearest(centres.reshape(-1, 3))
         return distance.reshape(centres.shape[:-1]) - self._radii
@@ -104,7 +104,7 @@ class Ground:
         return np.stack([lowest, forces.reshape(centres.shape)], -2)
 
     def surface(self, points: Array) -> Array:
-        """Points (k, l, 3) of the ground to draw it by, below and around points (n, 3); none if it cannot be drawn."""
+        """A grid (k, l, 3) of the ground below and around points (n, 3), for drawing; empty if the terrain has none."""
         drawn = getattr(self.terrain, "surface", None)
         return np.zeros((0, 0, 3)) if drawn is None else drawn(points)
 
@@ -136,7 +136,7 @@ class Ground:
 
     def _checked(self, foot: Foot) -> Array:
         if self.model.frame(foot.frame).joint == WORLD:
-            raise InputError(f"foot {foot.frame!r}: this frame is fixed to the world and touches nothing")
+            raise InputError(f"foot {foot.frame!r}: this frame is fixed to the world; name a moving frame")
         if arrays.exactly(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
             raise InputError(f"foot {foot.frame!r}: its radius must not be negative, got {foot.radius!r}")
         return arrays.exactly(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")

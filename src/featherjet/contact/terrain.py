@@ -1,4 +1,4 @@
-"""What a robot can stand on: a plane, or a field of heights."""
+"""The terrain under a robot: a plane, or a height field."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .. import arrays
 from ..errors import InputError
 from ..model.model import Array
 
-CELL, REACH = 0.25, 4  # the size of squares that a plane is drawn with [m], and how many of them around feet
+CELL, REACH = 0.25, 4  # of a plane's drawing: the size of its squares [m], and how many around the feet
 
 
 class Nearest(NamedTuple):
@@ -23,7 +23,7 @@ class Nearest(NamedTuple):
 
 
 class Terrain(Protocol):
-    """Anything that knows how far points are above it; if it has a `surface`, as those below, it can be drawn."""
+    """Anything that computes distances of points above it; a `surface`, as below, makes it drawable."""
 
     def nearest(self, points: Array) -> Nearest:
         """For points (n, 3) in the world [m]."""
@@ -32,7 +32,7 @@ class Terrain(Protocol):
 
 @dataclass(frozen=True)
 class Plane:
-    """All points x with normal . x = height; below it is ground."""
+    """The plane normal . x = height; the ground is below it."""
 
     normal: ArrayLike = (0.0, 0.0, 1.0)
     height: float = 0.0
@@ -50,7 +50,7 @@ class Plane:
         return Nearest(points @ n - self.height, np.broadcast_to(n, points.shape))
 
     def surface(self, points: Array) -> Array:
-        """Points (k, l, 3) of a grid on it, below and around points (n, 3)."""
+        """A grid (k, l, 3) of the plane, below and around points (n, 3)."""
         s, t, n = axes(self.nearest(points[:1]).normal)[0]
         lines = [
             np.arange(np.floor(x.min() / CELL) - REACH, np.ceil(x.max() / CELL) + REACH + 1) * CELL
@@ -64,8 +64,8 @@ class Plane:
 class HeightField:
     """Heights z (len(x), len(y)) [m] over a grid of increasing x and y, bilinear between, constant beyond its edges.
 
-    Distances are those to the tangent plane below a point: right for slopes, approximate at edges and in ditches
-    narrower than a foot.
+    Distances are to the tangent plane below a point: exact for slopes, approximate at edges and in ditches narrower
+    than a foot.
     """
 
     x: ArrayLike
@@ -94,12 +94,12 @@ class HeightField:
         return Nearest((points[:, 2] - height) * n[:, 2], n)
 
     def surface(self, points: Array) -> Array:
-        """Its grid points (len(x), len(y), 3)."""
+        """The grid points (len(x), len(y), 3)."""
         x, y = np.meshgrid(np.asarray(self.x), np.asarray(self.y), indexing="ij")
         return np.stack([x, y, np.asarray(self.z)], -1)
 
     def _height(self, points: Array) -> tuple[Array, Array]:
-        """Heights (n,) and their slopes (n, 2) below points."""
+        """Heights (n,) and slopes (n, 2) below points."""
         at, share, width, inside = [], [], [], []
         for k, grid in enumerate((np.asarray(self.x), np.asarray(self.y))):
             p = np.clip(points[:, k], grid[0], grid[-1])

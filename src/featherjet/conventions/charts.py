@@ -1,7 +1,7 @@
-"""How other conventions write a joint: coordinates on other manifolds, velocities partly in fixed axes.
+"""Charts: a joint's coordinates in other conventions, on other manifolds, with velocities partly in fixed axes.
 
-Fixed axes are those of the frame the joint stands in: the world's, for a floating base. A chart names the parts of the
-standard v that its convention writes in fixed axes (`turned`), and the order in which it lists all of them.
+Fixed axes are those of the frame that the joint is attached to: the world's, for a floating base. A chart lists the
+parts of the standard v that its convention expresses in fixed axes (`turned`), and the order of its entries.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class FixedQuaternion(BodyQuaternion):
 
 
 class Product(Manifold):
-    """Two manifolds side by side, each integrated by itself: a floating base moves straight while it turns."""
+    """The product of two manifolds, each integrated by itself: a floating base moves straight while it turns."""
 
     def __init__(self, first: Manifold, second: Manifold) -> None:
         self.nq, self.nv = first.nq + second.nq, first.nv + second.nv
@@ -102,11 +102,11 @@ class Product(Manifold):
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """How a convention writes one kind of joint.
+    """The coordinates of one kind of joint in a convention.
 
-    `to_standard` and `from_standard` convert its coordinates to featherjet's standard ones (Pinocchio's) and back. With
-    R, the body's axes in the fixed ones, its velocities are u = (T v)[order], where v are the standard velocities and T
-    is R on their `turned` parts and the identity elsewhere.
+    `to_standard` and `from_standard` convert coordinates to featherjet's standard ones (Pinocchio's) and back. Its
+    velocities are u = (T v)[order], with the standard velocities v. T is R, the body's axes in the fixed ones, on the
+    `turned` parts of v, and the identity elsewhere.
     """
 
     manifold: Manifold
@@ -114,7 +114,7 @@ class Chart:
     from_standard: Callable[[Array], Array]
     rotation: Callable[[Array], Array] | None = None  # R (..., k, k) of the standard q
     turned: tuple[slice, ...] = ()
-    axes: slice | None = None  # where the standard v holds the angular velocity
+    axes: slice | None = None  # the angular velocity in the standard v
     order: tuple[int, ...] = ()
 
     def B(self, q: Array) -> Array:
@@ -127,7 +127,7 @@ class Chart:
         return np.swapaxes(T[..., self.order, :], -1, -2)
 
     def limits(self, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """Limits of the standard coordinates as limits of its own; an angle kept as cosine and sine has none."""
+        """Limits of the standard coordinates as limits of the chart's; an angle stored as cosine and sine has none."""
         if self.from_standard is not angle:
             return self.from_standard(lower), self.from_standard(upper)
         none = np.full(1, np.inf)
@@ -135,7 +135,7 @@ class Chart:
 
     @property
     def gamma(self) -> Array:
-        """How B turns: (dB/dq . d) x = Gamma(B x, B d), Gamma (nv, nv, nv) a constant.
+        """Gamma (nv, nv, nv), the constant derivative of B: (dB/dq . d) x = Gamma(B x, B d).
 
         Along d the body turns by w = (B d)[axes], and dR^T = -[w]x R^T: a part y of B x in fixed axes changes by y x w.
         """
@@ -198,7 +198,7 @@ ROTATION_FIRST = Chart(
     (3, 4, 5, 0, 1, 2),
 )
 
-# Joints that are not listed keep their standard coordinates.
+# Joints without a chart keep their standard coordinates.
 KINDR = {"continuous": CONTINUOUS, "planar": PLANAR, "spherical": BODY_SPHERICAL, "free": POSITION_FIRST}
 CONVENTIONS: Mapping[str, Mapping[str, Chart]] = {
     "pinocchio": {},

@@ -1,12 +1,11 @@
 """A robot's coordinates in another convention: q on other manifolds, and v = B(q) u.
 
-featherjet computes in its standard coordinates, which are Pinocchio's. Where a convention writes velocities otherwise,
-the standard ones are v = B u with an orthogonal B(q), so that ([KINDR] 'Transformation of Equations of Motion', where
-our quantities wear a bar):
+featherjet computes in standard coordinates, Pinocchio's. If a convention has other velocities u, the standard ones are
+v = B u with an orthogonal B(q), so that ([KINDR] 'Transformation of Equations of Motion', where a bar marks ours):
 
     a = B du/dt + c,   c = dB/dt u = Gamma(v, v)         u = B^T v,   tau_u = B^T tau
 
-Gamma, a constant of each joint, says how B turns: (dB . d) x = Gamma(B x, B d) along the tangent direction d.
+Gamma is constant for each joint: (dB . d) x = Gamma(B x, B d) along the tangent direction d.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ STANDARD = "pinocchio"
 
 @dataclass(frozen=True, eq=False)
 class ChartedJoint:
-    """A joint with coordinates of its own: its chart, and where its entries stand."""
+    """An independent joint with its chart, and the places of its entries."""
 
     joint: Joint
     chart: Chart
@@ -43,14 +42,14 @@ class ChartedJoint:
         j = self.joint
         if self.chart.turned and np.isfinite([j.velocity_limit, j.effort_limit]).any():
             raise InputError(
-                f"joint {j.name!r} ({j.kind}): its velocity and effort limits are in the body's axes, and have no "
-                "counterpart in the convention's; see robot.with_convention('pinocchio').limits()"
+                f"joint {j.name!r} ({j.kind}): its velocity and effort limits are in the body's axes and cannot be "
+                "expressed in this convention; see robot.with_convention('pinocchio').limits()"
             )
         return *self.chart.limits(j.lower, j.upper), j.velocity_limit, j.effort_limit
 
 
 class Block(NamedTuple):
-    """A joint's share of B at some configurations."""
+    """A joint's block of B at some configurations."""
 
     v: slice
     dofs: slice
@@ -59,7 +58,7 @@ class Block(NamedTuple):
 
 
 class Coordinates:
-    """A model's configuration space as a convention writes it; takes a Model's place in `configuration`."""
+    """A model's configuration space in a convention; `configuration` takes it in place of a Model."""
 
     def __init__(self, model: Model, convention: str) -> None:
         if not isinstance(convention, str) or convention not in CONVENTIONS:
@@ -81,21 +80,21 @@ class Coordinates:
         return [j.limits() for j in self.joints]
 
     def q_to_standard(self, q: Array) -> Array:
-        """The standard coordinates (..., nq) of a configuration."""
+        """A configuration in standard coordinates (..., nq)."""
         out = np.empty((*q.shape[:-1], self.model.nq), q.dtype)
         for j in self.joints:
             out[..., j.standard_q] = j.chart.to_standard(q[..., j.q])
         return out
 
     def q_from_standard(self, q: Array) -> Array:
-        """The convention's coordinates of a configuration given in standard ones."""
+        """A configuration in the convention's coordinates, from standard ones."""
         out = np.empty((*q.shape[:-1], self.nq), q.dtype)
         for j in self.joints:
             out[..., j.q] = j.chart.from_standard(q[..., j.standard_q])
         return out
 
     def to_standard(self, given: Mapping[str, Array]) -> tuple[dict[str, Array], VelocityMap]:
-        """q and whichever of v, a, tau are given (a only with v) in standard coordinates; the rest stays. And B."""
+        """q and, if given, v, a (only with v) and tau in standard coordinates, other inputs as they are; and B."""
         out = dict(given) | {"q": self.q_to_standard(given["q"])}
         B = self.velocity_map(out["q"])
         out |= {name: B.to_standard(given[name]) for name in ("v", "a", "tau") if name in given}
@@ -112,7 +111,7 @@ class Coordinates:
         return out | {name: B.from_standard(out[name]) for name in ("v", "a", "tau") if name in given}
 
     def positions_to_standard(self, positions: Any) -> Any:
-        """Coordinates by joints' names in standard ones; names of other joints, and what is no mapping, stay."""
+        """Coordinates by joint name, in standard ones; unknown names, and anything but a mapping, stay as they are."""
         if not isinstance(positions, Mapping):
             return positions
         known = {j.joint.name: j for j in self.joints}
@@ -142,13 +141,13 @@ def standard_chart(kind: JointKind) -> Chart:
 
 
 class VelocityMap:
-    """v = B u at some configurations; away from its blocks B is the identity. Every result is a new array."""
+    """v = B u at some configurations; B is the identity outside its blocks. Every result is a new array."""
 
     def __init__(self, blocks: list[Block]) -> None:
         self.blocks = blocks
 
     def to_standard(self, u: Array) -> Array:
-        """B u (..., nv): a velocity or force in standard coordinates; of an acceleration, all but c."""
+        """B u (..., nv): a velocity or force in standard coordinates, or an acceleration without c."""
         return self._vectors(u, lambda b, x: (b.B @ x[..., None])[..., 0])
 
     def from_standard(self, v: Array) -> Array:
@@ -156,7 +155,7 @@ class VelocityMap:
         return self._vectors(v, lambda b, x: (np.swapaxes(b.B, -1, -2) @ x[..., None])[..., 0])
 
     def rate(self, v: Array) -> Array:
-        """c = dB/dt u = Gamma(v, v), the acceleration that comes from turning axes alone, at standard velocities v."""
+        """c = dB/dt u = Gamma(v, v), the acceleration due to turning axes, at standard velocities v."""
         out = np.zeros_like(v)
         for b in self.blocks:
             out[..., b.v] = (by_second(b, v) @ v[..., b.v, None])[..., 0]
@@ -193,15 +192,15 @@ class VelocityMap:
 
 
 def by_second(b: Block, x: Array) -> Array:
-    """Gamma(x, .), (..., k, k): how B u changes with q where it is x."""
+    """Gamma(x, .), (..., k, k): the derivative of B u by q at B u = x."""
     return np.einsum("ijk,...j->...ik", b.gamma, x[..., b.v])
 
 
 def by_first(b: Block, y: Array) -> Array:
-    """Gamma(., y): how B turns along y; dB/dt = Gamma(., v) B."""
+    """Gamma(., y), (..., k, k): the derivative of B along y is Gamma(., y) B; dB/dt = Gamma(., v) B."""
     return np.einsum("ijk,...k->...ij", b.gamma, y[..., b.v])
 
 
 def of_force(b: Block, tau: Array) -> Array:
-    """tau . Gamma: how B^T tau changes with q, before B is applied on both sides."""
+    """tau . Gamma, (..., k, k): the derivative of B^T tau by q, before B is applied on both sides."""
     return np.einsum("ijk,...i->...jk", b.gamma, tau[..., b.v])

@@ -1,8 +1,8 @@
-"""Translate states between featherjet's and MuJoCo's coordinates, for models read from MJCF.
+"""Converts states between featherjet's and MuJoCo's coordinates, for models read from MJCF.
 
 Both lay out q and v joint by joint with the same sizes. They differ in the order of quaternions (x y z w here, w x y z
 in MuJoCo) and in the linear part of a free joint's velocity, acceleration and force (in the body's axes here, in the
-world's in MuJoCo). All functions take batches, whose leading axes broadcast.
+world's in MuJoCo). All functions take batches; leading axes broadcast.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ JOINTS = ("free", "spherical", "revolute", "prismatic")
 
 
 def configuration_from_mujoco(model: Model, qpos: object) -> Array:
-    """featherjet's q (..., nq) from MuJoCo's qpos (..., nq); quaternions are normalised, as MuJoCo does on use."""
+    """featherjet's q (..., nq) from MuJoCo's qpos (..., nq); normalises quaternions, as MuJoCo does."""
     return _from(model, q=qpos)["q"]
 
 
@@ -77,7 +77,7 @@ def _to(model: Model, **given: object) -> dict[str, Array]:
 def _coordinates(model: Model) -> Coordinates:
     for joint in model.joints:
         if joint.mimic or joint.kind.name not in JOINTS:
-            raise InputError(f"joint {joint.name!r} ({joint.kind}): MuJoCo has no such joint")
+            raise InputError(f"joint {joint.name!r} ({joint.kind}): MuJoCo has no joint of this kind")
     return Coordinates(model, "mujoco")
 
 

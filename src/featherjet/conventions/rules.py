@@ -1,18 +1,18 @@
-"""How quantities read in the coordinates of another convention.
+"""Rules that translate quantities to the coordinates of another convention.
 
 The standard velocities are v = B(q) u, forces tau = B tau_u and accelerations a = B du + Gamma(v, v) (coordinates.py).
-A rule takes a quantity's standard results to the convention's. Most quantities need none of their own: `axes` applies
-B^T along every axis over degrees of freedom, and `derivatives` differentiates that. Along a direction B d of the
-standard tangent space, the inputs move by
+A rule translates a quantity's standard results. Two general rules serve most quantities: `axes` applies B^T along
+every axis over degrees of freedom, and `derivatives` differentiates that. Along a direction B d of the standard tangent
+space, the inputs change by
 
     dv = Gamma(v, .),   da = Gamma(B du, .) + K dv,   dtau = Gamma(tau, .),   K = Gamma(., v) + Gamma(v, .)
 
-K being the derivative of Gamma(v, v) by v; a result y with y_u = B^T y gains y.Gamma, and an acceleration loses the
-derivative of Gamma(v, v) before. For instance
+where K is the derivative of Gamma(v, v) by v. A result y with y_u = B^T y gains y.Gamma; of an acceleration, the
+derivative of Gamma(v, v) is subtracted first. For example
 
     dtau_u/dq = B^T [ID_q + ID_v dv + M da + tau.Gamma] B,        dtau_u/du = B^T [ID_v + M K] B
 
-docs/conventions.md derives it. Contact forces are the same numbers in every convention.
+docs/conventions.md has the derivation. Contact forces are the same numbers in every convention.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Rule = Callable[..., Results]  # (Call, *standard results) -> the convention's
 
 
 class Shaped(Protocol):
-    """What rules read of a result: its axes, "v" being those over degrees of freedom; whether it is an acceleration."""
+    """The facts about a result that rules read: its axes ("v": degrees of freedom), and if it is an acceleration."""
 
     @property
     def axes(self) -> tuple[Any, ...]: ...
@@ -43,7 +43,7 @@ class Shaped(Protocol):
 
 
 class Translatable(Protocol):
-    """What rules read of a quantity."""
+    """The facts about a quantity that rules read."""
 
     @property
     def results(self) -> Sequence[Shaped]: ...
@@ -59,7 +59,7 @@ class Translatable(Protocol):
 
 
 class Call(NamedTuple):
-    """One evaluation of a quantity: its inputs in standard coordinates, and all that translating its results takes."""
+    """One evaluation of a quantity: its inputs in standard coordinates, and all that rules need."""
 
     quantity: Translatable
     run: Run
@@ -68,7 +68,7 @@ class Call(NamedTuple):
     options: dict[str, Any]
 
     def value(self, quantity: Any, **changed: Array) -> Results:
-        """Another quantity at the same state, some inputs replaced."""
+        """Another quantity at the same state, with some inputs replaced."""
         return self.run(quantity, self.inputs | changed, **self.options)
 
     @property
@@ -77,18 +77,18 @@ class Call(NamedTuple):
 
 
 def translated(coordinates: Coordinates, run: Run, quantity: Translatable, inputs: Inputs, **options: Any) -> Results:
-    """A quantity in the convention's coordinates, by a `run` in standard ones."""
+    """A quantity in the convention's coordinates; `run` computes it in standard ones."""
     if quantity.rule is None:
         raise InputError(
             f"{quantity} is not available in the convention {coordinates.convention!r}; "
-            "take it from robot.with_convention('pinocchio')"
+            "use robot.with_convention('pinocchio')"
         )
     given, B = coordinates.to_standard(inputs)
     results = run(quantity, given, **options)
     return quantity.rule(Call(quantity, run, given, B, options), *results) if B.blocks else tuple(results)
 
 
-# The two general rules. Results that a quantity does not name (margins) come last, and stay.
+# The two general rules. Unnamed results (margins) come last and stay as they are.
 
 
 def axes(at: Call, *results: Array) -> Results:
@@ -106,7 +106,7 @@ def turn(B: VelocityMap, names: tuple[Any, ...], x: Array) -> Array:
 
 
 def derivatives(at: Call, *results: Array) -> Results:
-    """Derivatives of the results of `quantity.base`, each by all of `quantity.by`, result after result."""
+    """Derivatives of each result of `quantity.base` by each of `quantity.by`, in this order."""
     base, by = at.quantity.base, at.quantity.by
     values = at.value(base) if any("v" in r.axes for r in base.results) else (None,) * len(base.results)
     out: list[Array] = []
@@ -120,7 +120,7 @@ def derivatives(at: Call, *results: Array) -> Results:
 
 
 def along_inputs(at: Call, by: Mapping[str, Array]) -> dict[str, Array]:
-    """Derivatives of any rows by q and v, where v, a and tau are functions of q, u, du and tau_u; B is yet to come."""
+    """Derivatives by q and v, where v, a and tau depend on q, u, du and tau_u; before B is applied."""
     out = {name: np.array(x) for name, x in by.items()}
     du = at.inputs["a"] - at.B.rate(at.v) if "a" in by else None  # B du/dt
     for b in at.B.blocks:
@@ -137,7 +137,7 @@ def along_inputs(at: Call, by: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def along_result(at: Call, by: dict[str, Array], value: Array, result: Shaped) -> None:
-    """Add what the turning of B^T makes of a result, whose last axis is over degrees of freedom."""
+    """Add the derivative of B^T to those of a result whose last axis is over degrees of freedom."""
     for b in at.B.blocks:
         if result.acceleration:
             dv = by_second(b, at.v)
@@ -148,11 +148,11 @@ def along_result(at: Call, by: dict[str, Array], value: Array, result: Shaped) -
             by["q"][..., b.v, b.v] += of_force(b, value)
 
 
-# Rules of single quantities
+# Rules for single quantities
 
 
 def bias(at: Call, b: Array) -> Results:
-    """The torques of no du/dt, where the standard acceleration is c."""
+    """The torques at du/dt = 0, where the standard acceleration is c."""
     return axes(at, *at.value("inverse_dynamics", a=at.B.rate(at.v)))
 
 
@@ -161,7 +161,7 @@ def acceleration(at: Call, a: Array, *rest: Array) -> Results:
 
 
 def coriolis_matrix(at: Call, C: Array) -> Results:
-    """B^T (C B + M dB/dt), whose Mdot - 2C is skew as well."""
+    """B^T (C B + M dB/dt), for which Mdot - 2C is skew as well."""
     (M,) = at.value("mass_matrix")
     C = np.array(C)
     for b in at.B.blocks:
@@ -170,14 +170,14 @@ def coriolis_matrix(at: Call, C: Array) -> Results:
 
 
 def centroidal_derivatives(at: Call, dh_dq: Array, *rate: Array) -> Results:
-    """dh_dq moves with v through the centroidal map; the rest are derivatives of rows that all conventions share."""
+    """dh_dq depends on v through the centroidal map; the rows of the other derivatives do not change."""
     (dh_dv,) = at.value("centroidal_map")
     dh = along_inputs(at, {"q": dh_dq, "v": dh_dv})["q"]
     return axes(at, dh, *along_inputs(at, dict(zip("qva", rate, strict=True))).values())
 
 
 def jacobian_derivative(at: Call, dJ: Array) -> Results:
-    """(dJ/dt B + J dB/dt)."""
+    """dJ/dt B + J dB/dt."""
     J, dJ = at.value("jacobian")[0], np.array(dJ)
     for b in at.B.blocks:
         dJ[..., b.v] += J[..., b.v] @ by_first(b, at.v)

@@ -1,1 +1,1 @@
-"""What evaluates quantities: the plain reference on NumPy arrays, compiled kernels, and the evaluator that chooses."""
+"""Evaluates quantities: the NumPy reference, and the evaluator that chooses between it and compiled kernels."""

@@ -1,4 +1,4 @@
-"""Bound calls: one quantity of one robot with buffers of its own, for control loops."""
+"""Bound calls: one quantity of one robot with fixed buffers, for control loops."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ Array = np.ndarray
 
 
 class Bound:
-    """Write into the arrays of inputs, call, read the arrays of results: nothing is allocated.
+    """A call without allocations: write into the input arrays, call, read the result arrays.
 
     >>> step = robot.bind("forward_dynamics_derivatives")
     >>> step.q[:], step.v[:], step.tau[:] = q, v, tau
     >>> step()
     >>> step.da_dq
-    Inputs, each of one sample: `q` (nq,) and, as the quantity needs them, `v`, `a`, `tau` (nv,), `fext` (njoints, 6).
-    `step.results` names the results. The arrays stay the same objects for the life of the bound call.
+
+    Inputs of one sample: `q` (nq,) and, depending on the quantity, `v`, `a`, `tau` (nv,), `fext` (njoints, 6).
+    `step.results` names the results. The arrays remain the same objects for the life of the bound call.
     """
 
     def __init__(self, evaluator: Evaluator, name: str, fext: bool = False) -> None:
@@ -32,7 +33,7 @@ class Bound:
             raise UnknownName("quantity to bind", name, bindable)
         record = quantity(name)
         if fext and not record.forces:
-            raise InputError(f"{name} takes no external forces")
+            raise InputError(f"fext: {name} takes no external forces")
         self._evaluator, self.quantity = evaluator, name
         inputs = (*record.inputs, FEXT) if fext else record.inputs
         size = sizes(evaluator.tree) | {"q": evaluator.space.nq}
@@ -48,19 +49,19 @@ class Bound:
         kernel = evaluator.kernel(record, self.inputs)
         code = None if kernel is None else kernel.quick_code
         buffers = [*self._given.values(), *self._found.values()]
-        self._go = None if code is None else partial(code, *buffers)  # None: the evaluator does it
+        self._go = None if code is None else partial(code, *buffers)  # None: the evaluator computes
 
     def __call__(self) -> None:
-        """Compute the results from what the inputs hold now."""
+        """Compute the results from the current inputs."""
         if self._go is None or self._go():
-            self._slow()  # explains what is wrong; or, if nothing is, computes with care
+            self._slow()  # explains what is wrong with the inputs, or computes where quick code cannot
 
     def _slow(self) -> None:
         given = [x for name, x in self._given.items() if name != FEXT.name]
         self._evaluator.run(self.quantity, given, self._given.get(FEXT.name), tuple(self._found.values()))
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """`step.q = q` writes into the array: it stays the same object."""
+        """`step.q = q` writes into the array, which remains the same object."""
         known = self.__dict__.get("_arrays", {})
         if name in known:
             try:
@@ -73,7 +74,7 @@ class Bound:
             super().__setattr__(name, value)
 
     def __getattr__(self, name: str) -> Array:
-        """Only asked for what does not exist; declared so that type checkers know what the arrays are."""
+        """Called for missing attributes only; declares to type checkers that attributes are arrays."""
         raise AttributeError(f"a bound {self.__dict__.get('quantity', 'call')} has no array {name!r}")
 
     def __reduce__(self) -> tuple:

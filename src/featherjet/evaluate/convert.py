@@ -1,4 +1,4 @@
-"""States of a robot from one convention to another."""
+"""Converts states of a robot between conventions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .evaluator import Evaluator
 
 
 class ConvertedState(NamedTuple):
-    """The state in other coordinates; None where it was not given."""
+    """The state in other coordinates; None for parts that were not given."""
 
     q: Array
     v: Array | None
@@ -29,9 +29,9 @@ def converted(
     a: ArrayLike | None = None,
     tau: ArrayLike | None = None,
 ) -> ConvertedState:
-    """A state from the coordinates of one evaluator to those of another of the same robot."""
+    """A state of `source` in the coordinates of `target`, another evaluator of the same robot."""
     if a is not None and v is None:
-        raise InputError("convert: an acceleration needs v too, as it depends on how fast the axes turn")
+        raise InputError("convert: a needs v, since accelerations depend on how fast the axes turn; give both")
     given = {"q": source.checked_q("q", q)} | {
         name: source.checked_v(name, x) for name, x in (("v", v), ("a", a), ("tau", tau)) if x is not None
     }

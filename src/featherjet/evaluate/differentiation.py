@@ -1,7 +1,7 @@
-"""Derivatives by automatic differentiation: what an algorithm does is traced for a robot, and the trace differentiated.
+"""Derivatives by automatic differentiation of an algorithm's trace for one robot.
 
 The methods "autodiff" (forward mode) and "autodiff-reverse" differentiate inverse dynamics (`rnea`) and forward
-dynamics (`aba`, or `coupled` where joints mimic); `differentiated` makes the derivative of any quantity a quantity.
+dynamics (`aba`, or `coupled` with mimicking joints). `differentiated` makes a quantity of any quantity's derivative.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ..model.manifolds import Manifold, side_by_side
 from ..model.model import Model
 from ..model.tree import Tree
 
-LONGEST = 400_000  # operations that are traced for one robot
+LONGEST = 400_000  # most operations of a trace
 Shape = tuple[int, ...]
-Directions = Callable[[Array], Array]  # from an input's expressions (n,), their rates along some directions (n, m)
+Directions = Callable[[Array], Array]  # an input's expressions (n,) -> their rates along m directions (n, m)
 
 
 class Derivative:
-    """A function of arrays, traced, and differentiated by some of its inputs.
+    """The derivative of a function of arrays by some of its inputs, traced once.
 
-    by: the inputs, with the directions along which they change; undifferentiated: how many of the last results come
-    along as they are.
+    by: these inputs, with the directions along which they change.
+    undifferentiated: the number of last results to return as they are.
     """
 
     def __init__(
@@ -72,9 +72,9 @@ class Derivative:
         self._tape = Tape([graph.lift(x) for r in found for x in r.flat])
 
     def __call__(self, scan: Scan, **given: Any) -> list[Array]:
-        """The derivatives of each result by each input, and the undifferentiated results, on the scan's scalars.
+        """The derivatives of each result by each input, then the undifferentiated results, on the scan's scalars.
 
-        Inputs come with their scalars leading, results with their lanes trailing.
+        Inputs have their lanes trailing, and so have results.
         """
         memory = {(n, k): x for n, depth in self.depths.items() for k, x in enumerate(scalars(given[n], depth))}
         played = iter(self._tape.play(memory))
@@ -93,7 +93,7 @@ def identity(x: Array) -> Array:
 
 
 def tangent(manifolds: Iterable[tuple[Manifold, slice]]) -> Directions:
-    """Those of the tangent space, given the manifolds that parts of q are on."""
+    """The directions of the tangent space of q, from the manifolds of its parts."""
     known = list(manifolds)
     return lambda q: side_by_side(*(rate_map(m, q[part]) for m, part in known))
 
@@ -101,9 +101,9 @@ def tangent(manifolds: Iterable[tuple[Manifold, slice]]) -> Directions:
 def rate_map(manifold: Manifold, q: Array) -> Array:
     """`manifold.rate_map` on scalars of any kind: F (nq, nv) with dq/dt = F v.
 
-    Its entries are polynomials in q of the second degree at most (R of a quaternion is). So values at a few points give
-    the coefficients, exactly, all being multiples of 1/2: with f the map less its constant, f(e_i) = b_i + A_ii,
-    f(-e_i) = -b_i + A_ii, f(e_i + e_j) = f(e_i) + f(e_j) + A_ij.
+    Its entries are polynomials in q of degree two at most, as the entries of a quaternion's R are. So its values at a
+    few points determine the coefficients, exactly, since all are multiples of 1/2. With f the map less its constant:
+    f(e_i) = b_i + A_ii, f(-e_i) = -b_i + A_ii, f(e_i + e_j) = f(e_i) + f(e_j) + A_ij.
     """
     e = np.eye(manifold.nq)
     constant = manifold.rate_map(0 * e[0])
@@ -117,7 +117,7 @@ def rate_map(manifold: Manifold, q: Array) -> Array:
 
 
 def times(A: Array, x: Any) -> Array:
-    """A x for a matrix of numbers, whose zeros stay numbers."""
+    """A x for a matrix A of numbers and a scalar x; zeros stay numbers."""
     out = A.astype(object)
     for k in np.flatnonzero(A):
         out.flat[k] = out.flat[k] * x
@@ -131,7 +131,7 @@ _lock = threading.RLock()
 
 
 def traced(tree: Tree, quantity: str, mode: str, fext: bool) -> Derivative:
-    """The derivatives of a tree's inverse or forward dynamics, traced once."""
+    """The derivatives of a tree's inverse or forward dynamics, traced once per tree."""
     key = (quantity, mode, fext)
     make, other = (inverse_dynamics, "idsva") if quantity == methods.ID else (forward_dynamics, "direct")
     with _lock:
@@ -142,13 +142,13 @@ def traced(tree: Tree, quantity: str, mode: str, fext: bool) -> Derivative:
             except TooLong as e:
                 raise InputError(
                     f"automatic differentiation of a robot with {tree.nv} degrees of freedom takes {e}; "
-                    f"take another method of {quantity}, such as {other if tree.coupling is None else 'auto'!r}"
+                    f"use another method of {quantity}, such as {other if tree.coupling is None else 'auto'!r}"
                 ) from e
         return known[key]
 
 
 def inverse_dynamics(tree: Tree, mode: str, fext: bool) -> Derivative:
-    """dtau by q, v and a, all of the tree's."""
+    """dtau by q, v and a of the whole tree."""
 
     def run(q: Array, v: Array, a: Array, fext: Any = None) -> Sequence[Array]:
         return [rnea.inverse_dynamics(Scan(tree, (), object), q, v, a, fext)]
@@ -158,7 +158,7 @@ def inverse_dynamics(tree: Tree, mode: str, fext: bool) -> Derivative:
 
 
 def forward_dynamics(tree: Tree, mode: str, fext: bool) -> Derivative:
-    """da by q, v and tau, along the independent degrees of freedom; and the margins of M."""
+    """da by q, v and tau along the independent degrees of freedom, then the margins of M."""
     G = np.eye(tree.nv) if tree.coupling is None else tree.coupling.G
 
     def run(q: Array, v: Array, tau: Array, fext: Any = None) -> Sequence[Array]:
@@ -181,7 +181,7 @@ def forces(tree: Tree, given: bool) -> dict[str, Shape]:
 
 
 def inverse(mode: str) -> Callable[..., InverseDynamicsDerivatives]:
-    """Derivatives of inverse dynamics by a mode."""
+    """The derivatives of inverse dynamics, by a mode of automatic differentiation."""
 
     def derivatives(scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | None = None):
         run = traced(scan.tree, methods.ID, mode, fext is not None)
@@ -191,7 +191,7 @@ def inverse(mode: str) -> Callable[..., InverseDynamicsDerivatives]:
 
 
 def forward(mode: str) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]]:
-    """Derivatives of forward dynamics by a mode, and the margins of M."""
+    """The derivatives of forward dynamics by a mode, and the margins of M."""
 
     def derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
         run = traced(scan.tree, methods.FD, mode, fext is not None)
@@ -210,15 +210,14 @@ for _name, _mode in (("autodiff", "forward"), ("autodiff-reverse", "reverse")):
         methods.register(methods.Method(_name, _quantity, _note[0], _effort, _note[1], _function))
 
 
-# Of any quantity
+# The derivative of any quantity
 
 
 @dataclass(frozen=True, eq=False)
 class DerivedQuantity(Quantity):
     """The derivative of another quantity by one of its inputs, by automatic differentiation.
 
-    Along q it is in the tangent space of the model's configurations. Axes follow those of the results; a derivative by
-    fext has one axis for all of its numbers.
+    A derivative by q is in the tangent space. Its axes follow those of the results; fext has one axis, 6 njoints.
     """
 
     of: Quantity | None = None

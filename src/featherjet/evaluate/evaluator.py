@@ -1,4 +1,7 @@
-"""The evaluator: computes any quantity of one model, on either backend, with inputs checked and failures explained."""
+"""The evaluator: computes any quantity of one model, on either backend; checks inputs and explains failures.
+
+`Evaluator.run` tries, in this order: quick code for one sample, compiled code for any batch, the NumPy reference.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +33,20 @@ if TYPE_CHECKING:
     from ..treejit.compiler import TreeCompiler
 
 BACKENDS = ("compiled", "numpy")
-CHUNK, CONTACT_CHUNK = 4096, 1024  # samples the reference treats at a time, so that a large batch fits the memory
-LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # margins smaller than this are rounding errors
+CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
+LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # smaller margins are rounding errors
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 class HasEvaluator(Protocol):
-    """A robot, for layers that know its evaluator alone."""
+    """A robot, for layers that need only its evaluator."""
 
     @property
     def evaluator(self) -> Evaluator: ...
 
 
 class SmallMargin(Exception):
-    """A sample (its index in the batch) at which a margin of some kind, in row `row`, is zero up to rounding."""
+    """A margin is zero up to rounding: its kind, the sample's index in the batch, and the row."""
 
     def __init__(self, kind: str, sample: tuple[int, ...], row: int) -> None:
         self.kind, self.sample, self.row = kind, sample, row
@@ -55,15 +58,15 @@ class SmallMargin(Exception):
 
 
 def processors() -> int:
-    """The processors this process may use."""
+    """The number of processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Evaluator:
     """Computes the quantities of one model.
 
-    backend: "compiled" or "numpy"; threads: for batches; unroll: as TreeCompiler takes it; convention: whose
-    coordinates inputs and results are in. `standard` is the evaluator of the same model in the standard convention.
+    backend: "compiled" or "numpy"; threads: for batches; unroll: see TreeCompiler; convention: the coordinates of
+    inputs and results. `standard` is the evaluator of the same model in the standard convention.
     """
 
     def __init__(
@@ -82,7 +85,7 @@ class Evaluator:
         self.model, self.backend = model, backend
         self.coordinates = None if convention == STANDARD else Coordinates(model, convention)
         self.space: Space = self.coordinates or model
-        self._quick: dict[str, Any] = {}  # the shortest way to each quantity of one state
+        self._quick: dict[str, Any] = {}  # by quantity: its code for one sample, once it has run
         self._kernels: dict[tuple, Kernel | None] = {}
         self._compiler: TreeCompiler | None = None
         self._fingerprint = Fingerprints()
@@ -97,7 +100,7 @@ class Evaluator:
             self.threads = processors() if threads is None else threads
 
     def with_model(self, model: Model) -> Evaluator:
-        """The same settings for another model."""
+        """An evaluator of another model with the same settings."""
         return Evaluator(model, self.backend, self.threads, self.unroll, self.convention)
 
     def with_convention(self, convention: str) -> Evaluator:
@@ -120,7 +123,7 @@ class Evaluator:
 
     @property
     def threads(self) -> int:
-        """How many threads a batch may use; results do not depend on it."""
+        """The most threads a batch may use; results do not depend on it."""
         return self.standard._threads
 
     @threads.setter
@@ -129,7 +132,7 @@ class Evaluator:
             raise InputError(f"threads: expected a positive whole number, got {count!r}")
         self.standard._threads = int(count)
 
-    # Checks of what users hand in
+    # Checks of inputs
 
     def checked_q(self, name: str, q: Any) -> Array:
         """Configurations (..., nq), finite, with quaternions of norm one."""
@@ -143,7 +146,7 @@ class Evaluator:
     def checked(
         self, record: Quantity, given: Sequence[Any], fext: Any = None, settings: Any = None, contacts: Any = None
     ) -> dict[str, Array]:
-        """A quantity's inputs by name, as arrays that may be trusted, and whose batches broadcast."""
+        """A quantity's inputs by name, as valid arrays whose batches broadcast."""
         size = sizes(self.tree, contacts) | {"q": self.space.nq}
         optional = ((FEXT, fext), (SETTINGS, settings))
         pairs = [*zip(record.inputs, given, strict=True), *((i, x) for i, x in optional if x is not None)]
@@ -168,16 +171,18 @@ class Evaluator:
         self, name: str | Quantity, given: Sequence[Any], fext: Any = None, out: Out = None, settings: Any = None,
         **options: Any,
     ) -> tuple[Array, ...]:  # fmt: skip
-        """A quantity's results, from its inputs in order; options are those its record names, and `method`."""
+        """A quantity's results from its inputs in order; `options` may hold `method` and the options of its record."""
+        # The hot path: one sample, by code that has run before. Every line here costs each call.
         quick = self._quick.get(name) if not options else None  # type: ignore[arg-type]
         if quick is not None and fext is None:
             results = quick(*given) if out is None else quick(*given, out=out)
             if results is not None:
                 return results
+        # Everything else: batches, options, other conventions, first calls, and inputs to refuse.
         record = quantity(name)
         if record.needs_mass and self.model.mass == 0:
             raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
-        options = self._options(record, options)
+        options = self._without_default_method(record, options)
         optional = {i.name: x for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None}
         check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
         if self.coordinates is not None:
@@ -191,8 +196,32 @@ class Evaluator:
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
         results = self._by_reference(record, check(), options)
-        single = all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given)
-        return copied(out, tuple(r.astype(FLOAT32) for r in results) if single else results)
+        if all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given):
+            results = tuple(r.astype(FLOAT32) for r in results)
+        return copied(out, results)
+
+    def __call__(self, name: str, *given: Any, fext: Any = None, out: Out = None, **options: Any) -> Any:
+        """A quantity in the form users get it: an array, or a named tuple of arrays."""
+        return quantity(name).packed(self.run(name, given, fext, out, **options))
+
+    def run_named(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
+        """Like `run`, with inputs by name; inputs and options that the quantity does not take are ignored."""
+        record = quantity(name)
+        known = {k: x for k, x in options.items() if k in record.options or (k == "method" and record.methods)}
+        optional = {i.name: inputs[i.name] for i in record.optional if i.name in inputs}
+        return self.run(record, [inputs[i.name] for i in record.inputs], **optional, **known)
+
+    def _without_default_method(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
+        """Options without a method that is the default anyway."""
+        if "method" not in options:
+            return options
+        method = options["method"]
+        found = methods.find(record.name, method, self.tree.coupling is not None)
+        rest = {k: x for k, x in options.items() if k != "method"}
+        compiled = self.backend == "compiled" and found.function is record.algorithm
+        return rest if method == "auto" or compiled else {**rest, "method": method}
+
+    # Compiled code
 
     def _by_kernel(
         self,
@@ -203,7 +232,7 @@ class Evaluator:
         check: Callable[[], dict[str, Array]],
         options: dict[str, Any],
     ) -> tuple[Array, ...]:
-        """By compiled code; `check` explains what is wrong with the inputs, if anything is."""
+        """The results of compiled code; `check` raises if something is wrong with the inputs."""
         if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
             inputs = list(check().values())
         elif not kernel.made:
@@ -214,27 +243,57 @@ class Evaluator:
         except (TypeError, ValueError):
             check()
             raise
-        if flags or not results[0].size:  # an empty batch runs no kernel, so nothing has been looked at
+        if flags or not results[0].size:  # an empty batch runs no code, so nothing was checked
             checked = check()
             if flags & Flag.SMALL_MARGIN:
-                self._by_reference(record, checked, options)  # raises if the margin is zero indeed
+                self._by_reference(record, checked, options)  # raises if the margin is really zero
         elif not options and len(inputs) == len(record.inputs) and results[0].ndim == len(kernel.shapes[0]):
             self._quick.setdefault(record.name, kernel.quick)
         return results
 
-    def __call__(self, name: str, *given: Any, fext: Any = None, out: Out = None, **options: Any) -> Any:
-        """A quantity as users get it: an array, or a named tuple of several."""
-        return quantity(name).packed(self.run(name, given, fext, out, **options))
+    def _outputs(self, kernel: Kernel, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
+        """Return `outs` if they have the shapes of the results, else raise."""
+        named = {str(k): (np.asarray(x), core) for k, (x, core) in enumerate(zip(inputs, kernel.cores, strict=True))}
+        batch = arrays.common_batch(named)
+        want = [(*batch, *shape) for shape in kernel.shapes]
+        if [o.shape for o in outs] != want:
+            expected, got = (", ".join(map(str, shapes)) for shapes in (want, [o.shape for o in outs]))
+            raise InputError(f"out: expected shapes {expected}; got {got or 'none'}")
+        return outs
 
-    def run_named(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
-        """The same from inputs by name, of which a quantity takes what it knows; and likewise of the options."""
-        record = quantity(name)
-        known = {k: x for k, x in options.items() if k in record.options or (k == "method" and record.methods)}
-        optional = {i.name: inputs[i.name] for i in record.optional if i.name in inputs}
-        return self.run(record, [inputs[i.name] for i in record.inputs], **optional, **known)
+    def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
+        """The compiled code of a quantity for these inputs, or None if the reference must compute it.
+
+        None on the numpy backend, in other conventions, for methods that are not compiled, and for quantities that have
+        more operations than their record allows and would take too long to compile.
+        """
+        options = options or {}
+        if self.backend != "compiled" or self.coordinates is not None:
+            return None
+        key = self._key(record, names, options)
+        try:
+            return self._kernels[key]
+        except KeyError:
+            pass
+        method = options.get("method")
+        kernel = None if method and not record.methods[method].traced else self.compiler.kernel(record, names, options)
+        return self._kernels.setdefault(key, kernel)  # the first of several threads wins
+
+    def _key(self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]) -> tuple:
+        return (record, *names, *((k, self._fingerprint(x)) for k, x in sorted(options.items())))
+
+    @property
+    def compiler(self) -> TreeCompiler:
+        if self._compiler is None:
+            from ..treejit.compiler import TreeCompiler
+
+            self._compiler = TreeCompiler(self.tree, self.unroll)
+        return self._compiler
+
+    # The reference
 
     def reference(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
-        """The same by the reference, on checked inputs, which may be complex; margins come last."""
+        """The results of the reference, then margins, at checked inputs, which may be complex."""
 
         def run(name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
             record = quantity(name)
@@ -246,69 +305,18 @@ class Evaluator:
         return translated(self.coordinates, run, quantity(name), inputs, **options)
 
     def refuse_singular(self, name: str, inputs: Mapping[str, Array]) -> None:
-        """Raise SingularMassMatrix where a quantity at checked inputs has no margin."""
+        """Raise SingularMassMatrix if a quantity at checked inputs has no margin."""
         self.standard._by_reference(quantity(name), self._standard_inputs(inputs), {})
 
     def _standard_inputs(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         return dict(inputs) if self.coordinates is None else self.coordinates.to_standard(inputs)[0]
 
-    def _options(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
-        """Options without what they would be anyway: a method that is what is compiled, or the default."""
-        if "method" not in options:
-            return options
-        method = options["method"]
-        found = methods.find(record.name, method, self.tree.coupling is not None)
-        rest = {k: x for k, x in options.items() if k != "method"}
-        compiled = self.backend == "compiled" and found.function is record.algorithm
-        return rest if method == "auto" or compiled else {**rest, "method": method}
-
-    def _outputs(self, kernel: Kernel, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
-        """`out`, if it has the shapes of the results."""
-        named = {str(k): (np.asarray(x), core) for k, (x, core) in enumerate(zip(inputs, kernel.cores, strict=True))}
-        batch = arrays.common_batch(named)
-        want = [(*batch, *shape) for shape in kernel.shapes]
-        if [o.shape for o in outs] != want:
-            expected, got = (", ".join(map(str, shapes)) for shapes in (want, [o.shape for o in outs]))
-            raise InputError(f"out: expected arrays of shape {expected}; got {got or 'none'}")
-        return outs
-
-    # Kernels
-
-    def _key(self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]) -> tuple:
-        return (record, *names, *((k, self._fingerprint(x)) for k, x in sorted(options.items())))
-
-    def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
-        """Compiled code for a quantity of these inputs; None on the numpy backend, and where there is none.
-
-        What takes more operations than its record allows has none: it would take too long to compile.
-        """
-        options = options or {}
-        if self.backend != "compiled" or self.coordinates is not None:
-            return None
-        key = self._key(record, names, options)
-        try:
-            return self._kernels[key]
-        except KeyError:
-            pass
-        method = options.get("method")
-        made = None if method and not record.methods[method].traced else self.compiler.kernel(record, names, options)
-        return self._kernels.setdefault(key, made)  # one wins, if threads come at once
-
-    @property
-    def compiler(self) -> TreeCompiler:
-        if self._compiler is None:
-            from ..treejit.compiler import TreeCompiler
-
-            self._compiler = TreeCompiler(self.tree, self.unroll)
-        return self._compiler
-
-    # The reference, chunk by chunk
-
     def _by_reference(
         self, record: Quantity, inputs: Mapping[str, Array], options: Mapping[str, Any]
     ) -> tuple[Array, ...]:
+        """The results at checked inputs in standard coordinates, chunk by chunk; raises where a margin is zero."""
         chunk = CONTACT_CHUNK if "contacts" in options else CHUNK
-        if "method" in options:  # methods may keep nv numbers for each entry
+        if "method" in options:  # methods may store nv numbers per entry
             chunk = max(1, CHUNK // self.space.nv)
         cores = {name: len(record.input(name).axes) for name in inputs}
         batch = arrays.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
@@ -320,17 +328,18 @@ class Evaluator:
         for start in range(0, max(int(np.prod(batch)), 1), chunk):
             part = {name: x[start : start + chunk] for name, x in flat.items()}
             results = reference.evaluate(self.tree, record, part, **options)
-            kept = len(results) - len(record.margins)
-            for kind, margins in reversed(list(zip(record.margins, results[kept:], strict=True))):
+            count = len(results) - len(record.margins)
+            for kind, margins in reversed(list(zip(record.margins, results[count:], strict=True))):
                 self._refuse_small(kind, margins, start, batch)
-            pieces.append(results[:kept])
+            pieces.append(results[:count])
         return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
 
     def _refuse_small(self, kind: str, margins: Array, start: int, batch: tuple[int, ...]) -> None:
+        """Raise at the first sample whose margin is zero; `start` is the index of the chunk in the flat batch."""
         bad = ~(margins > LEAST_MARGIN[kind])
         if bad.any():
             sample = int(np.argwhere(bad)[0, 0])
-            # a margin of zero spoils those of all rows before it: the last bad one is to blame
+            # a zero margin spoils those of all rows before it, so the last bad row is the cause
             row = int(np.flatnonzero(bad[sample])[-1])
             small = SmallMargin(kind, tuple(map(int, np.unravel_index(start + sample, batch))) if batch else (), row)
             if kind != "mass":

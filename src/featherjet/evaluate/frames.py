@@ -1,4 +1,4 @@
-"""Frames and points on bodies: their placements, velocities and Jacobians."""
+"""Placements, velocities and Jacobians of frames and of points on bodies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FrameChoice = Literal["local", "world", "world_aligned"]
 
 
 def named(model: Model, name: FrameName) -> Frame:
-    """The frame of that name; (name, point) is the same with its origin moved to a point (3,) [m] given in it."""
+    """The frame of that name; (name, point) moves its origin to a point (3,) [m] in its own coordinates."""
     if not isinstance(name, tuple):
         return model.frame(name)
     if len(name) != 2:
@@ -41,7 +41,7 @@ def refuse_unknown(viewpoint: object) -> None:
 
 
 def canonical(tree: Tree, joint: int, T: Array) -> Transform:
-    """A placement (4, 4) in a joint's own frame (or the world), in the joint's canonical frame."""
+    """A placement (4, 4) in a joint's frame (or the world's), expressed in the joint's canonical frame."""
     A = np.eye(3)
     if joint != WORLD:
         align = tree.nodes[joint].align
@@ -51,7 +51,7 @@ def canonical(tree: Tree, joint: int, T: Array) -> Transform:
 
 
 def view(evaluator: Evaluator, name: FrameName, viewpoint: str) -> View:
-    """A frame, and from where it is seen, as algorithms take them."""
+    """A frame and its viewpoint, as algorithms take them."""
     refuse_unknown(viewpoint)
     f = named(evaluator.model, name)
     return View(f.joint, canonical(evaluator.tree, f.joint, f.placement), viewpoint)
@@ -68,8 +68,8 @@ def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName) -> Array:
 def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str) -> Array:
     """Geometric Jacobian (..., 6, nv) of a frame, rows (linear, angular); [KINDR] eq. 14.
 
-    Made from the motion of each dof of the tree at the world's origin: only dofs between the frame's body and the root
-    move it, and the columns of joints that mimic go to their leaders.
+    It follows from the motions of the dofs at the world's origin; only dofs between the frame's body and the root move
+    the frame. Columns of mimicking joints are added to those of their leaders.
     """
     refuse_unknown(viewpoint)
     f, tree = named(evaluator.model, name), evaluator.tree
@@ -90,7 +90,7 @@ def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str
 
 
 def moves(tree: Tree, joint: int) -> Array:
-    """One for the dofs of the tree (nv,) that move a joint's body, zero for the others."""
+    """For each dof of the tree (nv,): one if it moves a joint's body, else zero."""
     found = np.zeros(tree.nv)
     found[tree.dof_path(joint)] = 1.0
     return found

@@ -1,4 +1,4 @@
-"""The reference: algorithms run as they are written, on NumPy arrays of samples, real or complex."""
+"""The reference: runs algorithms as they are written, on NumPy arrays of samples, real or complex."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def evaluate(tree: Tree, quantity: Quantity, inputs: Mapping[str, Array], **opti
     lanes = np.broadcast_shapes(*(x.shape[: x.ndim - axes[name]] for name, x in inputs.items()))
     given = {name: trailing(x, axes[name], lanes) for name, x in inputs.items()}
     scan = Scan(tree, lanes, np.result_type(*inputs.values()))
-    with np.errstate(divide="ignore", invalid="ignore"):  # a singular mass matrix is the caller's to report
+    with np.errstate(divide="ignore", invalid="ignore"):  # the caller reports singular mass matrices
         results = quantity.compute(scan, given, **options)
     return tuple(leading(r, len(lanes)) for r in results)
 
 
 def trailing(x: Array, core: int, lanes: tuple[int, ...]) -> Array:
-    """An array (..., *core) with its core axes leading, and all lanes trailing."""
+    """An array (..., *core) broadcast to all lanes, with its core axes moved to the front."""
     wide = np.broadcast_to(x, (*lanes, *x.shape[x.ndim - core :]))
     return np.moveaxis(wide, range(len(lanes)), range(-len(lanes), 0))
 

@@ -1,1 +1,1 @@
-"""Layer 4: trace -> graph -> LLVM -> NumPy gufunc. It turns algorithms into machine code and knows no robotics."""
+"""A compiler that knows no robots: trace -> graph -> LLVM -> NumPy gufunc."""

@@ -1,9 +1,8 @@
 """Automatic differentiation of traced expressions: any output by any input, as expressions of the same graph.
 
-Forward mode carries, beside every operation, its derivatives along the directions it depends on; reverse mode carries,
-for each output, its derivatives by the operations it is made of. Both apply the one table `PARTIALS`, in this order or
-that. Since results are built in the graph they come from, common subexpressions are shared, constants fold, and what is
-zero is never made.
+Forward mode carries each operation's derivatives along the directions it depends on. Reverse mode carries each output's
+derivatives by the operations it depends on. Both use the table `PARTIALS`. Results are built in the graph of their
+inputs, so common subexpressions are shared, constants fold, and zeros are never emitted.
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ import numpy as np
 from .graph import OPERATIONS, Expr, Graph
 
 Array = np.ndarray
-Rates = dict[int, Expr]  # derivatives along directions; what is missing is zero
+Rates = dict[int, Expr]  # derivatives along directions; missing ones are zero
 
 MODES = ("forward", "reverse", "auto")
 
-# operation -> its derivatives by its operands, of the operation y itself and its operands
+# operation -> its derivatives by its operands, as functions of its value y and its operands
 PARTIALS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "const": lambda y: (),
     "load": lambda y: (),
@@ -40,19 +39,19 @@ def jacobian(
 ) -> Array:
     """d outputs[i] / d inputs[j] (len(outputs), len(inputs)), an array of expressions.
 
-    Inputs are independent of each other, whatever expressions they are. With `directions` (len(inputs), m), of numbers
-    or expressions, column j of the result is the derivative as inputs[k] changes with directions[k, j].
-    mode: "forward", "reverse", or "auto", which counts what either would take.
+    Inputs may be any expressions, and count as independent of each other. With `directions` (len(inputs), m), numbers
+    or expressions, column j of the result is the derivative along d inputs[k] = directions[k, j].
+    mode: "forward", "reverse", or "auto", the one that needs fewer products.
     """
     if mode not in MODES:
-        raise ValueError(f"unknown mode {mode!r}; there are {', '.join(MODES)}")
+        raise ValueError(f"unknown mode {mode!r}; choose from {', '.join(MODES)}")
     if not outputs or not inputs:
         return np.empty((len(outputs), len(inputs) if directions is None else directions.shape[1]), object)
     graph = outputs[0].graph
     if any(x.graph is not graph for x in (*outputs, *inputs)):
-        raise ValueError("expressions of different graphs")
+        raise ValueError("outputs and inputs belong to different graphs")
     if len({x.index for x in inputs}) < len(inputs):
-        raise ValueError("an input stands twice")
+        raise ValueError("an input is given twice")
     moves = np.eye(len(inputs)) if directions is None else directions
     seeds = [rates_of(graph, row) for row in moves]
     if mode == "auto":
@@ -69,12 +68,12 @@ def jacobian(
 
 
 def rates_of(graph: Graph, row: Iterable[Any]) -> Rates:
-    """The entries of a row that are not zero."""
+    """The nonzero entries of a row."""
     return {j: x for j, x in enumerate(map(graph.lift, row)) if x.value != 0}
 
 
 def tangents(outputs: Sequence[Expr], seeds: Mapping[int, Rates]) -> list[Rates]:
-    """Forward mode: each output's derivatives along all directions, given those of some operations (by index)."""
+    """Forward mode: each output's derivatives along all directions, from those of the seeded operations (by index)."""
     graph = outputs[0].graph
     found: dict[int, Rates] = {}
     for i in graph.reachable(x.index for x in outputs):
@@ -92,7 +91,7 @@ def tangents(outputs: Sequence[Expr], seeds: Mapping[int, Rates]) -> list[Rates]
 
 
 def adjoints(outputs: Sequence[Expr], inputs: Sequence[Expr]) -> list[Rates]:
-    """Reverse mode: each output's derivatives by all inputs, one output after the other."""
+    """Reverse mode: each output's derivatives by all inputs, one output at a time."""
     graph = outputs[0].graph
     number = {x.index: k for k, x in enumerate(inputs)}
     depends = dependence(graph, [x.index for x in outputs], {i: 1 for i in number})
@@ -116,7 +115,7 @@ def adjoints(outputs: Sequence[Expr], inputs: Sequence[Expr]) -> list[Rates]:
 
 
 def along(gradient: Rates, seeds: Sequence[Rates]) -> Rates:
-    """A gradient by the inputs, times their rates along all directions."""
+    """The product of a gradient by the inputs and their rates along all directions."""
     rates: Rates = {}
     for k, bar in sorted(gradient.items()):
         accumulate(rates, bar, seeds[k])
@@ -129,14 +128,14 @@ def partials_of(graph: Graph, i: int) -> tuple[Any, ...]:
 
 
 def accumulate(total: Rates, factor: Expr | float, rates: Rates) -> None:
-    """total += factor rates; a factor that is a number is a sign."""
+    """total += factor * rates; a number as factor is +1 or -1."""
     for j, x in rates.items():
         step = factor * x if isinstance(factor, Expr) else x if factor > 0 else -x
         total[j] = total[j] + step if j in total else step
 
 
 def dependence(graph: Graph, roots: Iterable[int], marks: Mapping[int, int]) -> dict[int, int]:
-    """The marks (bits) of all that an operation depends on; what lies behind a marked operation does not count."""
+    """For each operation, the marks (bits) of all marked operations it depends on; the search stops at a mark."""
     found: dict[int, int] = {}
     for i in graph.reachable(roots):
         bits = marks.get(i)
@@ -149,7 +148,7 @@ def dependence(graph: Graph, roots: Iterable[int], marks: Mapping[int, int]) -> 
 
 
 def cheaper(outputs: Sequence[Expr], inputs: Sequence[Expr], seeds: Sequence[Rates]) -> str:
-    """The mode that takes fewer products: forward one for each operand and direction, reverse for each and output."""
+    """The mode with fewer products: per operand, forward takes one for each direction, reverse for each output."""
     graph = outputs[0].graph
     marks = {x.index: sum(1 << j for j in rates) for x, rates in zip(inputs, seeds, strict=True)}
     depends = dependence(graph, [x.index for x in outputs], marks)
@@ -171,9 +170,9 @@ def cheaper(outputs: Sequence[Expr], inputs: Sequence[Expr], seeds: Sequence[Rat
 
 
 class Tape:
-    """Expressions as a list of operations to be played on any scalars: numbers, arrays, expressions of another graph.
+    """Expressions as a list of operations, to play on any scalars: numbers, arrays, expressions of another graph.
 
-    The graph is not kept, and values only as long as they are needed.
+    A tape does not keep the graph, and frees each value after its last use.
     """
 
     def __init__(self, results: Sequence[Expr]) -> None:
@@ -182,22 +181,22 @@ class Tape:
         last = {a: i for i in order for a in graph.ops[i].args}
         last.update((x.index, len(graph.ops)) for x in results)
         place: dict[int, int] = {}
-        spare: list[int] = []
+        free: list[int] = []
         self.size = 0
-        self.given: list[tuple[int, Any]] = []  # where what is known beforehand goes: constants, loads
-        self.loads: list[tuple[int, Any]] = []
+        self.constants: list[tuple[int, Any]] = []  # (place, value)
+        self.loads: list[tuple[int, Any]] = []  # (place, reference)
         self.steps: list[tuple[Callable[..., Any], int, tuple[int, ...]]] = []
         for i in order:
             op = graph.ops[i]
             args = tuple(place[a] for a in op.args)
-            spare += {place[a] for a in op.args if last[a] == i}
-            if op.args and spare:
-                place[i] = spare.pop()
+            free += {place[a] for a in op.args if last[a] == i}
+            if op.args and free:
+                place[i] = free.pop()
             else:
                 place[i], self.size = self.size, self.size + 1
             if op.name == "const":
                 # NumPy's float: dividing it by zero gives inf, not an exception
-                self.given.append((place[i], np.float64(op.data[0])))  # type: ignore[index]
+                self.constants.append((place[i], np.float64(op.data[0])))  # type: ignore[index]
             elif op.name == "load":
                 self.loads.append((place[i], op.data))
             else:
@@ -207,9 +206,9 @@ class Tape:
         self.results = [place[x.index] for x in results]
 
     def play(self, memory: Mapping[Any, Any]) -> list[Any]:
-        """The values of the results, given those of all loads."""
+        """The values of the results, from those of all loads."""
         values: list[Any] = [None] * self.size
-        for k, value in self.given:
+        for k, value in self.constants:
             values[k] = value
         for k, reference in self.loads:
             values[k] = memory[reference]

@@ -1,9 +1,9 @@
-"""Compiled code on disk: found again by what it was made from, and never trusted unread.
+"""The cache of compiled code on disk.
 
-A file is named by a hash of everything that determines the code: featherjet's own sources, the kernel, LLVM and the
-CPU. It begins with a hash of its contents, so that a truncated, corrupt or foreign file is noticed and made anew. Files
-are written aside and moved into place, so that many processes may start at once. Without a place to write, code stays
-in memory, after one warning. FEATHERJET_CACHE_DIR moves the cache; set to an empty string, it turns it off.
+A hash of everything that determines the code names its file: featherjet's sources, the kernel, LLVM and the CPU. The
+file begins with a hash of its contents, so a truncated, corrupt or foreign file is detected and replaced. Files are
+written aside and moved into place, so many processes may write at once. If the folder cannot be written, one warning
+says so and code stays in memory. FEATHERJET_CACHE_DIR moves the cache; an empty string turns it off.
 """
 
 from __future__ import annotations
@@ -18,14 +18,7 @@ from pathlib import Path
 
 MAGIC = b"featherjet code 1\n"
 SUFFIX = ".fjo"
-DETERMINING = (
-    "math",
-    "model",
-    "algorithms",
-    "jit",
-    "treejit",
-    "evaluate",
-)  # folders whose sources decide what code is made
+DETERMINING = ("math", "model", "algorithms", "jit", "treejit", "evaluate")  # folders whose sources determine code
 
 
 class CacheWarning(UserWarning):
@@ -33,7 +26,7 @@ class CacheWarning(UserWarning):
 
 
 def folder() -> Path | None:
-    """Where code is kept, or None if it is not."""
+    """The cache folder, or None if the cache is off."""
     chosen = os.environ.get("FEATHERJET_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
@@ -57,12 +50,12 @@ def sources() -> str:
 
 
 def name_of(*what: object) -> str:
-    """The file name of code made from `what`, by these sources."""
+    """The file name of the code that `what` and the current sources determine."""
     return hashlib.sha256("\n".join([sources(), *map(repr, what)]).encode()).hexdigest()[:40] + SUFFIX
 
 
 def read(name: str) -> bytes | None:
-    """The code of that name, if it is there and whole."""
+    """The code of that name, or None if it is missing or damaged."""
     place = folder()
     if place is None:
         return None
@@ -78,7 +71,7 @@ def read(name: str) -> bytes | None:
 
 
 def write(name: str, code: bytes) -> None:
-    """Keep code; a failure is a warning, once."""
+    """Store code; a failure warns once."""
     place = folder()
     if place is None:
         return
@@ -96,7 +89,7 @@ def write(name: str, code: bytes) -> None:
         if place not in _warned:
             _warned.add(place)
             reason = error.strerror or type(error).__name__
-            message = f"compiled code cannot be kept in {place} ({reason}); it is compiled again in each process"
+            message = f"compiled code cannot be kept in {place} ({reason}); every process will compile it again"
             warnings.warn(message, CacheWarning, stacklevel=3)
 
 
@@ -104,7 +97,7 @@ _warned: set[Path] = set()
 
 
 def files() -> list[Path]:
-    """Everything in the cache, leftovers of interrupted writes included."""
+    """All files of the cache, including leftovers of interrupted writes."""
     place = folder()
     if place is None or not place.is_dir():
         return []
@@ -112,7 +105,7 @@ def files() -> list[Path]:
 
 
 def clear() -> int:
-    """Remove all kept code; returns how many files went."""
+    """Remove all files; returns how many."""
     found = files()
     for path in found:
         path.unlink(missing_ok=True)

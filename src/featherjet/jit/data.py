@@ -1,4 +1,4 @@
-"""The block of counts and addresses that machine code is given a pointer to, beside the arrays it works on."""
+"""The block of counts and addresses that machine code reads, besides the arrays it works on."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-HEADER = ("ndarray", "float64")  # what quick calls compare with: the addresses of NumPy's array type and of its dtype
+HEADER = ("ndarray", "float64")  # addresses of NumPy's array type and dtype, which quick calls compare with
 
 
 class Data:
-    """Eight bytes for each name of HEADER, then whatever more a kernel reads."""
+    """Eight bytes for each name of HEADER, then those that one kernel needs."""
 
     def __init__(self, more: Sequence[int] = ()) -> None:
         self.block = np.array([id(np.ndarray), id(np.dtype(np.float64)), *more], dtype=np.uint64)

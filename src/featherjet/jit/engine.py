@@ -1,7 +1,7 @@
-"""LLVM: from a module's text to machine code in memory.
+"""LLVM: compiles modules to machine code and loads it.
 
 FEATHERJET_CPU chooses the instruction set: `native` (the default) uses everything this CPU has; `x86-64-v2`,
-`x86-64-v3` and `x86-64-v4` make the code that an SSE4, AVX2 or AVX-512 machine would run.
+`x86-64-v3` and `x86-64-v4` limit it to SSE4, AVX2 or AVX-512.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import InputError, UnknownName
 VARIABLE = "FEATHERJET_CPU"
 NATIVE = "native"
 
-# The levels of the x86-64 psABI: doubles in a register, and the features that a level adds to the one before it.
+# The levels of the x86-64 psABI: doubles per register, and the features that each level adds to the previous one.
 LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
     "x86-64-v2": (2, ("cx16", "popcnt", "sahf", "sse3", "ssse3", "sse4.1", "sse4.2")),
     "x86-64-v3": (4, ("avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")),
@@ -30,10 +30,9 @@ LEVELS: dict[str, tuple[int, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class CPU:
-    """The CPU that machine code is made for.
+    """The CPU to compile for.
 
-    name: the value of FEATHERJET_CPU; lanes: how many doubles a vector register holds; cpu, features: as LLVM names
-    them.
+    name: the value of FEATHERJET_CPU; lanes: doubles per vector register; cpu, features: LLVM's names.
     """
 
     name: str
@@ -42,7 +41,7 @@ class CPU:
     features: str
 
     def machine(self) -> llvm.TargetMachine:
-        """A new target machine. An engine owns the one it is given and disposes of it."""
+        """A new target machine. An engine takes ownership of it."""
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         triple = llvm.Target.from_default_triple()
@@ -50,7 +49,7 @@ class CPU:
 
     @cached_property
     def shared(self) -> llvm.TargetMachine:
-        """One target machine for all compilation; never give it to an engine."""
+        """The target machine of all compilation; never pass it to an engine."""
         return self.machine()
 
     @property
@@ -59,13 +58,13 @@ class CPU:
 
     @cached_property
     def text(self) -> str:
-        """Everything besides its source that determines machine code: versions of LLVM, triple, CPU, features."""
+        """Everything besides the source that determines machine code: LLVM's version, triple, CPU, features."""
         versions = llvmlite.__version__, str(llvm.llvm_version_info)
         return "\n".join([*versions, llvm.get_process_triple(), self.cpu, self.features])
 
 
 def target() -> CPU:
-    """The target that FEATHERJET_CPU chooses now."""
+    """The CPU that FEATHERJET_CPU selects now."""
     return _target(os.environ.get(VARIABLE) or NATIVE)
 
 
@@ -111,10 +110,9 @@ def _missing(name: str) -> list[str]:
 
 
 def compile_module(target: CPU, module: ir.Module, straight: str = "") -> bytes:
-    """Object code for a target, optimised.
+    """Optimised object code for a target.
 
-    `straight` is the text of straight-line functions, which are linked in as they are: nothing in them can be
-    optimised.
+    `straight` is the text of straight-line functions. They are linked without optimisation, which would gain nothing.
     """
     machine = target.shared
     module.triple = machine.triple
@@ -134,7 +132,7 @@ class Library:
     """Loaded object code; it stays loaded as long as this object lives."""
 
     def __init__(self, code: bytes, target: CPU) -> None:
-        symbol = "PyLong_FromLongLong"  # of Python itself; not every system finds it by name
+        symbol = "PyLong_FromLongLong"  # part of Python itself; not every system finds it by name
         llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))

@@ -1,4 +1,4 @@
-"""What distinguishes two values, for keys of compiled code."""
+"""Fingerprints of values, for the keys of compiled code."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-REMEMBERED = 64  # objects whose fingerprints are kept
+REMEMBERED = 64  # objects whose fingerprints are remembered
 
 
 def fingerprint(value: Any) -> Hashable:
-    """What distinguishes two values, down to the last bit, as something that prints the same in every process."""
+    """A key that differs whenever a bit of the value differs, and prints the same in every process."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, hashlib.sha256(value.tobytes()).hexdigest()
     if is_dataclass(value) and not isinstance(value, type):
@@ -24,11 +24,11 @@ def fingerprint(value: Any) -> Hashable:
         return tuple(map(fingerprint, value))
     if value is None or isinstance(value, (str, int, float, slice)):
         return repr(value)
-    raise TypeError(f"no fingerprint of a {type(value).__name__}")
+    raise TypeError(f"cannot take the fingerprint of a {type(value).__name__}")
 
 
 class Fingerprints:
-    """Fingerprints of values; that of a dataclass which cannot change is taken once."""
+    """Takes fingerprints, those of a frozen dataclass only once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, Hashable]] = {}
@@ -40,5 +40,8 @@ class Fingerprints:
         if found is None:
             if len(self._known) >= REMEMBERED:
                 self._known.clear()
-            found = self._known[id(value)] = value, fingerprint(value)  # held, so that nothing else gets its id
+            found = self._known[id(value)] = (
+                value,
+                fingerprint(value),
+            )  # holds the value: its id stays taken
         return found[1]

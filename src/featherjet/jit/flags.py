@@ -1,4 +1,4 @@
-"""Flags that kernels raise."""
+"""Flags that kernels set."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from enum import IntFlag
 
 
 class Flag(IntFlag):
-    """What a kernel found wrong with some sample."""
+    """What is wrong with at least one sample."""
 
     NONFINITE = 1  # an input is not finite
-    NOT_UNIT = 2  # a part of an input that must have norm one has not
-    SMALL_MARGIN = 4  # a watched result is so small that the caller must look closer
+    NOT_UNIT = 2  # a quaternion or cosine-sine pair is not of norm one
+    SMALL_MARGIN = 4  # a watched result is close to zero; the caller must look closer

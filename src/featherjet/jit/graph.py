@@ -1,8 +1,8 @@
-"""The graph of scalar operations: what tracing an algorithm yields.
+"""The graph of scalar operations that tracing an algorithm yields.
 
-Expressions are hash-consed in a `Graph`: equal operations on equal operands are one node, so common subexpressions are
-shared by construction. Constants fold, and zeros, ones and signs simplify as an expression is made. The set of
-operations is closed: `OPERATIONS` has what each of them means, and `interpret` evaluates a graph plainly.
+A `Graph` hash-conses its expressions: equal operations on equal operands are one node, so common subexpressions are
+shared by construction. Constants fold, and zeros, ones and signs simplify on creation. The set of operations is closed:
+`OPERATIONS` defines each of them, and `interpret` evaluates a graph by these definitions.
 """
 
 from __future__ import annotations
@@ -13,18 +13,39 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..math.vec3 import sincos
 
 
 def square_root(x: Any) -> Any:
-    """Of numbers, arrays and expressions."""
+    """The square root of a number, an array or an expression."""
     own = getattr(x, "sqrt", None)
     return own() if own else np.sqrt(x)
 
 
+def sine(x: Any) -> Any:
+    return sincos(x)[0]
+
+
+def cosine(x: Any) -> Any:
+    return sincos(x)[1]
+
+
+def quotient(x: Any, y: Any) -> Any:
+    return x / y
+
+
+def is_number(x: Any) -> bool:
+    return isinstance(x, (int, float, np.floating, np.integer)) and not isinstance(x, bool)
+
+
+def is_array(x: Any) -> bool:
+    return isinstance(x, np.ndarray)
+
+
 class Operation(NamedTuple):
-    """What an operation is: its number of operands, what it means on any scalars, and how LLVM calls it."""
+    """The definition of an operation: its number of operands, its meaning on any scalars, and LLVM's name for it."""
 
     arity: int
     meaning: Callable[..., Any] | None = None
@@ -32,36 +53,45 @@ class Operation(NamedTuple):
     intrinsic: str = ""
 
 
-# The closed set of operations. "const" carries a float, "load" a reference to memory; a sine and a cosine of the same
-# angle are emitted together, by a function of our own.
+# The closed set of operations. "const" carries a float, "load" a reference to memory. The sine and cosine
+# of one angle are emitted together, as a call of the function in emit/sincos.py.
 OPERATIONS: Mapping[str, Operation] = {
     "const": Operation(0),
     "load": Operation(0),
     "neg": Operation(1, operator.neg, "fneg"),
-    "sin": Operation(1, lambda a: sincos(a)[0]),
-    "cos": Operation(1, lambda a: sincos(a)[1]),
+    "sin": Operation(1, sine),
+    "cos": Operation(1, cosine),
     "sqrt": Operation(1, square_root, intrinsic="sqrt"),
     "add": Operation(2, operator.add, "fadd"),
     "sub": Operation(2, operator.sub, "fsub"),
     "mul": Operation(2, operator.mul, "fmul"),
-    "div": Operation(2, operator.truediv, "fdiv"),
+    "div": Operation(2, quotient, "fdiv"),
 }
 
 
 class Op(NamedTuple):
-    """One operation; operands are indices of earlier ones, `data` a constant's value or a load's reference."""
+    """One operation: `args` are indices of earlier ones, `data` is a constant's value or a load's reference."""
 
     name: str
     args: tuple[int, ...] = ()
     data: Hashable = None
 
 
+def line(op: Op) -> str:
+    """An operation as text: `mul %1 %2`."""
+    if op.name == "const":
+        return f"const {op.data[0]!r}"  # type: ignore[index]
+    if op.name == "load":
+        return f"load {op.data}"
+    return " ".join([op.name, *(f"%{a}" for a in op.args)])
+
+
 class TooLong(Exception):
-    """A graph has more operations than it was allowed."""
+    """A graph exceeds its limit of operations."""
 
 
 class Graph:
-    """Operations in an order in which each comes after its operands; no more of them than `limit`, if there is one."""
+    """Operations, each after its operands; more than `limit` of them raise TooLong."""
 
     def __init__(self, limit: int | None = None) -> None:
         self.ops: list[Op] = []
@@ -85,22 +115,22 @@ class Graph:
         return self.add(Op("load", data=reference))
 
     def lift(self, x: Any) -> Expr:
-        """An expression of this graph from a number, or itself."""
+        """A number as an expression of this graph; an expression stays as it is."""
         if isinstance(x, Expr):
             if x.graph is not self:
-                raise ValueError("an expression of another graph")
+                raise ValueError("the expression belongs to another graph")
             return x
-        if isinstance(x, (bool, np.bool_)) or not isinstance(x, (int, float, np.floating, np.integer)):
+        if not is_number(x):
             raise TypeError(f"cannot trace a {type(x).__name__}: scalars are real numbers and expressions")
         return self.const(float(x))
 
     def partner(self, i: int) -> int:
-        """The cosine of a sine's angle, or the other way round; -1 if nobody asked for it."""
+        """The cosine of a sine's angle, or the sine of a cosine's; -1 if the graph lacks it."""
         op = self.ops[i]
         return self._index.get(Op("cos" if op.name == "sin" else "sin", op.args), -1)
 
     def reachable(self, roots: Iterable[int]) -> list[int]:
-        """The operations that the roots need, in order: dead code stays out."""
+        """The operations that the roots need, in order, without dead code."""
         seen: set[int] = set()
         stack = list(roots)
         while stack:
@@ -113,7 +143,7 @@ class Graph:
     def verify(self) -> None:
         """Raise ValueError unless every operation is known, well-formed, unique and after its operands."""
         if len(set(self.ops)) != len(self.ops):
-            raise ValueError("an operation stands twice")
+            raise ValueError("an operation occurs twice")
         for i, op in enumerate(self.ops):
             if op.name not in OPERATIONS:
                 raise ValueError(f"%{i}: unknown operation {op.name!r}")
@@ -126,27 +156,19 @@ class Graph:
                 raise ValueError(f"%{i}: {op.name} must {'not ' if op.data else ''}carry data")
 
     def text(self, roots: Iterable[int] | None = None) -> str:
-        """One operation a line: `%3 = mul %1 %2`."""
+        """One operation per line: `%3 = mul %1 %2`."""
         order = range(len(self.ops)) if roots is None else self.reachable(roots)
-        return "\n".join(f"%{i} = {self._line(self.ops[i])}" for i in order)
-
-    @staticmethod
-    def _line(op: Op) -> str:
-        if op.name == "const":
-            return f"const {op.data[0]!r}"  # type: ignore[index]
-        if op.name == "load":
-            return f"load {op.data}"
-        return " ".join([op.name, *(f"%{a}" for a in op.args)])
+        return "\n".join(f"%{i} = {line(self.ops[i])}" for i in order)
 
     def count(self, roots: Iterable[int]) -> dict[str, int]:
-        """How often each operation occurs in what the roots need."""
+        """How often each operation occurs among those the roots need."""
         counts: dict[str, int] = {}
         for i in self.reachable(roots):
             counts[self.ops[i].name] = counts.get(self.ops[i].name, 0) + 1
         return counts
 
     def interpret(self, roots: Iterable[int], memory: Callable[[Any], Any] | Mapping[Any, Any]) -> list[Any]:
-        """Evaluate plainly, on numbers or arrays."""
+        """The values of the roots on numbers or arrays, operation by operation."""
         roots = list(roots)
         fetch = memory if callable(memory) else memory.__getitem__
         values: dict[int, Any] = {}
@@ -164,31 +186,29 @@ class Graph:
 
 
 def _on_scalars(operation: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Any], Any]:
-    """Lift the other operand to an expression; arrays go entry by entry; what else is no scalar gets its own turn."""
+    """Lift the other operand to an expression, arrays entry by entry; leave other types to their own operators."""
 
     def lifted(self: Expr, other: Any) -> Any:
-        if isinstance(other, np.ndarray):
-            out = np.empty(other.shape, object)
-            for k, x in enumerate(other.flat):
-                out.flat[k] = operation(self, self.graph.lift(x))
-            return out
-        if isinstance(other, Expr) or (
-            isinstance(other, (int, float, np.floating, np.integer)) and not isinstance(other, bool)
-        ):
+        if isinstance(other, Expr) or is_number(other):
             return operation(self, self.graph.lift(other))
+        if is_array(other):
+            results: NDArray[Any] = np.empty(int(other.size), object)
+            for k, x in enumerate(other.flat):
+                results[k] = operation(self, self.graph.lift(x))
+            return np.reshape(results, other.shape)
         return NotImplemented
 
     return lifted
 
 
 class Expr:
-    """A scalar that records what is done to it.
+    """A scalar that records the operations on it.
 
-    It has no value: comparing it, testing its truth or converting it to float is refused.
+    It has no value, so it cannot be compared, tested for truth, or converted to a float.
     """
 
     __slots__ = ("graph", "index")
-    __array_ufunc__ = None  # a NumPy scalar on the left hands the operation over
+    __array_ufunc__ = None  # a NumPy scalar on the left defers to this class
 
     def __init__(self, graph: Graph, index: int) -> None:
         self.graph, self.index = graph, index
@@ -199,12 +219,12 @@ class Expr:
 
     @property
     def value(self) -> float | None:
-        """The number it is known to be, or None."""
+        """Its number if it is a constant, else None."""
         op = self.op
         return op.data[0] if op.name == "const" else None  # type: ignore[index]
 
     def __repr__(self) -> str:
-        return f"<%{self.index} {Graph._line(self.op)}>"
+        return f"<%{self.index} {line(self.op)}>"
 
     def _negated(self) -> Expr | None:
         op = self.op

@@ -27,10 +27,9 @@ def _maker() -> Callable[..., Any]:
 
 
 class Gufunc:
-    """A NumPy gufunc that calls (args, dims, steps, data) at an address; on an int64, then `number`s.
+    """A NumPy gufunc whose inner loop (args, dims, steps, data) is at an address; operands: an int64, then `number`s.
 
-    NumPy keeps bare pointers to the tables and strings made here, so they live as long as this object, which must
-    outlive every use of `call`.
+    NumPy keeps bare pointers to the tables and strings made here, so this object must outlive every use of `call`.
     """
 
     def __init__(self, address: int, data: int, signature: str, name: str, number: Any = np.float64) -> None:

@@ -1,7 +1,7 @@
-"""Kernels: compiled functions of NumPy arrays, on any batch, in one call or on many threads.
+"""Kernels: compiled functions of NumPy arrays, on batches of any shape, on one thread or many.
 
-`compile` is the front of the compiler: a function of scalars, the shapes of its inputs and a key that identifies it
-make a Kernel. Its code is made when it is first called, kept on disk, and loaded again by the next process.
+`compile` is the front of the compiler. It makes a Kernel of a function of scalars, the shapes of its inputs and a key.
+The first call compiles the code and caches it on disk; later processes load it from there.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .straight import Function, Shape, Straight, shortest
 
 Array = np.ndarray
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-GRAIN = 64  # samples go to threads in multiples of this, so that results do not depend on their number
-WORTH = 4e5  # nanoseconds of work, roughly, below which a second thread costs more than it brings
+GRAIN = 64  # threads take multiples of this many samples, so that results do not depend on the number of threads
+WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
 def compile(
@@ -44,16 +44,16 @@ def compile(
     units: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     limit: int | None = None,
 ) -> Kernel:
-    """A kernel of straight-line code: function(**arrays of scalars) gives arrays of scalars.
+    """A kernel of straight-line code for function(**arrays of scalars) -> arrays of scalars.
 
     shapes: of one sample of each input, by name.
-    key: identifies the function and everything it depends on; prints the same in every process.
-    cpu: what to make code for; by default, what FEATHERJET_CPU chooses.
-    outputs: shapes of one sample of each result, if they are known before the function is traced.
-    alternatives: functions with the same results; the one that takes the fewest instructions is compiled.
-    watch: so many of the last results are not returned, but flagged where they are not clearly positive.
-    units: for each input, parts (start, size) that must have norm one; they are checked, and scaled to it.
-    limit: operations beyond which the first call raises `TooLong`.
+    key: identifies the function and everything it depends on; must print the same in every process.
+    cpu: the CPU to compile for; by default the one FEATHERJET_CPU selects.
+    outputs: shapes of one sample of each result, if known before tracing.
+    alternatives: functions with the same results; the shortest is compiled.
+    watch: the number of last results that are not returned, but flagged unless clearly positive.
+    units: parts (start, size) of each input that must have norm one; the code checks and normalises them.
+    limit: the number of operations above which the first call raises `TooLong`.
     """
     cpu = cpu or target()
 
@@ -62,8 +62,8 @@ def compile(
         best.units = units or {}
         return best
 
-    def load(precision: int, one: bool) -> Library:
-        lanes = 1 if one else cpu.lanes
+    def load(precision: int, for_one: bool) -> Library:
+        lanes = 1 if for_one else cpu.lanes
 
         def make() -> Any:
             from .emit.straight import emit_straight
@@ -72,11 +72,11 @@ def compile(
 
         return library(cpu, ("straight", key, lanes, precision), name, make)
 
-    return Kernel(name, shapes, outputs, Data(), load, own_single=True)
+    return Kernel(name, shapes, outputs, Data(), load, separate_single=True)
 
 
 class _Report(threading.local):
-    """A word for kernels to set flags in, and its address as they are given it: one for each thread."""
+    """The word in which kernels set flags, and its address as their first operand; one per thread."""
 
     def __init__(self) -> None:
         self.flags = np.zeros(1, np.int64)
@@ -87,7 +87,7 @@ REPORT = _Report()
 
 
 class Code:
-    """Loaded machine code: `call`, a gufunc for arrays of any kind, and `quick` for one sample in contiguous arrays."""
+    """Loaded machine code: the gufunc `call` for any arrays, and `quick` for one sample in contiguous arrays."""
 
     def __init__(
         self, library: Library, data: Data, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape], number: Any
@@ -100,16 +100,16 @@ class Code:
 
 
 def signature(shape: Shape) -> str:
-    """A shape as gufuncs write it."""
+    """A shape in a gufunc's signature."""
     return "(" + ",".join(map(str, shape)) + ")"
 
 
 class Kernel:
-    """A compiled function, as code for batches and code for one sample; each is made when first used.
+    """A compiled function. Its code for batches and its code for one sample load on first use.
 
-    inputs: shapes of one sample, by name. outputs: likewise, or None where only the code knows.
-    load(precision, one) gives the code. Numbers of single precision have code of their own, which reads and writes such
-    numbers, and computes with double ones. own_single: whether one sample is served by other code than batches.
+    inputs: shapes of one sample, by name. outputs: likewise, or None if only the code knows them.
+    load(precision, for_one): loads the code. Code of 32 bits reads and writes single precision, and computes in double.
+    separate_single: whether one sample has its own code, apart from that for batches.
     """
 
     def __init__(
@@ -119,9 +119,15 @@ class Kernel:
         outputs: Sequence[Shape] | None,
         data: Data,
         load: Callable[[int, bool], Library],
-        own_single: bool,
+        separate_single: bool,
     ) -> None:
-        self.name, self.inputs, self.data, self.load, self.own_single = name, dict(inputs), data, load, own_single
+        self.name, self.inputs, self.data, self.load, self.separate_single = (
+            name,
+            dict(inputs),
+            data,
+            load,
+            separate_single,
+        )
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
 
@@ -132,15 +138,15 @@ class Kernel:
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """Of one sample of each result."""
+        """The shape of one sample of each result."""
         if self._outputs is None:
-            self.batch  # noqa: B018  (knows the shapes)
+            self.batch  # noqa: B018  (loading it sets the shapes)
         assert self._outputs is not None
         return self._outputs
 
     @cached_property
     def cost(self) -> float:
-        """Roughly, nanoseconds for one sample."""
+        """A rough estimate of the nanoseconds per sample."""
         return 4.0 * sum(map(prod, self.inputs.values())) + sum(map(prod, self.shapes))
 
     @cached_property
@@ -149,14 +155,14 @@ class Kernel:
 
     @cached_property
     def single(self) -> Code:
-        return self._code(64, True) if self.own_single else self.batch
+        return self._code(64, True) if self.separate_single else self.batch
 
     @cached_property
     def batch32(self) -> Code:
         return self._code(32, False)
 
-    def _code(self, precision: int, one: bool) -> Code:
-        library = self.load(precision, one)
+    def _code(self, precision: int, for_one: bool) -> Code:
+        library = self.load(precision, for_one)
         if self._outputs is None:
             self._outputs = [tuple(shape) for shape in json.loads(library.text("shapes"))]
         number = np.float32 if precision == 32 else np.float64
@@ -164,7 +170,7 @@ class Kernel:
 
     @cached_property
     def quick(self) -> Callable[..., tuple[Array, ...] | None]:
-        """The shortest way to the results for one sample; None if it is not one, or if there is something to report."""
+        """The fastest call for one sample; it returns None for anything else, and where a flag is set."""
         call = self.quick_code
         if call is None:
             return lambda *given, out=None: None
@@ -178,22 +184,22 @@ class Kernel:
 
     @property
     def quick_code(self) -> Callable[..., int] | None:
-        """(inputs..., results...) -> flags, for one sample in contiguous arrays; it keeps all it calls alive.
+        """(inputs..., results...) -> flags, for one sample in contiguous arrays.
 
-        None where the layout of array headers is unknown.
+        None if the layout of array headers is unknown. The function keeps the code it calls alive.
         """
         return self.single.quick if headers_are_known() else None
 
     def values(self, *inputs: Array) -> tuple[Array, ...]:
-        """The results of a batch of doubles, on this thread, whatever flags are raised."""
+        """The results of a batch of doubles, on this thread; flags are ignored."""
         return self._run(self.batch, inputs, None)[0]
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
-        """The results, and the flags that were raised."""
+        """The results and the flags."""
         if any(x.ndim > 1 and len(x) >= GRAIN // 4 for x in inputs):
-            many = self._many(inputs, out, threads)
-            if many is not None:
-                return many
+            large = self._large(inputs, out, threads)
+            if large is not None:
+                return large
         return self._run(self._choose(inputs), inputs, out)
 
     def _run(self, code: Code, inputs: Sequence[Any], out: tuple[Any, ...] | None) -> tuple[tuple, int]:
@@ -206,15 +212,15 @@ class Kernel:
         return tuple(map(np.asarray, results)) if () in self.shapes else results, flags
 
     def _choose(self, inputs: Sequence[Any]) -> Code:
-        """The code for these inputs; of mixed precision, the double one."""
+        """The code for these inputs; mixed precision takes double."""
         if all(x.dtype == FLOAT32 for x in inputs):
             return self.batch32
         return self.batch if any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True)) else self.single
 
-    def _many(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
-        """The same for a large batch: in memory that was used before, over stretches of the first axis.
+    def _large(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
+        """The results and flags of a large batch, in reused memory and on several threads along the first axis.
 
-        None where this is not worth it, or where there may be something to report.
+        None if this would not pay, or if the inputs need the explanations of the general way.
         """
         arrays = [np.asarray(x) for x in inputs]
         if any(x.ndim < core or x.dtype.kind not in "fiu" for x, core in zip(arrays, self.cores, strict=True)):
@@ -239,7 +245,7 @@ class Kernel:
             return None
         count = min(threads, int(total * self.cost // WORTH), batch[0] // GRAIN)
         if count < 2 or (out and any(np.may_share_memory(o, x) for o in out for x in arrays)):
-            return self._run(code, arrays, outs)  # NumPy copies what overlaps, but sees only one stretch at a time
+            return self._run(code, arrays, outs)  # in one call, so that NumPy sees all overlaps and copies
         wide = [
             np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])) for x, core in zip(arrays, self.cores, strict=True)
         ]
@@ -250,13 +256,13 @@ class Kernel:
             return self._run(code, [x[part] for x in wide], tuple(o[part] for o in outs))[1]
 
         flags = 0
-        for one in workers(threads).map(work, range(0, batch[0], size)):
-            flags |= one
+        for part_flags in workers(threads).map(work, range(0, batch[0], size)):
+            flags |= part_flags
         return outs, flags
 
 
 def workers(threads: int) -> ThreadPoolExecutor:
-    """Worker threads of this process; a fork starts with none."""
+    """The worker threads of this process; a forked process makes its own."""
     key = (os.getpid(), threads)
     found = _workers.get(key)
     return found or _workers.setdefault(key, ThreadPoolExecutor(threads, thread_name_prefix="featherjet"))

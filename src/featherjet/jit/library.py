@@ -1,4 +1,4 @@
-"""Loaded machine code, found by what it was made from: in memory, on disk, or compiled now."""
+"""Machine code by key: already loaded, from the cache on disk, or compiled now."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _log = logging.getLogger("featherjet")
 
 
 def library(target: CPU, what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> Library:
-    """The code of `what`, which prints the same in every process; `make` gives an LLVM module and further text."""
+    """The loaded code of `what`, a key that prints the same in every process.
+
+    `make` emits the arguments of `compile_module`: an LLVM module and further text.
+    """
     key = cache.name_of(what, target.text)
     found = _loaded.get(key)
     if found is None:

@@ -1,12 +1,10 @@
-"""Memory for large results, used again once nobody holds them any more.
+"""Memory for large results, reused once nothing refers to them.
 
-Fresh memory costs more than most kernels: the system hands it out page by page, zeroed, and takes it back as soon as
-the last result is dropped. So a block of memory that held a result goes back to a pool when the last array that views
-it dies, and serves the next result of the same size; a loop that drops its results then runs in the same memory all
-the time, as if it had used `out=`.
+Fresh memory costs more than most kernels: the system zeroes it page by page, and takes it back when the last result is
+dropped. So a block returns to a pool when the last array that views it dies, and serves the next result of the same
+size. A loop that drops its results keeps using the same memory, as if it had passed `out=`.
 
-Every array made here has a `Lease` as its base, which Python destroys after the last view of it, whoever made that
-view: no reference is ever counted.
+The base of every array made here is a `Lease`, which Python destroys after the last view. No code counts references.
 """
 
 from __future__ import annotations
@@ -21,12 +19,12 @@ import numpy as np
 
 from ..errors import InputError
 
-SMALL = 1 << 16  # bytes up to which the system's allocator is as good
-LINE = 64  # bytes; results begin where a cache line does
+SMALL = 1 << 16  # bytes; below this the system's allocator is as fast
+LINE = 64  # bytes; results begin at cache lines
 
 
 class Lease:
-    """A block of memory while arrays view it; afterwards the block goes back to the pool."""
+    """Owns a block of memory while arrays view it, then returns it to the pool."""
 
     __slots__ = ("__array_interface__", "_block", "_pool")
 
@@ -43,21 +41,21 @@ class Lease:
 
 
 class Pool:
-    """Keeps up to `budget` bytes that no array views."""
+    """Keeps up to `budget` bytes of unused memory."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self._free: deque[np.ndarray] = deque()  # the longest unused first
-        self._kept = 0
+        self._free: deque[np.ndarray] = deque()  # longest unused first
+        self._unused = 0
         self._lock = threading.Lock()
 
     @property
-    def kept(self) -> int:
-        """Bytes that wait to be used again."""
-        return self._kept
+    def unused(self) -> int:
+        """Bytes ready for reuse."""
+        return self._unused
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        """As np.empty."""
+        """Like np.empty."""
         size = prod(shape) * dtype.itemsize
         if size <= SMALL or size > self.budget:
             return np.empty(shape, dtype)
@@ -69,34 +67,34 @@ class Pool:
             for k, block in enumerate(self._free):
                 if len(block) == length:
                     del self._free[k]
-                    self._kept -= length
+                    self._unused -= length
                     return block
         return np.empty(length, np.uint8)
 
     def take_back(self, block: np.ndarray) -> None:
-        """Keep a block that nobody views any more, or let it go.
+        """Keep a block that no array views, or free it.
 
-        This may run at any moment, in the middle of this pool's own work too: it never waits for the lock.
+        Python may call this at any moment, even while this pool holds its lock, so it never waits for the lock.
         """
         if self._lock.acquire(blocking=False):
             try:
-                while self._free and self._kept + len(block) > self.budget + LINE:
-                    self._kept -= len(self._free.popleft())
-                if self._kept + len(block) <= self.budget + LINE:
+                while self._free and self._unused + len(block) > self.budget + LINE:
+                    self._unused -= len(self._free.popleft())
+                if self._unused + len(block) <= self.budget + LINE:
                     self._free.append(block)
-                    self._kept += len(block)
+                    self._unused += len(block)
             finally:
                 self._lock.release()
 
     def clear(self) -> None:
-        """Let go of what nobody uses."""
+        """Free all unused memory."""
         with self._lock:
             self._free.clear()
-            self._kept = 0
+            self._unused = 0
 
 
 def budget() -> int:
-    """Bytes that may be kept: FEATHERJET_KEEP_MB, or 256 MB."""
+    """The pool's budget in bytes: FEATHERJET_KEEP_MB, or 256 MB."""
     given = os.environ.get("FEATHERJET_KEEP_MB") or "256"
     if not given.isdecimal():
         raise InputError(f"FEATHERJET_KEEP_MB: expected a whole number of megabytes, got {given!r}")

@@ -1,7 +1,7 @@
-"""From a large graph to pieces of code: sums as chains of fused multiply-adds, cut into functions of a few hundred.
+"""Cuts a large graph into pieces of a few hundred instructions; sums become chains of fused multiply-adds.
 
-One function of many thousand operations takes LLVM very long. What one piece makes and a later one needs goes through
-memory: a slot, which is free again after its last use.
+LLVM is very slow on functions of many thousand operations. Values that a later piece needs go through memory slots. A
+slot is free again after its last use.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ SUMS = ("add", "sub", "neg")
 
 @dataclass
 class Piece:
-    """Operations in order, and where the values that cross its border are."""
+    """Operations in order, and the slots of the values it exchanges with other pieces."""
 
     ops: list[int] = field(default_factory=list)
     loads: dict[int, int] = field(default_factory=dict)  # operation -> slot it is read from
-    stores: dict[int, int] = field(default_factory=dict)  # operation -> slot it is kept in
+    stores: dict[int, int] = field(default_factory=dict)  # operation -> slot it is written to
 
 
 class Schedule:
-    """The operations some roots need; `inlined` ones are computed within the sum that alone uses them."""
+    """The operations that some roots need; a sum computes its `inlined` operands, which nothing else uses."""
 
     def __init__(self, graph: Graph, roots: Iterable[int], piece: int = PIECE) -> None:
         self.graph = graph
@@ -50,7 +50,7 @@ class Schedule:
         self.slots = self._assign()
 
     def terms(self, i: int) -> list[tuple[bool, int]]:
-        """A sum's terms, each with whether it is subtracted."""
+        """A sum's terms as (is it subtracted, operation)."""
         found: list[tuple[bool, int]] = []
         stack = [(False, i)]
         while stack:
@@ -65,9 +65,9 @@ class Schedule:
         return found
 
     def chain(self, i: int) -> tuple[tuple[bool, int], list[tuple[bool, int]], bool]:
-        """A sum's terms in the order in which to add them: the first, the rest, and whether the whole changes sign.
+        """A sum's terms in the order to add them: the first, the rest, and whether to negate the total.
 
-        Plain terms come first, then products, each to be fused with its addition; the first is not subtracted.
+        Single values come first, then products, which fuse with their additions. The first is never subtracted.
         """
         terms = self.terms(i)
         flip = all(minus for minus, _ in terms)
@@ -77,7 +77,7 @@ class Schedule:
         return first, [(minus ^ flip, k) for minus, k in ordered], flip
 
     def operands(self, i: int) -> list[int]:
-        """The values an operation needs, those of what is inlined into it included."""
+        """The operands of an operation, including those of its inlined terms."""
         op = self.graph.ops[i]
         if op.name not in SUMS:
             return list(op.args)
@@ -88,7 +88,7 @@ class Schedule:
 
     @property
     def instructions(self) -> int:
-        """Arithmetic instructions; a product that goes into one sum only is fused with it, and counts once."""
+        """Arithmetic instructions; a product that only one sum uses fuses with its addition: one instruction."""
         total = 0
         for i in (i for piece in self.pieces for i in piece.ops):
             name = self.graph.ops[i].name
@@ -110,7 +110,7 @@ class Schedule:
         return pieces
 
     def _assign(self) -> int:
-        """Give a slot to each value that a later piece needs; returns how many slots there are."""
+        """Assign a slot to each value that a later piece needs; returns the number of slots."""
         where: dict[int, int] = {}
         last: dict[int, int] = {}
         for p, piece in enumerate(self.pieces):

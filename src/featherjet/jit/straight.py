@@ -1,4 +1,4 @@
-"""Tracing a function into straight-line code: every operation written out, constants folded."""
+"""Traces a function into straight-line code: all loops unrolled, constants folded."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .graph import Expr, Graph
 from .schedule import Schedule
 
 Shape = tuple[int, ...]
-Function = Callable[..., Sequence[Any]]  # of named arrays of scalars, gives arrays of scalars
+Function = Callable[..., Sequence[Any]]  # (**arrays of scalars) -> arrays of scalars
 
 
 @dataclass
 class Straight:
-    """Straight-line code: what comes in by name and shape, what goes out by shape, entry by entry."""
+    """Straight-line code: its inputs by name and shape, its outputs entry by entry."""
 
     graph: Graph
     inputs: dict[str, Shape]
-    outputs: list[tuple[Shape, list[Expr]]]  # of each result, its entries row by row
-    watched: list[Expr] = field(default_factory=list)  # flagged where they are not clearly positive
-    units: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # parts of norm one: start and size
+    outputs: list[tuple[Shape, list[Expr]]]  # for each result, its entries row by row
+    watched: list[Expr] = field(default_factory=list)  # flagged unless clearly positive
+    units: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)  # (start, size) of parts of norm one
 
     @property
     def roots(self) -> list[int]:
@@ -32,12 +32,12 @@ class Straight:
 
     @property
     def instructions(self) -> int:
-        """Arithmetic instructions for one sample."""
+        """Arithmetic instructions per sample."""
         return Schedule(self.graph, self.roots).instructions
 
 
 def loads(graph: Graph, name: str, shape: Shape) -> np.ndarray:
-    """An input as an array of expressions, each the load of one of its entries."""
+    """An input as an array of loads, one for each entry."""
     entries = np.empty(prod(shape), object)
     entries[:] = [graph.load((name, k)) for k in range(len(entries))]
     return entries.reshape(shape)
@@ -46,18 +46,18 @@ def loads(graph: Graph, name: str, shape: Shape) -> np.ndarray:
 def shortest(
     functions: Sequence[Function], inputs: Mapping[str, Shape], limit: int | None = None, watch: int = 0
 ) -> Straight:
-    """Of functions with the same results, the trace that takes the fewest instructions."""
+    """The shortest trace among functions with the same results."""
     traced = [trace(f, inputs, limit, watch) for f in functions]
     return traced[0] if len(traced) == 1 else min(traced, key=lambda s: s.instructions)
 
 
 def trace(function: Function, inputs: Mapping[str, Shape], limit: int | None = None, watch: int = 0) -> Straight:
-    """Run a function on arrays of expressions; the last `watch` of its results are watched instead of returned."""
+    """Run a function on arrays of expressions; its last `watch` results are watched, not returned."""
     graph = Graph(limit)
     given = {name: loads(graph, name, shape) for name, shape in inputs.items()}
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constants that are known to be zero
+    with np.errstate(divide="ignore", invalid="ignore"):  # constants may be zero
         results = [np.asarray(r, object) for r in function(**given)]
     outputs = [(r.shape, [graph.lift(x) for x in r.flat]) for r in results]
-    kept = len(outputs) - watch
-    watched = [x for _, entries in outputs[kept:] for x in entries]
-    return Straight(graph, dict(inputs), outputs[:kept], watched)
+    returned = len(outputs) - watch
+    watched = [x for _, entries in outputs[returned:] for x in entries]
+    return Straight(graph, dict(inputs), outputs[:returned], watched)

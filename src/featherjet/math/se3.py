@@ -9,6 +9,9 @@ e^2 = 0. So each SE(3) series is the SO(3) one with its dual part in the upper r
 exp is Gamma(phi + e rho). Functions are analytic at zero and holomorphic (`log` below the angle pi).
 """
 
+# pyright: reportConstantRedefinition=false
+# Paper letters in capitals are variables here.
+
 from __future__ import annotations
 
 import numpy as np
@@ -33,7 +36,7 @@ def transform(C_IB: ArrayLike, r_IB: ArrayLike) -> Array:
 
 def identity(batch: tuple[int, ...] = ()) -> Array:
     """The identity transform, repeated over `batch`; (*batch, 4, 4)."""
-    return np.broadcast_to(np.eye(4), (*batch, 4, 4)).copy()
+    return transform(np.eye(3), np.zeros((*batch, 3)))
 
 
 def inverse(T: ArrayLike) -> Array:

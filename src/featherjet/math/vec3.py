@@ -4,12 +4,16 @@ A scalar is anything with + - * /: a float, a complex number, a NumPy array (one
 compiler's tracer. Code here therefore never branches on values and never uses abs or conjugate.
 """
 
+# pyright: reportConstantRedefinition=false
+# Paper letters in capitals are variables here.
+
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .fieldwise import Linear
 
@@ -93,7 +97,7 @@ class Mat3(Linear):
             Vec3(xz + wy, yz - wx, 1 - xx - yy),
         )
 
-    def to_array(self) -> np.ndarray:
+    def to_array(self) -> NDArray[Any]:
         """An array (..., 3, 3) from entries that are floats or arrays (...)."""
         entries = [(c.x, c.y, c.z) for c in (self.x, self.y, self.z)]
         flat = [x for column in entries for x in column]
@@ -103,9 +107,10 @@ class Mat3(Linear):
         return A
 
     @staticmethod
-    def from_array(A: np.ndarray) -> Mat3:
+    def from_array(A: NDArray[Any]) -> Mat3:
         """A constant matrix from an array (3, 3) of floats."""
-        x, y, z = (Vec3(*column) for column in np.asarray(A, float).T.tolist())
+        A = np.asarray(A, float)
+        x, y, z = (Vec3(A[0, k].item(), A[1, k].item(), A[2, k].item()) for k in range(3))
         return Mat3(x, y, z)
 
 
@@ -164,7 +169,7 @@ class Sym3(Linear):
         return Sym3(A.x.x, A.x.y, A.x.z, A.y.y, A.y.z, A.z.z)
 
     @staticmethod
-    def from_array(A: np.ndarray) -> Sym3:
+    def from_array(A: NDArray[Any]) -> Sym3:
         """A constant matrix from a symmetric array (3, 3) of floats."""
         A = np.asarray(A, float)
         return Sym3(*(A[i, j].item() for i, j in ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))))

@@ -1,4 +1,4 @@
-"""What users hold: a robot, loaded by name or from a file."""
+"""The public face: a robot, loaded by name or from a file."""
 
 from .robot import Robot
 

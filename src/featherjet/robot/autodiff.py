@@ -22,17 +22,16 @@ def autodiff(
     name: FrameName | None = None,
     frame: FrameChoice = "local",
 ) -> Callable[..., Any]:
-    """The derivative of something a robot computes, as a function of the same inputs: an array (..., *shape, nv).
+    """The derivative (..., *shape, nv) of anything a robot computes, as a function of the same inputs.
 
-    `fj.autodiff(robot, "kinetic_energy", by="v")(q, v)`. Columns by q are in its tangent space; by fext there are two
-    axes (njoints, 6). Where a quantity has several results, so has the derivative. `name` and `frame` are for
+    `fj.autodiff(robot, "kinetic_energy", by="v")(q, v)`. A derivative by q has columns in its tangent space; one by
+    fext has two axes (njoints, 6). A quantity with several results has several derivatives. `name` and `frame` are for
     quantities of a frame. mode: "forward", "reverse", or "auto", whichever takes fewer operations.
     """
     evaluator = robot.evaluator
     if evaluator.coordinates is not None:
         raise InputError(
-            f"autodiff is not available in the convention {robot.convention!r}; "
-            "take it from robot.with_convention('pinocchio')"
+            f"autodiff is not available in the convention {robot.convention!r}; use robot.with_convention('pinocchio')"
         )
     known = {k: x for k, x in QUANTITIES.items() if set(x.options) <= {"view"}}
     if quantity not in known:

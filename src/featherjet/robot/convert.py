@@ -1,4 +1,4 @@
-"""States from one convention to another."""
+"""`convert`: states from one convention to another."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def convert(
     a: ArrayLike | None = None,
     tau: ArrayLike | None = None,
 ) -> ConvertedState:
-    """A state of `source` as the same state of `target`, which is the same robot in another convention.
+    """A state of `source` in the coordinates of `target`, the same robot in another convention.
 
-    q (..., nq), v, a, tau (..., nv) as `source` writes them; a needs v, since axes that turn accelerate.
+    q (..., nq), v, a, tau (..., nv) are in the convention of `source`; a needs v, since turning axes accelerate.
     """
     if source.joint_names != target.joint_names or source.nv != target.nv:
         raise InputError(f"convert: {source.name!r} and {target.name!r} are not the same robot")

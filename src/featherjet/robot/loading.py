@@ -1,4 +1,4 @@
-"""`load`: from a file or a name to a Robot."""
+"""`load`: a Robot from a file or a name."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def load(
     gravity: Sequence[float] | None = None,
     backend: str | None = None,
 ) -> Robot:
-    """A robot from a URDF or MJCF file, or by name: a built-in one, or one of an installed example-robot-data.
+    """A robot from a URDF or MJCF file, or by name: built in, or from the package example-robot-data if installed.
 
-    root:    how the first link hangs on the world: "fixed", "free" (floating base) or "planar".
+    root:    the joint between the first link and the world: "fixed", "free" (floating base) or "planar".
     mimic:   couple URDF's mimicking joints to their leaders; by default they are independent, as in Pinocchio.
-    strict:  refuse links that no physical body could have, instead of warning.
+    strict:  raise an error for links with impossible inertias, instead of a warning.
     gravity: (3,) [m/s^2]; by default the file's, or 9.81 downwards.
-    backend: "compiled" (the default), or "numpy" for the plain reference.
+    backend: "compiled" (the default), or "numpy" for the reference.
     """
     from ..model.io.catalog import load_model
 

@@ -1,4 +1,4 @@
-"""Robot: what users hold. Names, shapes and conventions are Pinocchio's; arrays broadcast over leading axes."""
+"""Robot: the main class for users. Names, shapes and conventions are Pinocchio's; leading axes broadcast."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ class Robot:
     """A model together with its dynamics.
 
     q (..., nq), v, a, tau (..., nv); fext (..., njoints, 6): force then moment on each joint's body, in that joint's
-    frame. SI units. Leading axes broadcast. `out` takes an array, or a tuple of arrays for several results, to write
-    into. Derivatives by q have columns in its tangent space.
+    frame. SI units. Leading axes broadcast. Results are written into `out`, an array or a tuple of arrays, if given.
+    Derivatives by q have columns in its tangent space.
 
-    backend: "compiled" (the default) or "numpy", the plain reference; FEATHERJET_BACKEND changes the default.
-    threads: how many threads a batch may use; by default as many as there are cores.
+    backend: "compiled" (the default) or "numpy", the reference; FEATHERJET_BACKEND changes the default.
+    threads: the most threads a batch may use; by default the number of cores.
     unroll: True compiles machine code for this robot alone, which takes a second and runs faster; False shares code
-    with all robots that have the same kinds of joints; None, the default, chooses by what each quantity costs, or by
-    FEATHERJET_UNROLL, 0 or 1.
+    among all robots with the same kinds of joints; None, the default, chooses by the cost of each quantity.
+    FEATHERJET_UNROLL, 0 or 1, changes the default.
     """
 
     __slots__ = ("__weakref__", "_run", "evaluator")
@@ -64,7 +64,7 @@ class Robot:
 
     @classmethod
     def of(cls, evaluator: Evaluator) -> Robot:
-        """The robot whose quantities an evaluator computes."""
+        """The robot of an evaluator."""
         robot = cls.__new__(cls)
         robot._hold(evaluator)
         return robot
@@ -76,11 +76,11 @@ class Robot:
         convention = "" if self.convention == "pinocchio" else f" ({self.convention})"
         return f"<Robot{convention} {self.name}: {self.model.njoints} joints, nq {self.nq}, nv {self.nv}>"
 
-    # What it is
+    # Properties, and variants of the robot
 
     @property
     def model(self) -> Model:
-        """Joints, bodies and frames; what its joints say of limits and coordinates is in the standard convention."""
+        """Joints, bodies and frames; its limits and coordinates are in the standard convention."""
         return self.evaluator.model
 
     @property
@@ -93,7 +93,7 @@ class Robot:
 
     @property
     def threads(self) -> int:
-        """How many threads a batch may use; results do not depend on it."""
+        """The most threads a batch may use; results do not depend on it."""
         return self.evaluator.threads
 
     @threads.setter
@@ -144,7 +144,7 @@ class Robot:
 
     @property
     def convention(self) -> str:
-        """Whose coordinates q, v, a and tau are in: "pinocchio", or what `with_convention` was given."""
+        """The convention of q, v, a and tau: "pinocchio", or that of `with_convention`."""
         return self.evaluator.convention
 
     def with_convention(self, convention: str) -> Robot:
@@ -158,19 +158,19 @@ class Robot:
     # Configurations
 
     def checked_q(self, name: str, q: ArrayLike) -> Array:
-        """Configurations (..., nq) as a float array; refuses wrong shapes, NaN and quaternions that are not unit."""
+        """Configurations (..., nq) as a float array; raises for wrong shapes, NaN and quaternions not of norm one."""
         return self.evaluator.checked_q(name, q)
 
     def checked_v(self, name: str, v: ArrayLike) -> Array:
-        """Vectors (..., nv) over degrees of freedom as a float array; refuses wrong shapes and NaN."""
+        """Vectors (..., nv) over degrees of freedom as a float array; raises for wrong shapes and NaN."""
         return self.evaluator.checked_v(name, v)
 
     def neutral(self) -> Array:
-        """The configuration (nq,) of no displacement."""
+        """The configuration (nq,) without displacement."""
         return configuration.neutral(self.evaluator.space)
 
     def limits(self) -> Limits:
-        """Lower and upper limits of q (nq,), and limits of velocity and effort (nv,), infinite where there are none."""
+        """Lower and upper limits of q (nq,), and limits of velocity and effort (nv,); infinite if absent."""
         return configuration.limits(self.evaluator.space)
 
     def random_configuration(
@@ -196,7 +196,7 @@ class Robot:
         return configuration.integrate(self.evaluator.space, *self._pair({"q": q}, {"dv": dv}))
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """The tangent vector (..., nv) at q0 that leads to q1."""
+        """The tangent vector (..., nv) that takes q0 to q1."""
         return configuration.difference(self.evaluator.space, *self._pair({"q0": q0, "q1": q1}))
 
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
@@ -215,13 +215,13 @@ class Robot:
         return configuration.difference_jacobians(self.evaluator.space, *self._pair({"q0": q0, "q1": q1}))
 
     def rate_map(self, q: ArrayLike) -> Array:
-        """F (..., nq, nv): the coordinates' rates dq/dt = F v."""
+        """F (..., nq, nv) of dq/dt = F v."""
         return configuration.rate_map(self.evaluator.space, self.checked_q("q", q))
 
     def rate_map_inverse(self, q: ArrayLike) -> Array:
-        """Fbar (..., nv, nq): v = Fbar dq/dt, whatever dq/dt does to the norms of quaternions.
+        """Fbar (..., nv, nq) of v = Fbar dq/dt, for any dq/dt, even one that changes the norms of quaternions.
 
-        D @ Fbar turns a derivative D by q in the tangent space (nv columns) into one by q's own entries (nq columns).
+        D @ Fbar converts a derivative D in the tangent space of q (nv columns) to one by the entries of q (nq columns).
         """
         return configuration.rate_map_inverse(self.evaluator.space, self.checked_q("q", q))
 
@@ -269,14 +269,14 @@ class Robot:
         return self._run("coriolis_matrix", (q, v), None, out)[0]
 
     def projected_newton_euler(self, q: ArrayLike, v: ArrayLike, fext: ArrayLike | None = None) -> ProjectedNewtonEuler:
-        """M, g, f of M a + g = f + tau from the Jacobians of each body: slow and simple, to judge others by."""
+        """M, g, f of M a + g = f + tau from the Jacobians of each body: slow and simple, for comparison."""
         return ProjectedNewtonEuler._make(self._run("projected_newton_euler", (q, v), fext))
 
     def bind(self, quantity: str, fext: bool = False) -> Bound:
-        """A call with buffers of its own, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
+        """A call with fixed buffers, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
         return Bound(self.evaluator, quantity, fext)
 
-    # Derivatives. `method` is a name of `featherjet.methods()`: "auto" is the fastest; docs/methods.md compares all.
+    # Derivatives. `featherjet.methods()` lists all values of `method`; "auto" is the fastest. docs/methods.md compares.
 
     def inverse_dynamics_derivatives(
         self,
@@ -315,7 +315,7 @@ class Robot:
         return self._run("static_torque", (q,), fext)[0]
 
     def static_torque_derivatives(self, q: ArrayLike, fext: ArrayLike | None = None) -> Array:
-        """d(g - J^T fext)/dq (..., nv, nv), fext being fixed in the joints' frames."""
+        """d(g - J^T fext)/dq (..., nv, nv), with fext fixed in the joints' frames."""
         return self._run("static_torque_derivatives", (q,), fext)[0]
 
     def inverse_dynamics_force_derivatives(self, q: ArrayLike) -> Array:
@@ -327,9 +327,9 @@ class Robot:
         return self._run("forward_dynamics_force_derivatives", (q,))[0]
 
     def inertial_parameters(self) -> Array:
-        """(10 njoints,): joint after joint m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz.
+        """(10 njoints,): for each joint m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, in Pinocchio's order.
 
-        Given in the joint's frame, I about its origin; the order is Pinocchio's.
+        All are in the joint's frame, I about its origin.
         """
         upper = ([0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2])
         rows = []
@@ -349,7 +349,7 @@ class Robot:
         """da/dparameters (..., nv, 10 njoints) = -M^-1 Y."""
         return self._run("forward_dynamics_parameter_derivatives", (q, v, tau), fext)[0]
 
-    # Kinematics, energy, momentum. A frame is given by name, or as (name, point): moved to a point (3,) given in it.
+    # Kinematics, energy, momentum. Name a frame, or give (name, point) to move its origin to a point (3,) in it.
 
     def forward_kinematics(self, q: ArrayLike) -> Array:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
@@ -395,7 +395,7 @@ class Robot:
         return FrameAccelerationDerivatives._make(found)
 
     def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
-        """dJ/dt (..., 6, nv) of `frame_jacobian` when the robot moves with v."""
+        """dJ/dt (..., 6, nv) of `frame_jacobian` at velocity v."""
         return self._run("jacobian_derivative", (q, v), **self._view(name, frame))[0]
 
     def jacobian_drift(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
@@ -403,7 +403,7 @@ class Robot:
         return self._run("jacobian_drift", (q, v), **self._view(name, frame))[0]
 
     def jacobian_hessian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
-        """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the change of column i along dof k."""
+        """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the derivative of column i along dof k."""
         return self._run("jacobian_hessian", (q,), **self._view(name, frame))[0]
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
@@ -411,7 +411,7 @@ class Robot:
         return self._run("kinetic_energy", (q, v))[0]
 
     def potential_energy(self, q: ArrayLike) -> Array:
-        """Energy in the field of gravity [J], (...)."""
+        """Energy in the gravity field [J], (...)."""
         return self._run("potential_energy", (q,))[0]
 
     def center_of_mass(self, q: ArrayLike) -> Array:
@@ -433,7 +433,7 @@ class Robot:
     def _view(self, name: FrameName, frame: str) -> dict[str, Any]:
         return {"view": frames.view(self.evaluator, name, frame)}
 
-    # Contacts. forces (..., rows) are the contacts' one after the other; `contacts.split` names them.
+    # Contacts. forces (..., rows) concatenates those of all contacts; `contacts.split` names them.
 
     def constrained_dynamics(
         self,
@@ -468,11 +468,11 @@ class Robot:
         forces: ArrayLike | None = None,
         fext: ArrayLike | None = None,
     ) -> ContactInverseDynamics:
-        """tau = M a + h - J^T forces, and the forces: those given, or the smallest that a free base needs."""
+        """tau = M a + h - J^T forces, and the forces: the given ones, or the smallest that a free base needs."""
         return contact.contact_inverse_dynamics(self.evaluator, q, v, a, contacts, forces, fext)
 
     def contact_jacobian(self, q: ArrayLike, contacts: Contacts) -> Array:
-        """J (..., rows, nv) in the axes of the forces, whose power is forces . J v."""
+        """J (..., rows, nv) in the axes of the forces; their power is forces . J v."""
         return contact.contact_jacobian(self.evaluator, q, contacts)
 
     def impulse_dynamics(
@@ -487,7 +487,7 @@ class Robot:
         """dv_dq, dv_dv (..., nv, nv) of the velocities after the impact, dimpulses_dq, dimpulses_dv (..., rows, nv)."""
         return contact.impulse_dynamics_derivatives(self.evaluator, q, v, contacts, restitution)
 
-    # Motion over time
+    # Simulation
 
     def simulate(
         self,
@@ -500,10 +500,10 @@ class Robot:
         method: str = "rk4",
         progress: bool = True,
     ) -> Trajectory:
-        """The motion from one state for `duration` seconds, rounded up to whole steps dt; Ctrl-C ends and keeps it.
+        """The motion from one state for `duration` seconds, in whole steps of dt; Ctrl-C returns the motion so far.
 
-        controller: a function of t, q, v that returns tau, called once a step; or constant torques; None for none.
-        contacts: a Ground to stand, slide and bounce on (time stepping), Contacts that hold, or None.
+        controller: a function of t, q, v that returns tau, called once per step; or constant torques; or None.
+        contacts: a Ground to stand, slide and bounce on (time stepping), bilateral Contacts, or None.
         method: "rk4" or "semi-implicit", for motion without a Ground.
         """
         return simulate(self.evaluator, q, v, controller, contacts, dt, duration, method, progress)

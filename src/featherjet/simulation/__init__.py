@@ -1,4 +1,4 @@
-"""Motion over time: smooth integrators on the manifold of q, time stepping with contacts, trajectories."""
+"""Simulation: smooth integrators on the manifold of q, time stepping with contacts, trajectories."""
 
 from .simulate import simulate
 from .trajectory import Trajectory

@@ -14,7 +14,7 @@ from .trajectory import Trajectory
 
 
 class Playback:
-    """A trajectory between its samples: configurations are interpolated, torques and forces are those of the step.
+    """A trajectory at any time: configurations are interpolated, torques and forces constant over a step.
 
     Times t (...) [s] run from 0 to `duration`.
     """
@@ -23,7 +23,7 @@ class Playback:
 
     def __init__(self, trajectory: Trajectory) -> None:
         if trajectory.model is None or len(trajectory) < 2:
-            raise InputError("trajectory: cannot be played; it needs its robot's model and at least two states")
+            raise InputError("trajectory: cannot be played without its robot's model and at least two states")
         self.model: Model = trajectory.model
         self.trajectory = trajectory.standard()
         self._evaluate = Evaluator(self.model, "numpy")
@@ -61,7 +61,7 @@ class Playback:
         return self.trajectory.tau[self._step(np.asarray(t, float))]
 
     def arrows(self, t: ArrayLike) -> Array:
-        """Where contact forces act [m], and the forces [N], (..., contacts, 2, 3) in the world."""
+        """The points [m] where contact forces act, and the forces [N], (..., contacts, 2, 3) in the world."""
         return self.trajectory.arrows[self._step(np.asarray(t, float))]
 
     def energy_rate(self, t: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""A robot's motion over time, step by step, under a controller."""
+"""Simulates a robot under a controller, step by step."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from .trajectory import Trajectory
 
 Controller = Callable[[float, Array, Array], ArrayLike]
 METHODS = ("rk4", "semi-implicit")
-MOST = 10_000_000  # steps; more is surely a mistake
-FASTEST = 1e8  # a velocity that says the motion has blown up
+MOST = 10_000_000  # steps; more is likely a mistake
+FASTEST = 1e8  # a larger velocity means that the motion diverges
 
 
 def simulate(
@@ -41,7 +41,7 @@ def simulate(
     start = converted(evaluator, standard, q, v)
     if start.q.ndim != 1 or start.v is None or start.v.ndim != 1:
         nq, nv = evaluator.space.nq, evaluator.space.nv
-        raise InputError(f"simulate: one state at a time, q ({nq},) and v ({nv},), not a batch")
+        raise InputError(f"simulate: expected one state at a time, q ({nq},) and v ({nv},); got a batch")
     steps = _count(dt, duration)
     step = _step(standard, contacts, float(dt), method)
     command = _controller(evaluator, controller)
@@ -51,7 +51,7 @@ def simulate(
         warnings.warn(sunk, SimulationWarning, stacklevel=3)
     done = 0
     try:
-        with _bar(progress, steps) as advance:
+        with _ProgressBar(progress, steps) as advance:
             for k in range(steps):
                 at, u = record.q[k], record.v[k]
                 tau = command(k * dt, at.copy(), u.copy())
@@ -59,22 +59,22 @@ def simulate(
                     after = step(at, u, tau)
                 except (SingularContacts, SingularMassMatrix) as error:
                     raise SimulationError(f"at t = {k * dt:g} s: {error}", record.trajectory(k)) from error
-                except (np.linalg.LinAlgError, InputError) as error:  # numbers that are no longer finite
-                    raise _blown(record, k, dt) from error
+                except (np.linalg.LinAlgError, InputError) as error:  # numbers are no longer finite
+                    raise _diverged(record, k, dt) from error
                 record.step(k, tau, after.forces, after.residual)
                 if not (np.isfinite(after.q).all() and np.abs(after.v).max() < FASTEST):
-                    raise _blown(record, k, dt)
+                    raise _diverged(record, k, dt)
                 record.state(k + 1, after.q, after.v)
-                record.unsolved += not after.converged
+                record.unconverged += not after.converged
                 done = k + 1
                 advance()
     except KeyboardInterrupt:
-        warnings.warn(f"interrupted at t = {done * dt:g} s; what was computed is kept", SimulationWarning, stacklevel=3)
-    if record.unsolved:
+        warnings.warn(f"interrupted at t = {done * dt:g} s; returns the motion so far", SimulationWarning, stacklevel=3)
+    if record.unconverged:
         worst = record.residual[:done].max()
         warnings.warn(
-            f"contact forces of {record.unsolved} steps of {done} are not solved to the last digits; the largest "
-            f"residual is {worst:.1e} N s. See Trajectory.residual; a smaller dt may help",
+            f"contact forces did not converge in {record.unconverged} of {done} steps; the largest residual is "
+            f"{worst:.1e} N s. See Trajectory.residual; a smaller dt may help",
             SimulationWarning,
             stacklevel=3,
         )
@@ -82,7 +82,7 @@ def simulate(
 
 
 class _Record:
-    """Arrays that fill up step by step, in standard coordinates."""
+    """The motion so far, in standard coordinates."""
 
     def __init__(self, evaluator: Evaluator, steps: int, dt: float, step: Smooth | TimeStepping) -> None:
         self.evaluator, self.steps, self.dt, self.contacts = evaluator, steps, dt, step.contacts
@@ -92,7 +92,7 @@ class _Record:
         self.q, self.v = np.empty((steps + 1, nq)), np.empty((steps + 1, nv))
         self.tau, self.forces = np.zeros((steps + 1, nv)), np.zeros((steps + 1, sum(self.rows)))
         self.residual = np.zeros(steps + 1)
-        self.unsolved = 0
+        self.unconverged = 0
 
     def state(self, k: int, q: Array, v: Array) -> None:
         self.q[k], self.v[k] = q, v
@@ -101,7 +101,7 @@ class _Record:
         self.tau[k], self.forces[k], self.residual[k] = tau, forces, residual
 
     def trajectory(self, done: int) -> Trajectory:
-        """What there is after so many steps, in the robot's convention; the last torques and forces are repeated."""
+        """The first `done` steps, in the robot's convention; the last torques and forces are repeated."""
         n = done + 1
         standard = self.evaluator.standard
         here = converted(standard, self.evaluator, self.q[:n], self.v[:n], tau=self.tau[:n])
@@ -134,7 +134,9 @@ def _count(dt: float, duration: float) -> int:
         raise InputError(f"dt: a step of {dt:g} s does not fit into a duration of {duration:g} s")
     steps = math.ceil(duration / dt - 1e-9)
     if steps > MOST:
-        raise InputError(f"dt: {duration:g} s in steps of {dt:g} s would be {steps} steps; take at most {MOST}")
+        raise InputError(
+            f"dt: {duration:g} s in steps of {dt:g} s would be {steps} steps; the limit is {MOST}. Use a larger dt"
+        )
     return steps
 
 
@@ -143,7 +145,9 @@ def _step(evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, m
         raise UnknownName("method", method, METHODS)
     if isinstance(contacts, Ground):
         if contacts.model.joints is not evaluator.model.joints:
-            raise InputError(f"contacts: this ground was made for another robot ({contacts.model.name!r})")
+            raise InputError(
+                f"contacts: this ground belongs to another robot ({contacts.model.name!r}); make one with this robot"
+            )
         return TimeStepping(evaluator, dt, contacts)
     if contacts is not None and not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Ground, fj.Contacts or None, got {type(contacts).__name__}")
@@ -151,14 +155,17 @@ def _step(evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, m
 
 
 def _controller(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Callable[..., Array]:
-    """Torques (nv,) from time and state, checked every time; the user's are in the evaluator's convention."""
+    """A function from time and standard state to checked standard torques (nv,).
+
+    The user's controller reads and returns those of the evaluator's convention.
+    """
     command, standard = _torques(evaluator, given), evaluator.standard
     if evaluator is standard:
         return command
 
     def in_standard(t: float, q: Array, v: Array) -> Array:
         here = converted(standard, evaluator, q, v)
-        tau = command(t, here.q.copy(), here.v)  # its own copies: it may spoil them
+        tau = command(t, here.q.copy(), here.v)  # a copy, which the controller may overwrite
         return np.asarray(converted(evaluator, standard, here.q, tau=tau).tau)
 
     return in_standard
@@ -181,16 +188,16 @@ def _torques(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Call
     return lambda t, q, v: tau
 
 
-def _blown(record: _Record, k: int, dt: float) -> SimulationError:
+def _diverged(record: _Record, k: int, dt: float) -> SimulationError:
     return SimulationError(
-        f"the motion blows up at t = {k * dt:g} s: the largest velocity was {np.abs(record.v[k]).max():.3g}. Take a "
-        "smaller dt, or softer gains. The motion until then is this error's `trajectory`",
+        f"the motion diverges at t = {k * dt:g} s, with a largest velocity of {np.abs(record.v[k]).max():.3g}. Use a "
+        "smaller dt or softer gains. This error's `trajectory` is the motion until then",
         record.trajectory(k),
     )
 
 
-class _bar:
-    """Progress on a terminal; nothing elsewhere."""
+class _ProgressBar:
+    """A progress bar on a terminal; nothing elsewhere."""
 
     def __init__(self, shown: bool, steps: int) -> None:
         self.shown, self.steps = shown, steps

@@ -1,4 +1,4 @@
-"""One step of time: smooth motion by semi-implicit Euler or Runge-Kutta on the manifold, contact by time stepping."""
+"""One time step: smooth motion by semi-implicit Euler or Runge-Kutta on the manifold, contact by time stepping."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..evaluate.evaluator import Evaluator
 from ..model import configuration
 from ..model.model import Array
 
-PUSH_OUT = 0.2  # share of a penetration that one step takes back
-GRAVITY = 9.81  # and not faster than something thrown up as high as the penetration is deep
+PUSH_OUT = 0.2  # share of a penetration that one step removes
+GRAVITY = 9.81  # limits this speed to that of a throw as high as the penetration is deep
 
 
 class Stepped(NamedTuple):
-    """The state after a step, the contact forces (k,) during it [N], and how far they are from solving its problem."""
+    """The state after a step, the contact forces (k,) during it [N], and their residual [N s]."""
 
     q: Array
     v: Array
@@ -30,7 +30,7 @@ class Stepped(NamedTuple):
 
 
 class Smooth:
-    """Motion without impacts: free, or with bilateral contacts; torques are held over a step."""
+    """Motion without impacts, free or with bilateral contacts; torques are constant over a step."""
 
     def __init__(self, evaluator: Evaluator, dt: float, method: str, contacts: Contacts | None = None) -> None:
         self.evaluate, self.space, self.dt, self.contacts = evaluator, evaluator.space, dt, contacts
@@ -48,12 +48,12 @@ class Smooth:
         return constrained_dynamics(self.evaluate, q, v, tau, self.contacts, None, None)
 
     def semi_implicit(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
-        """v first, then q with the new v: of first order, but energy does not run away."""
+        """v first, then q with the new v: first order, but the energy stays bounded."""
         v = v + self.dt * a
         return configuration.integrate(self.space, q, self.dt * v), v
 
     def rk4(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
-        """The classical method of fourth order for x in q(t) = integrate(q, x), where x' = dx/dq1 v (Munthe-Kaas)."""
+        """The classical fourth-order method for x in q(t) = integrate(q, x), with x' = dx/dq1 v (Munthe-Kaas)."""
         space, dt = self.space, self.dt
 
         def rates(x: Array, u: Array) -> tuple[Array, Array]:
@@ -71,12 +71,11 @@ class Smooth:
 class TimeStepping:
     """M du - h dt = W P with Coulomb friction: contacts open, stick, slide and bounce, many in one step.
 
-    Contact laws hold for velocities at the end of the step. A foot may come as near as its gap lets it, g + dt gamma_n
-    >= 0, so that it lands without penetrating; a foot that bounces (restitution, and faster than gravity makes it in
-    two steps) does so once it has reached the ground, at most |gamma_n| dt deep. Of a penetration a fifth is taken
-    back in each step, less of a deep one: it lifts nothing higher than out of the ground and as far above.
-    M, h and W are those halfway, where a first solution of the step leads: v is seen in axes that turn, and a rolling
-    ball would else gain speed. In flight the method is of second order.
+    Contact laws hold for velocities at the end of the step. A foot lands without penetrating: g + dt gamma_n >= 0. A
+    foot bounces (with restitution, and if faster than gravity makes it in two steps) once it has reached the ground, at
+    most |gamma_n| dt deep. Each step removes a fifth of a penetration, less of a deep one, so that a foot is thrown no
+    higher above the ground than it was below. M, h and W are taken halfway, at the middle of a first solution of the
+    step: the axes of v turn, and a rolling ball would otherwise gain speed. In flight the method is of second order.
     """
 
     def __init__(self, evaluator: Evaluator, dt: float, ground: Ground) -> None:
@@ -100,7 +99,7 @@ class TimeStepping:
     def attempt(
         self, q: Array, v: Array, guess: Array, gap: Array, tau: Array
     ) -> tuple[Array, Meeting, gauss_seidel.Percussions]:
-        """The velocity after the step, given a guess of it; the ground halfway; the percussions, kept in `last`."""
+        """The velocity after the step from a guess of it, the feet halfway, and the percussions (also in `last`)."""
         halfway = configuration.integrate(self.space, q, self.dt / 2 * guess)
         met = self.ground.meet(self.evaluate, halfway)
         J, at = met.J, (halfway, (v + guess) / 2)
@@ -120,7 +119,7 @@ class TimeStepping:
         return free + MinvJT @ P, met, found
 
     def sunk(self, q: Array) -> str:
-        """What to tell if feet begin deeper in the ground than steps make them."""
+        """A warning if a foot starts deeper in the ground than time steps would take it, else nothing."""
         gap = self.ground.gaps(self.evaluate, q)
         k = int(np.argmin(gap))
         deep = 2 * GRAVITY * (self.dt / PUSH_OUT) ** 2
@@ -128,11 +127,11 @@ class TimeStepping:
             return ""
         return (
             f"foot {self.ground.names[k]!r} begins {-gap[k]:.3g} m below the ground, which pushes it out. Start "
-            "higher; ground.gap(robot, q) tells how far above each foot is"
+            "higher; ground.gap(robot, q) gives the height of each foot"
         )
 
     def offsets(self, gap: Array, approach: Array) -> tuple[Array, Array]:
-        """What is added to each foot's normal velocity in the contact law, and which feet can be in contact at all."""
+        """The terms to add to each foot's normal velocity in the contact law, and which feet may be in contact."""
         bounces = (self.ground.restitution > 0) & (approach < -self.slow)
         depth = np.maximum(-gap, 0.0)
         push = np.minimum(PUSH_OUT * depth / self.dt, np.sqrt(2 * GRAVITY * depth))

@@ -1,4 +1,4 @@
-"""A motion that was computed: kept in a file, drawn, played."""
+"""A simulated motion: saved, loaded, plotted."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ FACTS = ("surface", "contacts", "rows", "robot", "convention", "complete")
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States at times t (n,) [s]: q (n, nq), v (n, nv).
+    """States q (n, nq), v (n, nv) at times t (n,) [s], with torques and contact forces.
 
-    tau (n, nv), forces (n, k) and residual (n,) are those of the step that begins at t; the last ones are repeated.
-    Forces are the contacts' [N, N m]: of a Ground, three in world axes for each foot (the mean over the step); of
-    Contacts, as `constrained_dynamics` tells them; `split` names them. residual [N s] is how far the percussions of a
-    Ground are from solving their problem. arrows (n, contacts, 2, 3) are points where forces act [m], and the forces,
-    in the world; surface (k, l, 3) are points of the ground to draw it by. `robot` is its name, `model` the robot
-    itself, `convention` that of q, v and tau. complete: False if it was interrupted.
+    tau (n, nv), forces (n, k) and residual (n,) belong to the step that begins at t; the last ones are repeated.
+    forces [N, N m]: with a Ground, three per foot in world axes (the mean over the step); with Contacts, those of
+    `constrained_dynamics`; `split` names them.
+    residual [N s]: the error of a Ground's percussions.
+    arrows (n, contacts, 2, 3): the points where forces act [m], and the forces, in the world.
+    surface (k, l, 3): a grid of the ground, for drawing.
+    robot: its name; model: the robot itself; convention: that of q, v and tau; complete: False if interrupted.
     """
 
     t: Array
@@ -56,7 +57,7 @@ class Trajectory:
         return f"<Trajectory of {self.robot}: {len(self)} states, {self.t[-1]:g} s{cut}>"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write an .npz file that contains everything, the robot included; atomically."""
+        """Write everything, including the robot, to an .npz file; atomically."""
         entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS)}
         model = "" if self.model is None else saved.dumps(self.model)
         return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries})
@@ -84,7 +85,7 @@ class Trajectory:
         )
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draw a PNG over time: coordinates, velocities, torques and, if there are contacts, the size of forces."""
+        """Plot coordinates, velocities, torques and the sizes of contact forces over time, as a PNG."""
         from ..view.curves import TimePanel, save_panels
 
         shown = self.standard()
@@ -101,7 +102,7 @@ class Trajectory:
         return save_panels(Path(path), f"{shown.robot}: {shown.t[-1]:g} s{cut}", shown.t, panels)
 
     def split(self) -> dict[str, Array]:
-        """Forces by contact: (n, 3) of points and feet, (n, 6), force then moment, of surfaces."""
+        """Forces by contact: (n, 3) for points and feet; (n, 6), force then moment, for surfaces."""
         parts = np.split(self.forces, np.cumsum(self.rows)[:-1], axis=1)
         return dict(zip(self.contacts, parts, strict=True)) if self.contacts else {}
 
@@ -112,5 +113,5 @@ class Trajectory:
         given = {"q": self.q, "v": self.v, "tau": self.tau}
         found = Coordinates(self.model, self.convention).to_standard(given)[0]
         tau = np.array(found["tau"])
-        tau[-1] = tau[-2:][0]  # the last step's, repeated
+        tau[-1] = tau[-2:][0]  # repeats the last step's
         return replace(self, q=found["q"], v=found["v"], tau=tau, convention=STANDARD)

@@ -1,4 +1,4 @@
-"""From quantities of a tree to kernels: rolled code that robots share, or straight-line code for one robot."""
+"""Compiles the quantities of a tree: rolled code that robots share, or straight-line code for one robot."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from ..jit.straight import Function, Straight, shortest
 from ..model.tree import Tree
 from .tables import Tables, unit_parts, variants
 
-COMPARED = 12_000  # operations up to which it takes no time to trace several algorithms
-UNROLLED, UNROLLED_VECTORS = 32_000, 8_000  # operations of what is compiled for one robot: with matrices, and without
+COMPARED = 12_000  # operations; below this, tracing several algorithms takes no noticeable time
+UNROLLED, UNROLLED_VECTORS = 32_000, 8_000  # most operations to compile for one robot: with matrices, without
 
 
 class TreeCompiler:
     """Makes the kernels of one tree.
 
-    unroll: whether code is made for this robot alone (True), shared with all robots that have the same kinds of joints
-    (False; not where joints mimic), or what is better for each quantity (None).
+    unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints (never
+    with mimicking joints); None chooses for each quantity.
     """
 
     def __init__(self, tree: Tree, unroll: bool | None = None) -> None:
@@ -36,16 +36,16 @@ class TreeCompiler:
         self.tables = Tables(tree, self.target.lanes)
 
     def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
-        """The kernel of a quantity for these inputs. Its margins are watched: flagged, not returned."""
+        """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them."""
         if quantity.rolled and not options and not self.unrolls(quantity):
             return self._rolled(quantity, FEXT.name in given)
         return self._straight(quantity, given, options)
 
     def unrolls(self, quantity: Quantity) -> bool:
-        """Whether to compile for this robot alone: where that is quick, and brings something.
+        """Whether to compile for this robot alone, which must be quick to compile and faster to run.
 
-        Rolled, matrices have their columns in lanes, which leaves lanes idle; unrolled, all lanes are samples. Where
-        lanes are samples in both, it is only the constants that fold.
+        Rolled code computes matrices with columns in lanes, some of them idle; in unrolled code all lanes are samples.
+        Vectors have samples in lanes either way, so unrolling only folds constants.
         """
         if self.tree.coupling is not None or not quantity.rolled or quantity.cost is None:
             return True
@@ -54,17 +54,17 @@ class TreeCompiler:
         return quantity.cost.of(self.tree) <= (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
 
     def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
-        """The straight-line code of a quantity for these inputs, without options."""
+        """The straight-line code of a quantity without options, for these inputs."""
         first, *others = self._functions(quantity, {})
         shapes = quantity.input_shapes(given, sizes(self.tree))
         return shortest((first, *others), shapes, None, len(quantity.margins))
 
     def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
-        """A quantity as a function of arrays of scalars, then its alternatives, if the robot is small."""
+        """A quantity as a function of arrays of scalars; for a small robot, its alternatives follow."""
         tree = self.tree
 
-        def run(which: Quantity, **arrays: Any) -> list[Any]:
-            return which.compute(Scan(tree, (), object), arrays, **options)
+        def run(record: Quantity, **arrays: Any) -> list[Any]:
+            return record.compute(Scan(tree, (), object), arrays, **options)
 
         found: list[Function] = [partial(run, quantity)]
         if tree.coupling is None and quantity.cost is not None and quantity.cost.of(tree) <= COMPARED and not options:
@@ -92,7 +92,7 @@ class TreeCompiler:
         tree, cpu = self.tree, self.target
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
-        def load(precision: int, one: bool) -> Library:
+        def load(precision: int, for_one: bool) -> Library:
             kinds = variants(tree)
 
             def make() -> Any:
@@ -108,4 +108,4 @@ class TreeCompiler:
 
         size = sizes(tree)
         shapes = quantity.input_shapes([i.name for i in inputs], size)
-        return Kernel(quantity.name, shapes, quantity.result_shapes(size), self.tables, load, own_single=False)
+        return Kernel(quantity.name, shapes, quantity.result_shapes(size), self.tables, load, separate_single=False)

@@ -1,7 +1,7 @@
-"""A rolled program: loops over bodies, over pairs of dofs and over columns, whose bodies are straight-line graphs.
+"""A rolled program: loops over bodies, pairs of dofs and columns, whose bodies are straight-line graphs.
 
-Memory is addressed by `Ref`: a space, the role of the index in the loop, and which number there. The program does not
-know its robot; how many joints there are, of which variant, and who is whose parent is read from tables when it runs.
+A `Ref` addresses memory: a space, the role of the loop's index, and an offset. The program does not depend on the
+robot. It reads the number of joints, their variants and their parents from tables at run time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from ..jit.data import HEADER
 from ..jit.graph import Expr, Graph
 
-# The slots of `data`, eight bytes each: counts, and pointers to tables of 64-bit integers, doubles and bytes.
+# The slots of `data`, eight bytes each: counts, then pointers to tables of 64-bit integers, doubles and bytes.
 COUNTS = ("joints", "nq", "nv", "n_units", "groups")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
@@ -20,7 +20,7 @@ TABLES = (
 )  # fmt: skip
 SLOTS = (*HEADER, *COUNTS, *TABLES)
 
-# What the table of constants holds for each joint, in this order.
+# The constants of each joint in the table, in this order, and how many numbers each has.
 TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
 
 
@@ -28,7 +28,7 @@ Entries = Literal["coordinates", "rates", "forces"]
 
 
 class Variant(NamedTuple):
-    """Joints that share one piece of code: a kind, and whether they hang on the world."""
+    """Joints that share code: their kind, and whether their parent is the world."""
 
     kind: str
     is_root: bool
@@ -37,7 +37,7 @@ class Variant(NamedTuple):
 
 
 class Key(NamedTuple):
-    """A number kept for each joint ("J") or each dof ("D"): which field's, and where in it."""
+    """A number stored for each joint ("J") or each dof ("D"): its field, and its path within the field's value."""
 
     space: Literal["J", "D"]
     field: int
@@ -45,10 +45,10 @@ class Key(NamedTuple):
 
 
 class Ref(NamedTuple):
-    """Where a load or store goes.
+    """The target of a load or store.
 
-    space "J", "D": what `Key` says, of the joint or dof that plays `role`, plus `k` dofs.
-    space "q", "v", ...: an input, entry k of the joint's; "table", "dofs": constants; "param": of the whole robot.
+    space "J", "D": the number `key` of the joint or dof that plays `role`; `k` counts dofs from there.
+    space "q", "v", ...: entry k of the joint's part of an input; "table", "dofs": its constants; "param": the robot's.
     """
 
     space: str
@@ -76,7 +76,7 @@ class Walk:
 
 @dataclass
 class Pairs:
-    """All entries of some matrices: row r, column c, as `within` (c above r or at r) or `across` (c below r)."""
+    """All entries (row r, column c) of some matrices: `within` where c is at or above r, `across` where it is below."""
 
     matrices: list[int]
     within: list[Expr]  # roles "row" and "col"
@@ -85,30 +85,30 @@ class Pairs:
 
     @property
     def values(self) -> list[Expr]:
-        """Everything it computes."""
+        """All expressions that the loop computes."""
         return [*self.within, *self.across, *self.extra]
 
 
 @dataclass
 class Responses:
-    """Columns of matrices: each begins at its joint, goes up to the root, and comes back out over the whole tree.
+    """Columns of matrices: each starts at its joint, goes up to the root, and comes back out over the whole tree.
 
-    `handed` and `own` say what a column begins with: numbers kept for its dof. Spaces: "H" what is handed up,
-    "L" what is left at each dof, "A" a body's state, "E" entries of the matrices (k the dof, key.path the matrix).
+    A column starts with `handed` and `own`, numbers stored for its dof. Spaces: "H" values handed up, "L" values left
+    at each dof, "A" a body's state, "E" entries of the matrices (k the dof, key.path the matrix).
     """
 
     matrices: list[int]
-    handed: dict[tuple, Expr]  # path in "H" -> what a column starts with, role "col"
-    own: dict[tuple, list[Expr]]  # path in "L" -> for each dof of the column's own joint, role "col"
+    handed: dict[tuple, Expr]  # path in "H" -> start value, role "col"
+    own: dict[tuple, list[Expr]]  # path in "L" -> start values, one per dof of the column's joint, role "col"
     up: dict[Variant, list[Store]] = field(default_factory=dict)
-    still: dict[Variant, list[Store]] = field(default_factory=dict)  # outward, where nothing is left
-    along: dict[Variant, list[Store]] = field(default_factory=dict)  # with something left
-    inside: dict[Variant, list[Store]] = field(default_factory=dict)  # in the subtree
-    mixed: dict[Variant, list[Store]] = field(default_factory=dict)  # roles "below" and "here" for the column's record
+    still: dict[Variant, list[Store]] = field(default_factory=dict)  # outward, where the way up left no values
+    along: dict[Variant, list[Store]] = field(default_factory=dict)  # outward, where it left values
+    inside: dict[Variant, list[Store]] = field(default_factory=dict)  # outward, below the column's joint
+    mixed: dict[Variant, list[Store]] = field(default_factory=dict)  # any of these, by lane; roles "below" and "here"
 
     @property
     def values(self) -> list[Expr]:
-        """Everything it computes."""
+        """All expressions that the loop computes."""
         bodies = [s for group in (self.up, self.still, self.along, self.inside, self.mixed) for s in group.values()]
         own = [x for xs in self.own.values() for x in xs]
         return [*self.handed.values(), *own, *(store.value for stores in bodies for store in stores)]
@@ -116,17 +116,17 @@ class Responses:
 
 @dataclass
 class Program:
-    """Loops in order, and what comes out of them."""
+    """Loops in order, and the results."""
 
     graph: Graph
     variants: tuple[Variant, ...]
     loops: list[Walk | Pairs | Responses] = field(default_factory=list)
-    inputs: dict[str, Entries] = field(default_factory=dict)  # by name: of what each joint has its own entries
+    inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
     outputs: list[Output] = field(default_factory=list)
-    watched: Key | None = None  # flagged where it is not clearly positive
+    watched: Key | None = None  # flagged unless clearly positive
 
     def wanted(self) -> set[Key]:
-        """The numbers that somebody loads on the way to an output: only these are stored."""
+        """The numbers that outputs need, directly or through loads: only these are stored."""
         makers: dict[Key, list[Expr]] = {}
         queue: list[Expr] = []
         for loop in self.loops:
@@ -162,8 +162,8 @@ class Program:
                     want(op.data.key)  # type: ignore[union-attr,arg-type]
         return found
 
-    def kept(self) -> list[Key]:
-        """The numbers of dofs that matrix loops read, in a fixed order."""
+    def column_keys(self) -> list[Key]:
+        """The numbers of each dof that matrix loops read, in a fixed order."""
         loads = set()
         for loop in self.loops:
             if not isinstance(loop, Walk):
@@ -176,7 +176,7 @@ class Program:
 
 @dataclass
 class Output:
-    """A result: a matrix over dofs, or numbers kept for each dof or each joint."""
+    """A result: a matrix over dofs, or numbers stored for each dof or each joint."""
 
     kind: Literal["matrix", "dofs", "joints"]
     matrix: int = -1

@@ -1,6 +1,6 @@
-"""Values made of dataclasses, tuples and lists, taken apart into scalars and put together again.
+"""Maps over the scalars of values made of dataclasses, tuples and lists.
 
-A list holds one entry for each degree of freedom of a joint; everything else has a fixed shape.
+A list has one entry per degree of freedom of a joint; everything else has a fixed shape.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Path = tuple[Any, ...]  # attribute names, tuple positions as strings, and list 
 
 
 def mapped(value: Any, leaf: Callable[[Path, Any], Any], path: Path = ()) -> Any:
-    """The same structure with every scalar replaced by leaf(path, scalar); None stays."""
+    """The same structure with leaf(path, scalar) in place of every scalar; None stays."""
     if value is None:
         return None
     if is_dataclass(value) and not isinstance(value, type):
@@ -34,10 +34,10 @@ def leaves(value: Any) -> list[tuple[Path, Any]]:
 
 
 def split(path: Path) -> tuple[Path, int | None]:
-    """A path without its list position, and that position."""
+    """A path without its list position, and that position or None."""
     at = [k for k, part in enumerate(path) if isinstance(part, int)]
     if not at:
         return path, None
     if len(at) > 1:
-        raise TypeError(f"a list within a list, at {path}: one entry a degree of freedom is all that is stored")
+        raise TypeError(f"a list within a list at {path}: lists may only have one entry per degree of freedom")
     return path[: at[0]] + path[at[0] + 1 :], path[at[0]]

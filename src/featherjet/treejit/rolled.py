@@ -1,7 +1,7 @@
-"""Tracing an algorithm into loops: the same walks as `algorithms.scan.Scan`, recorded once for each joint variant.
+"""Traces an algorithm into loops: the walks of `algorithms.scan.Scan`, recorded once for each joint variant.
 
-A field (one value for each joint) is traced as expressions in the loop that makes it. Where a later loop wants it, it
-loads what was stored; nothing is stored that is not wanted. Walks of one direction that follow each other share a loop.
+A field (one value per joint) is traced as expressions in the loop that computes it. A later loop loads what that loop
+stored, and only what is loaded is stored. Consecutive walks in one direction share a loop.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from .pytree import leaves, mapped, split
 
 
 class Field:
-    """One value for each joint: traced for each variant in the loop that makes it, or the same everywhere."""
+    """One value for each joint, traced for each variant in the loop that computes it."""
 
     def __init__(self, number: int, loop: Any, values: dict[Variant, Any]) -> None:
         self.number, self.loop, self.values = number, loop, values
 
 
-class Given:
-    """A field that is an input, or a constant."""
+class Source:
+    """A field that is an input or a constant."""
 
     def __init__(self, at: Callable[[Variant], Any]) -> None:
         self.at = at
 
 
 class Vector:
-    """A vector over dofs that a field holds."""
+    """A field as a vector over dofs."""
 
     def __init__(self, field: Field) -> None:
         self.field = field
 
 
-class Numbers:
-    """Tuples of scalars, one for each joint or each dof, that a field holds."""
+class Rows:
+    """A field of tuples of scalars, one for each joint or each dof."""
 
     def __init__(self, field: Field, kind: str) -> None:
         self.field, self.kind = field, kind
 
 
 class RolledScan:
-    """Records walks as a Program; hand it to an algorithm in place of a Scan."""
+    """Records walks as a Program; algorithms take it in place of a Scan."""
 
     def __init__(self, variants: Sequence[Variant]) -> None:
         self.graph = Graph()
@@ -59,35 +59,35 @@ class RolledScan:
 
     # Fields
 
-    def coordinates(self, q: str) -> Given:
+    def coordinates(self, q: str) -> Source:
         return self._input(q, "coordinates", lambda variant: variant.nq)
 
-    def rates(self, v: str | Vector) -> Given | Field:
+    def rates(self, v: str | Vector) -> Source | Field:
         if isinstance(v, Vector):
             return v.field
         return self._input(v, "rates", lambda variant: variant.nv)
 
-    def forces(self, fext: str) -> Given:
+    def forces(self, fext: str) -> Source:
         return self._input(fext, "forces", lambda variant: 6)
 
-    def no_rates(self) -> Given:
-        return Given(lambda variant: (0.0,) * variant.nv)
+    def no_rates(self) -> Source:
+        return Source(lambda variant: (0.0,) * variant.nv)
 
-    def constant(self, value: Any) -> Given:
-        return Given(lambda variant: value)
+    def constant(self, value: Any) -> Source:
+        return Source(lambda variant: value)
 
     def vector(self, field: Field) -> Vector:
         return Vector(field)
 
-    def joint_rows(self, field: Field) -> Numbers:
-        return Numbers(field, "joints")
+    def joint_rows(self, field: Field) -> Rows:
+        return Rows(field, "joints")
 
-    def dof_rows(self, field: Field) -> Numbers:
-        return Numbers(field, "dofs")
+    def dof_rows(self, field: Field) -> Rows:
+        return Rows(field, "dofs")
 
-    def _input(self, name: str, entries: Entries, count: Callable[[Variant], int]) -> Given:
+    def _input(self, name: str, entries: Entries, count: Callable[[Variant], int]) -> Source:
         self.program.inputs[name] = entries
-        return Given(lambda variant: tuple(self._load(Ref(name, "self", k)) for k in range(count(variant))))
+        return Source(lambda variant: tuple(self._load(Ref(name, "self", k)) for k in range(count(variant))))
 
     # Walks
 
@@ -100,7 +100,9 @@ class RolledScan:
         if loop is None or loop.direction != "outward":
             loop = self._begin("outward")
         field = Field(self._number(), loop, {})
-        for v in sorted(self.program.variants, key=lambda v: not v.is_root):  # a root shows what a parent looks like
+        for v in sorted(
+            self.program.variants, key=lambda v: not v.is_root
+        ):  # a root shows the shape of a parent's value
             parent = None if v.is_root else self._parent(field)
             field.values[v] = self._lifted(step(self._node(v), parent, *(self._at(f, v, loop) for f in inputs)))
         self._record(field)
@@ -171,9 +173,9 @@ class RolledScan:
             for path, _ in leaves(left):
                 at = ("1", str(k), *path)
                 known = {float(x.value) if x.value is not None else None for x in self._everywhere(starts, at)}
-                one = next(iter(known)) if len(known) == 1 else None
+                constant = next(iter(known)) if len(known) == 1 else None
                 load = self._load(Ref("D", "col", 0, Key("D", starts.number, at)))
-                loop.own[path].append(load if one is None else self.graph.const(one))
+                loop.own[path].append(load if constant is None else self.graph.const(constant))
 
         def stores(space: str, value: Any) -> list[Store]:
             found = []
@@ -196,7 +198,7 @@ class RolledScan:
                 "along": out(node, parent, own, found, None, None),
                 "mixed": out(node, parent, own, found, below, here),
             }
-            if not v.is_root:  # which is below nobody, and on everybody's way
+            if not v.is_root:  # a root is below no joint, and on every column's way
                 steps["still"] = out(node, parent, own, None, None, None)
                 steps["inside"] = out(node, parent, own, None, col, None)
             for name, (state, entries) in steps.items():
@@ -241,17 +243,17 @@ class RolledScan:
         return field
 
     def _record(self, field: Field) -> None:
-        """Offer every scalar of a field for storing; what nobody loads is dropped later."""
+        """Add a store of every scalar of a field; those that nothing loads are dropped later."""
         for v, value in field.values.items():
             field.loop.stores[v] += [Store(_self(field.number, path), x) for path, x in leaves(value)]
 
-    def _at(self, field: Field | Given, v: Variant, loop: Any) -> Any:
-        """A field's value for the joint at hand: as traced in the same loop, else loaded, copies from their source."""
-        if isinstance(field, Given):
+    def _at(self, field: Field | Source, v: Variant, loop: Any) -> Any:
+        """A field's value at the current joint: as traced in the same loop, else loaded (copies from their source)."""
+        if isinstance(field, Source):
             return field.at(v)
         if field.loop is loop:
             return field.values[v]
-        walks = isinstance(loop, Walk)  # other loops read what was kept for each dof, and nothing else
+        walks = isinstance(loop, Walk)  # other loops read only numbers stored for each dof
 
         def leaf(path: tuple, x: Expr) -> Expr:
             known = x.value is not None or (walks and self.graph.ops[x.index].name == "load")
@@ -260,7 +262,7 @@ class RolledScan:
         return mapped(field.values[v], leaf)
 
     def _parent(self, field: Field) -> Any:
-        """A parent's value: its variant is unknown, so everything is loaded, and lists are out of reach."""
+        """A parent's value, all loaded, since its variant is unknown; lists become None."""
         shape = next(iter(field.values.values()))
         number = field.number
 
@@ -271,7 +273,7 @@ class RolledScan:
         return mapped(shape, leaf)
 
     def _dof(self, field: Field, role: str) -> Any:
-        """The record of any one dof: loaded, but for numbers known to be the same for all."""
+        """The record of any one dof: loaded, except constants that are the same for all."""
         shape = next(iter(field.values.values()))[0]
 
         def leaf(path: tuple, _: Any) -> Expr:
@@ -283,7 +285,7 @@ class RolledScan:
         return mapped(shape, leaf)
 
     def _everywhere(self, field: Field, path: tuple) -> list[Expr]:
-        """What stands at a path of every dof's record, in all variants that have it."""
+        """The scalars at a path of every dof's record, in all variants that have it."""
         return [x for value in field.values.values() for full, x in leaves(value) if split(full)[0] == path]
 
     def _node(self, v: Variant) -> Any:
@@ -319,7 +321,7 @@ def _self(number: int, path: tuple) -> Ref:
 
 
 def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) -> Program:
-    """A quantity for all robots with these joint variants."""
+    """The program of a quantity for all robots with these joint variants."""
     scan = RolledScan(variants)
     names: list[Any] = [i.name for i in quantity.inputs]
     options = {"fext": scan.forces("fext")} if fext else {}
@@ -328,12 +330,12 @@ def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) ->
     if quantity.margins:
         program.watched = _key(results.pop())
     program.outputs = [_output(r) for r in results]
-    # operands come in the quantity's order, whatever order the algorithm asked for them
+    # operands are in the quantity's order, not in that of the algorithm's reads
     program.inputs = {x: program.inputs[x] for x in (*names, "fext") if x in program.inputs}
     return program
 
 
-def _output(result: int | Vector | Numbers) -> Output:
+def _output(result: int | Vector | Rows) -> Output:
     if isinstance(result, int):
         return Output("matrix", result)
     if isinstance(result, Vector):

@@ -1,4 +1,4 @@
-"""A robot's tables: what a compiled program reads as it runs."""
+"""The tables of one robot that a rolled program reads at run time."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from ..jit.data import Data
 from ..model.tree import Tree
 from .program import COUNTS, TABLE, TABLES, Variant
 
-MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, columns there are
+MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, existing columns
 NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
 RUN = 3  # integers for each run: its kind, its first group and the one after its last
 # The four lists that each group has (see ColumnSteps), and the integers of each of their entries.
 OWN, UP, OUT, UNRELATED = range(4)
 STEP = 7
-# Kinds of runs outward: with something left on the way to a column's joint, without, below it, and all of these.
+# Kinds of runs outward: on the way to a column's joint, beside that way, below the joint, and mixed by lane.
 ALONG, STILL, INSIDE, SOME = range(4)
 
 
 def variants(tree: Tree) -> tuple[Variant, ...]:
-    """The joint variants a tree has, sorted."""
+    """The joint variants of a tree, sorted."""
     return tuple(sorted({Variant(n.kind.name, n.is_root, n.kind.nq, n.kind.nv) for n in tree.nodes}))
 
 
 def unit_parts(tree: Tree) -> list[tuple[int, int]]:
-    """The parts of a robot's q that must have norm one, quaternions and cosine-sine pairs: start and size."""
-    c = tree.coupling  # where joints mimic, q is that of the independent ones
+    """(start, size) of the parts of q that must have norm one: quaternions and cosine-sine pairs."""
+    c = tree.coupling  # with mimicking joints, q is that of the independent ones
     place = c.qi if c else np.arange(tree.nq)
     return [(int(place[n.q.start + p.start]), p.stop - p.start) for n in tree.nodes for p in n.kind.manifold.units]
 
 
 class Tables(Data):
-    """Arrays, and the block of counts and pointers to them that a kernel is given."""
+    """The tables as arrays, and the block of counts and pointers that a kernel reads."""
 
     def __init__(self, tree: Tree, columns: int) -> None:
         nodes = tree.nodes
@@ -75,7 +75,7 @@ class Tables(Data):
 
     @property
     def digest(self) -> str:
-        """A hash of everything that code for this robot alone depends on."""
+        """A hash of everything that straight-line code for this robot depends on."""
         names = ("parent", "q_start", "v_start", "table", "dofs", "param")
         parts = [repr(self.kinds).encode(), *(self.arrays[name].tobytes() for name in names), *self.mimics]
         return hashlib.sha256(b"\0".join(parts)).hexdigest()
@@ -99,7 +99,7 @@ def constants(node) -> list[float]:
 
 
 def bits(flags: np.ndarray, columns: int) -> np.ndarray:
-    """Booleans over dofs (..., nv) as one number for each group of columns (..., groups)."""
+    """Booleans over dofs (..., nv) as bit masks, one for each group of columns (..., groups)."""
     n = flags.shape[-1]
     padded = np.zeros((*flags.shape[:-1], -(-n // columns) * columns), bool)
     padded[..., :n] = flags
@@ -107,7 +107,7 @@ def bits(flags: np.ndarray, columns: int) -> np.ndarray:
 
 
 def pair_masks(tree: Tree, columns: int) -> np.ndarray:
-    """For each row and group of columns: which are within, across, on the diagonal, and there at all."""
+    """For each row and group of columns, masks of those within, across, on the diagonal, and existing."""
     n = tree.nv
     within, across = np.zeros((2, n, n), bool)
     for node in tree.nodes:
@@ -134,14 +134,14 @@ def pair_runs(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class ColumnSteps:
-    """What `responses.py` does for each group of columns.
+    """The steps of `responses.py` for each group of columns.
 
-    Four lists of entries, for each group one after the other, beginning at `starts`:
-    OWN: (joint, lanes whose own joint it is, variant), joints at whose dofs something may be left;
+    Each group has four lists of entries, which begin at `starts`:
+    OWN: (joint, lanes whose own joint it is, variant), joints at whose dofs the way up may leave values;
     UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (ancestor, lanes below it), nearest first;
     OUT: (first body, end, kind, variant, lanes at or below, lanes at, whether the last has children), limbs;
     UNRELATED: (body,) of trees that have none of the columns.
-    Then, for each group, the lanes that are columns at all.
+    After all starts, `starts` has a mask for each group: the lanes that are columns.
     """
 
     def __init__(self, tree: Tree, columns: int, variant: list[Any]) -> None:
@@ -171,12 +171,12 @@ class ColumnSteps:
                 self._out([(i, own[i], up[i], below[i]) for i in index if kin[i]]),
                 [(i,) for i in index if not kin[i]],
             )
-            for one in lists:
+            for entries in lists:
                 starts.append(len(steps))
-                steps += [(*entry, *(0,) * (STEP - len(entry))) for entry in one]
+                steps += [(*entry, *(0,) * (STEP - len(entry))) for entry in entries]
         starts.append(len(steps))
-        there = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
-        self.starts, self.steps = integers(starts + there), integers(steps)
+        existing = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
+        self.starts, self.steps = integers(starts + existing), integers(steps)
 
     def _up(self, path: Sequence[tuple[Any, Any]]) -> list[tuple[int, ...]]:
         runs: list[tuple[int, ...]] = []
@@ -199,10 +199,10 @@ class ColumnSteps:
                 kind, masks = INSIDE, (below, 0)
             else:
                 kind, masks = SOME, (own | below, own)
-            what = kind, self.variant[i], *masks
-            goes_on = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
-            if goes_on and runs[-1][2:6] == what and not own:
-                runs[-1] = (runs[-1][0], i + 1, *what, int(self.children[i] > 0))
+            shared = kind, self.variant[i], *masks
+            continues = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
+            if continues and runs[-1][2:6] == shared and not own:
+                runs[-1] = (runs[-1][0], i + 1, *shared, int(self.children[i] > 0))
             else:
-                runs.append((i, i + 1, *what, int(self.children[i] > 0)))
+                runs.append((i, i + 1, *shared, int(self.children[i] > 0)))
         return runs

@@ -118,7 +118,7 @@ def test_bad_paths(tmp_path):
 
 
 def test_bad_roots():
-    with pytest.raises(UnknownName, match="unknown root 'floating'; there are: fixed, free, planar"):
+    with pytest.raises(UnknownName, match="unknown root 'floating'; choose from: fixed, free, planar"):
         parse_urdf(TWO, "floating")
     text = TWO.replace('"j"', '"root_joint"')
     assert parse_urdf(text).joint_names == ("root_joint",)

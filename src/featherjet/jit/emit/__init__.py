@@ -1,1 +1,1 @@
-"""LLVM for traced algorithms: loops over bodies and pairs, straight-line pieces, and their border to Python."""
+"""LLVM for traced functions: straight-line pieces, the loop over samples around them, and calls from Python."""

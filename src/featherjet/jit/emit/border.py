@@ -1,8 +1,8 @@
-"""LLVM for the border of a kernel: the loop over samples, inputs into lanes, and their checks.
+"""LLVM for the border of a kernel: the loop over samples, and inputs checked and transposed into lanes.
 
-What NumPy calls is `entry`, the inner loop of a gufunc: (char **args, intp *dims, intp *steps, void *data).
-The first operand is an integer: the address of a word in which kernels set flags, each caller bringing its own.
-Lanes beyond the last sample repeat it; they write the same numbers to the same place, so no lane needs a mask.
+NumPy calls `entry`, the inner loop of a gufunc: (char **args, intp *dims, intp *steps, void *data). The first operand
+is an integer, the address of the caller's own word for flags. Lanes beyond the last sample repeat it: they write the
+same numbers to the same place, so no lane needs a mask.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import llvmlite.ir as ir
 from ..flags import Flag
 from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
 
-UNIT_TOLERANCE = 2e-6  # of the squared norm
-SMALL = 1e-11  # what a watched result must exceed
-AHEAD = 2  # rounds of samples between prefetching where results go and writing them
+UNIT_TOLERANCE = 2e-6  # on the squared norm
+SMALL = 1e-11  # a watched result must exceed this
+AHEAD = 2  # rounds of samples between prefetching the results' memory and writing it
 
 
 def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
-    """`entry`: fewer samples than would fill half of `lanes` go to `few`, if there is one."""
+    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes."""
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -38,7 +38,7 @@ def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = N
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand of the gufunc: an input's name or an output's, and its core dimensions, by number or by name."""
+    """An operand of the gufunc: the name of an input or output, and its core dimensions, as numbers or names."""
 
     name: str
     core: tuple[int | str, ...]
@@ -50,16 +50,16 @@ class Border:
 
     def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str], single: bool = False) -> None:
         self.w, self.operands, self.names = w, operands, inputs
-        # The user's numbers may be of single precision; what is computed with is always double.
+        # The user's numbers may be of single precision; the computation is always in double.
         self.single = single
         self.N, self.bytes = (ir.FloatType(), 4) if single else (DOUBLE, 8)
 
     def scratch(self, samples: Value) -> Value:
-        """Allocate memory, freed at the end; sets `inputs`, where each input goes, and `sizes`, their lengths."""
+        """Allocate memory, which `emit` frees; set `inputs`, where each input goes, and `sizes`, their lengths."""
         raise NotImplementedError
 
     def compute(self, samples: Value, s: Value) -> None:
-        """Everything for the samples from s on, whose inputs are in lanes."""
+        """Compute and write the results of the samples from s on; their inputs are in lanes."""
         raise NotImplementedError
 
     def emit(self, name: str = "samples") -> ir.Function:
@@ -81,7 +81,7 @@ class Border:
             self.read_inputs()
             self.compute(samples, s)
         b.call(external(w.module, "free", VOID, PTR), [memory])
-        if "windows" not in w.module.triple:  # bad input is reported by flags: NumPy need not warn of it as well
+        if "windows" not in w.module.triple:  # flags report bad input; NumPy need not warn as well
             clear = external(w.module, "feclearexcept", I32, I32)
             x86 = w.module.triple.startswith(("x86", "i686", "amd64"))
             b.call(clear, [I32(0x3F if x86 else 0x1F)])
@@ -91,7 +91,7 @@ class Border:
     # Memory
 
     def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
-        """Memory for so many doubles each, in whole cache lines; and where each piece begins."""
+        """Memory for pieces of `counts` doubles, in whole cache lines; and where each piece begins."""
         b, w = self.b, self.w
         rounded = [b.and_(b.add(count, I64(LINE - 1)), I64(-LINE)) for count in counts]
         total: Value = I64(LINE)
@@ -106,7 +106,7 @@ class Border:
         return memory, pieces
 
     def core_strides(self, steps: Value) -> list[list[Value]]:
-        """Byte strides of each operand's core dimensions: NumPy lists them after the outer ones."""
+        """Byte strides of each operand's core dimensions, which NumPy lists after the outer ones."""
         found, at = [], len(self.operands)
         for operand in self.operands:
             found.append([self.w.integer(self.b, steps, I64(at + k)) for k in range(len(operand.core))])
@@ -118,21 +118,21 @@ class Border:
         return [o for o, x in enumerate(self.operands) if x.output]
 
     def dimension(self, name: int | str) -> Value:
-        """A core dimension; subclasses look up those that have names."""
+        """The length of a core dimension; subclasses look up named ones."""
         return constant_dimension(self.w, self.b, self.data, name)
 
     def flat(self, o: int) -> Value:
-        """Whether an operand's core lies in one piece."""
+        """Whether an operand's core is contiguous."""
         b = self.b
-        fine: Value = ir.IntType(1)(1)
+        contiguous: Value = ir.IntType(1)(1)
         size: Value = I64(self.bytes)
         for name, stride in zip(reversed(self.operands[o].core), reversed(self.strides[o]), strict=True):
-            fine = b.and_(fine, b.icmp_signed("==", stride, size))
+            contiguous = b.and_(contiguous, b.icmp_signed("==", stride, size))
             size = b.mul(size, self.dimension(name))
-        return fine
+        return contiguous
 
     def point(self, args: Value, s: Value, samples: Value) -> None:
-        """Where each lane's sample begins, in each operand."""
+        """Store where each lane's sample begins, in each operand."""
         b, w = self.b, self.w
         last = b.sub(samples, I64(1))
         for o in range(len(self.operands)):
@@ -149,10 +149,10 @@ class Border:
         return b.load(at, typ=PTR, align=8)
 
     def each_lane(self, o: int, shift: Value) -> list[Value]:
-        """Pointers into an operand, so many bytes after the beginning of each lane's sample."""
+        """Pointers into an operand, `shift` bytes after the beginning of each lane's sample."""
         return [self.b.gep(self.lane_pointer(o, I64(l)), [shift], source_etype=I8) for l in range(self.w.L)]
 
-    # One number of the user's
+    # The user's numbers, one at a time
 
     def load_number(self, pointer: Value) -> Value:
         x = self.b.load(pointer, typ=self.N, align=self.bytes)
@@ -164,33 +164,33 @@ class Border:
     # Inputs
 
     def read_inputs(self) -> None:
-        """All inputs into lanes; x * 0 is summed, which is zero unless a number is not finite."""
+        """Read all inputs into lanes; flag them if any is not finite: then the sum of x * 0 is not zero."""
         b, w = self.b, self.w
-        doubt = w.cell(b)
-        w.store(b, w.const(0.0), doubt)
+        zero_sum = w.cell(b)
+        w.store(b, w.const(0.0), zero_sum)
 
-        def take(x: Value, target: Value) -> None:
+        def store_checked(x: Value, target: Value) -> None:
             w.store(b, x, target)
-            w.store(b, b.fadd(w.load(b, doubt), b.fmul(x, w.const(0.0))), doubt)
+            w.store(b, b.fadd(w.load(b, zero_sum), b.fmul(x, w.const(0.0))), zero_sum)
 
         for name, target, size in zip(self.names, self.inputs, self.sizes, strict=True):
             o = next(o for o, x in enumerate(self.operands) if x.name == name)
             if w.L == 1:
-                self.gather(o, target, size, take)
+                self.gather(o, target, size, store_checked)
                 continue
             with b.if_else(self.flat(o), likely=True) as (yes, no):
                 with yes:
-                    self.transpose_in(o, target, size, take)
+                    self.transpose_in(o, target, size, store_checked)
                 with no:
-                    self.gather(o, target, size, take)
-        self.flag(b.fcmp_unordered("!=", w.load(b, doubt), w.const(0.0)), Flag.NONFINITE)
+                    self.gather(o, target, size, store_checked)
+        self.flag(b.fcmp_unordered("!=", w.load(b, zero_sum), w.const(0.0)), Flag.NONFINITE)
         self.normalise()
 
     def normalise(self) -> None:
-        """Check and scale the parts of inputs that must have norm one; here there are none."""
+        """Check and normalise the parts of inputs that must have norm one; by default there are none."""
 
-    def transpose_in(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
-        """An input that lies in one piece: L numbers of each of L samples at a time; the last time, fewer."""
+    def transpose_in(self, o: int, target: Value, size: Value, store: Callable[[Value, Value], None]) -> None:
+        """Read a contiguous input, L numbers of L samples at a time; the last time, fewer numbers."""
         b, w = self.b, self.w
         lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
         full = b.and_(size, I64(-w.L))
@@ -205,7 +205,7 @@ class Border:
         with w.loop(b, I64(0), full, w.L) as k:
             x = [wide(b.load(place(lane, k), typ=N, align=self.bytes)) for lane in lanes]
             for j, y in enumerate(transposed(b, x)):
-                take(y, w.vector(b, target, b.add(k, I64(j))))
+                store(y, w.vector(b, target, b.add(k, I64(j))))
         rest = b.sub(size, full)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             mask = w.first_lanes(b, rest)
@@ -214,32 +214,32 @@ class Border:
             x = [wide(b.call(masked, [place(lane, full), I32(self.bytes), mask, zeros])) for lane in lanes]
             for j, y in enumerate(transposed(b, x)[: w.L - 1]):
                 with b.if_then(b.icmp_signed("<", I64(j), rest)):
-                    take(y, w.vector(b, target, b.add(full, I64(j))))
+                    store(y, w.vector(b, target, b.add(full, I64(j))))
 
-    def gather(self, o: int, target: Value, size: Value, take: Callable[[Value, Value], None]) -> None:
-        """An input of any layout, number by number."""
+    def gather(self, o: int, target: Value, size: Value, store: Callable[[Value, Value], None]) -> None:
+        """Read an input of any layout, number by number."""
         b, w = self.b, self.w
         strides = self.strides[o]
 
-        def one(index: Value, shift: Value) -> None:
+        def read_entry(index: Value, shift: Value) -> None:
             x: Value = ir.Constant(w.V, ir.Undefined)
             for l, pointer in enumerate(self.each_lane(o, shift)):
                 number = self.load_number(pointer)
                 x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
-            take(x, w.vector(b, target, index))
+            store(x, w.vector(b, target, index))
 
-        def level(k: int, index: Value, shift: Value) -> None:
+        def axis(k: int, index: Value, shift: Value) -> None:
             if k == len(strides):
-                one(index, shift)
+                read_entry(index, shift)
                 return
             length = self.dimension(self.operands[o].core[k])
             with w.loop(b, I64(0), length) as i:
-                level(k + 1, b.add(b.mul(index, length), i), b.add(shift, b.mul(i, strides[k])))
+                axis(k + 1, b.add(b.mul(index, length), i), b.add(shift, b.mul(i, strides[k])))
 
-        level(0, I64(0), I64(0))
+        axis(0, I64(0), I64(0))
 
     def normalise_part(self, x: Value, start: Value, end: Value) -> None:
-        """Entries start to end of an input: flag them if their norm is far from one, else scale it to one."""
+        """Normalise entries start to end of an input; flag them if their norm is not one up to the tolerance."""
         b, w = self.b, self.w
         square = w.cell(b)
         w.store(b, w.const(0.0), square)
@@ -262,12 +262,12 @@ class Border:
             b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(int(flag))), self.report, align=8)
 
     def watch(self, margin: Value) -> None:
-        """Flag samples of which something watched is not clearly positive."""
+        """Flag samples whose margin is not clearly positive."""
         self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SMALL)), Flag.SMALL_MARGIN)
 
 
 def constant_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
-    """A core dimension that is a number."""
+    """The length of a core dimension that is a number."""
     if not isinstance(name, int):
-        raise TypeError(f"dimension {name!r} has no length here")
+        raise TypeError(f"dimension {name!r} needs a number")
     return I64(name)

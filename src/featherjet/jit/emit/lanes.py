@@ -1,4 +1,4 @@
-"""Emitting code on vectors of lanes: loops, branches and straight-line code, whatever the lanes stand for."""
+"""Emits code on vectors of lanes: loops, branches and straight-line code, whatever the lanes stand for."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ LINE = 8  # doubles in a cache line
 
 
 class Lanes:
-    """Code on vectors of `lanes` doubles that lie `align` bytes apart in memory.
+    """Code on vectors of `lanes` doubles, aligned to `align` bytes in memory.
 
-    slots: what `data`, the block that a kernel is given a pointer to, holds eight bytes after eight bytes, by name.
+    slots: position and type of each entry (eight bytes) of `data`, the block that a kernel reads, by name.
     """
 
     slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {name: (k, I64) for k, name in enumerate(HEADER)}
@@ -33,7 +33,7 @@ class Lanes:
         self.V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
 
     def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID) -> ir.Function:
-        """An internal function of that name, whose pointers do not alias."""
+        """A new internal function, whose pointers do not alias."""
         f = ir.Function(self.module, ir.FunctionType(result, list(args)), f"{name}_{self.L}")
         f.linkage = "internal"
         f.attributes.add("nounwind")
@@ -47,7 +47,7 @@ class Lanes:
     # Memory
 
     def slot(self, b: ir.IRBuilder, data: Value, name: str) -> Value:
-        """A count or a pointer out of `data`."""
+        """A count or a pointer from `data`."""
         index, typ = self.slots[name]
         return b.load(b.gep(data, [I64(index)], source_etype=I64), typ=typ, align=8)
 
@@ -69,15 +69,15 @@ class Lanes:
         b.store(x, pointer, align=self.align)
 
     def prefetch(self, b: ir.IRBuilder, pointer: Value, ahead: Value) -> None:
-        """Fetch the line so many bytes ahead, which is going to be written, into the second cache.
+        """Fetch the cache line `ahead` bytes further, which is about to be written, into the second-level cache.
 
-        Results of large batches are in no cache, and stores that wait for memory hold up computing.
+        Results of large batches are in no cache, and stores that wait for memory delay the computation.
         """
         fetch = external(self.module, "llvm.prefetch.p0", VOID, PTR, I32, I32, I32)
         b.call(fetch, [b.gep(pointer, [ahead], source_etype=I8), I32(0), I32(1), I32(1)])
 
     def cell(self, b: ir.IRBuilder) -> Value:
-        """Room for one vector on the stack."""
+        """Memory for one vector on the stack."""
         with b.goto_entry_block():
             cell = b.alloca(self.V)
         cell.align = 8 * self.L  # type: ignore[attr-defined]
@@ -89,7 +89,7 @@ class Lanes:
         return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(DOUBLE, c)
 
     def splat(self, b: ir.IRBuilder, x: Value) -> Value:
-        """One number in all lanes."""
+        """A number in all lanes."""
         if self.L == 1:
             return x
         undef = ir.Constant(self.V, ir.Undefined)
@@ -103,12 +103,12 @@ class Lanes:
         return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
 
     def first_lanes(self, b: ir.IRBuilder, count: Value) -> Value:
-        """A mask of so many lanes."""
-        numbers = ir.Constant(ir.VectorType(I64, self.L), list(range(self.L)))
-        undef = ir.Constant(numbers.type, ir.Undefined)
+        """A mask of the first `count` lanes."""
+        lane = ir.Constant(ir.VectorType(I64, self.L), list(range(self.L)))
+        undef = ir.Constant(lane.type, ir.Undefined)
         first = b.insert_element(undef, count, I32(0))
         every = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
-        return b.icmp_signed("<", numbers, every)
+        return b.icmp_signed("<", lane, every)
 
     def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
         cells = [self.cell(b) for _ in range(2)]
@@ -123,7 +123,7 @@ class Lanes:
 
     @contextmanager
     def loop(self, b: ir.IRBuilder, start: Value, stop: Value, step: Value | int = 1) -> Iterator[Value]:
-        """for (i = start; i < stop; i += step); with step -1, downwards to stop, which is included."""
+        """for (i = start; i < stop; i += step); with step -1: for (i = start; i >= stop; i--)."""
         go = ">=" if step == -1 else "<"
         before, head, end = b.block, b.append_basic_block("head"), b.append_basic_block("end")
         b.cbranch(b.icmp_signed(go, start, stop), head, end)
@@ -144,7 +144,7 @@ class Lanes:
         values: Sequence[Value],
         body: Callable[[Value, list[Value]], Sequence[Value]],
     ) -> list[Value]:
-        """for (i = start; i < stop; i++) values = body(i, values), at least once; returns the last values."""
+        """do values = body(i, values) for i = start, ..., stop - 1, at least once; returns the last values."""
         before, head = b.block, b.append_basic_block("head")
         b.branch(head)
         b.position_at_end(head)
@@ -164,7 +164,7 @@ class Lanes:
         return found
 
     def switch(self, b: ir.IRBuilder, value: Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
-        """Run the case of that number."""
+        """Branch to the case whose number is `value`; with a single case, no branch."""
         if len(cases) == 1:
             cases[0][1]()
             return
@@ -188,7 +188,7 @@ class Lanes:
         results: Sequence[tuple[Expr, Callable[[Value], None]]],
         load: Callable[[Any], Value],
     ) -> None:
-        """Compute expressions in the order they were traced; each goes to its sinks as soon as it is there."""
+        """Compute expressions in the order of tracing; pass each to its sinks as soon as it is known."""
         sinks: dict[int, list[Callable[[Value], None]]] = {}
         for value, sink in results:
             sinks.setdefault(value.index, []).append(sink)
@@ -199,9 +199,9 @@ class Lanes:
                 sink(values[i])
 
     def values(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value]) -> list[list[Value]]:
-        """The values of expressions, for each way to load: step by step for all, so that what they share is at hand.
+        """The values of expressions, once for each loader, interleaved operation by operation so that they share loads.
 
-        Sums are chains of fused multiply-adds.
+        Sums become chains of fused multiply-adds.
         """
         plan = Schedule(self.graph, [x.index for x in of], piece=sys.maxsize)
         found: list[dict[int, Value]] = [{} for _ in loads]
@@ -236,7 +236,7 @@ class Lanes:
         return [[value(k, x.index) for x in of] for k in versions]
 
     def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Any], Value]) -> Value:
-        """One operation, whose operands are known."""
+        """Emit one operation; the values of its operands are known."""
         op = self.graph.ops[i]
         if op.name == "const":
             return self.const(op.data[0])  # type: ignore[index]
@@ -247,37 +247,37 @@ class Lanes:
             if other in values:
                 return values[-1 - other]
             both = self.sincos(b, values[op.args[0]])
-            values[-1 - i] = both[op.name == "sin"]  # for the partner, when its turn comes
+            values[-1 - i] = both[op.name == "sin"]  # for the partner, which may come later
             return both[op.name == "cos"]
         operands = [values[a] for a in op.args]
         return self.apply(b, OPERATIONS[op.name], operands)
 
     def apply(self, b: ir.IRBuilder, operation: Operation, operands: Sequence[Value]) -> Value:
-        """An instruction, or a function that LLVM knows."""
+        """Emit an instruction or a call of an LLVM intrinsic."""
         if operation.intrinsic:
             name = f"llvm.{operation.intrinsic}.{vector_suffix(self.L)}"
             return b.call(external(self.module, name, self.V, *(self.V for _ in operands)), operands)
         return getattr(b, operation.instruction)(*operands, flags=CONTRACT)
 
     def loads(self, of: Iterable[Expr]) -> list[Any]:
-        """Everything that expressions load."""
+        """The references that expressions load."""
         ops = self.graph.ops
         return [ops[i].data for i in self.graph.reachable(x.index for x in of) if ops[i].name == "load"]  # type: ignore[misc]
 
 
 def vector_suffix(lanes: int) -> str:
-    """How LLVM's functions on vectors of doubles are called."""
+    """The suffix in the names of LLVM's intrinsics on vectors of doubles."""
     return f"v{lanes}f64" if lanes > 1 else "f64"
 
 
 def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:
-    """A function from outside the module, declared once."""
+    """An external function, declared once per module."""
     found = module.globals.get(name)
     return found or ir.Function(module, ir.FunctionType(result, list(args)), name)  # type: ignore[return-value]
 
 
 def transposed(b: ir.IRBuilder, x: list[Value]) -> list[Value]:
-    """L vectors of L lanes, rows and columns exchanged, by butterflies."""
+    """The transpose of L vectors of L lanes, by butterflies; overwrites x."""
     L, bit = len(x), 1
     mask = ir.VectorType(I32, L)
     while bit < L:

@@ -1,4 +1,4 @@
-"""Pieces of straight-line code as LLVM's text: written directly, as it is long and simple."""
+"""Writes pieces of straight-line code as LLVM text, directly because it is long and simple."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ TRIG = ("sin", "cos")
 
 @dataclass
 class Memory:
-    """Where values are, in vectors of `lanes` doubles."""
+    """Where values lie in memory, counted in vectors of `lanes` doubles."""
 
     lanes: int
-    home: Callable[[int], int]  # of an input
-    sinks: dict[int, list[int]]  # where an operation goes as a result
-    slots: int
-    trig: int
-    angles: Sequence[int]  # inputs whose sine and cosine are at `trig`, side by side
+    input_at: Callable[[int], int]  # place of an input, a load
+    sinks: dict[int, list[int]]  # places that an operation's value goes to as a result
+    slots: int  # place of the first slot
+    trig: int  # place of the first sine
+    angles: Sequence[int]  # inputs whose sines and cosines are at `trig`, in pairs
 
 
 def text(schedule: Schedule, memory: Memory) -> str:
-    """Functions piece0, piece1, ... of one pointer, to the memory."""
+    """Functions piece0, piece1, ... of a pointer to the memory."""
     V = f"<{memory.lanes} x double>" if memory.lanes > 1 else "double"
     suffix = vector_suffix(memory.lanes)
     intrinsics = [op for op in OPERATIONS.values() if op.intrinsic]
@@ -39,7 +39,7 @@ def text(schedule: Schedule, memory: Memory) -> str:
 
 
 class Text:
-    """One piece."""
+    """The text of one piece."""
 
     def __init__(self, schedule: Schedule, memory: Memory, V: str, suffix: str, piece: Piece) -> None:
         self.schedule, self.memory, self.V, self.suffix, self.piece = schedule, memory, V, suffix, piece
@@ -73,24 +73,24 @@ class Text:
         self.lines.append(f"store {self.V} {x}, ptr {self.pointer(k)}, align {8 * self.memory.lanes}")
 
     def value(self, i: int) -> str:
-        """An operand: a constant, an input, of this piece, or of an earlier one."""
+        """An operand: a constant, an input, or a value of this piece or an earlier one."""
         found = self.values.get(i)
         if found is None:
             op = self.ops[i]
             if op.name == "const":
                 found = self.constant(op.data[0])  # type: ignore[index]
             elif op.name == "load":
-                found = self.load(self.memory.home(i))
+                found = self.load(self.memory.input_at(i))
             else:
                 found = self.load(self.memory.slots + self.piece.loads[i])
             self.values[i] = found
         return found
 
     def constant(self, c: float) -> str:
-        one = f"0x{struct.pack('>d', c).hex()}"
+        scalar = f"0x{struct.pack('>d', c).hex()}"
         if self.memory.lanes == 1:
-            return one
-        return "<" + ", ".join([f"double {one}"] * self.memory.lanes) + ">"
+            return scalar
+        return "<" + ", ".join([f"double {scalar}"] * self.memory.lanes) + ">"
 
     def operation(self, i: int) -> str:
         op = self.ops[i]
@@ -101,7 +101,7 @@ class Text:
         return self.apply(op.name, *(self.value(a) for a in op.args))
 
     def apply(self, name: str, *operands: str) -> str:
-        """An instruction, or a function that LLVM knows."""
+        """Write an instruction or a call of an LLVM intrinsic."""
         operation = OPERATIONS[name]
         if operation.intrinsic:
             typed = ", ".join(f"{self.V} {x}" for x in operands)

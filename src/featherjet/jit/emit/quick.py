@@ -1,8 +1,8 @@
-"""LLVM for the quickest call: one sample in contiguous arrays, straight from the arrays' own headers.
+"""LLVM for the fastest call: one sample in contiguous arrays, read through the arrays' own headers.
 
-A gufunc costs two microseconds before anything is computed. `quick` is a built-in function of Python, made of machine
-code: it is called with the array objects themselves, looks at their headers, whose layout NumPy guarantees to compiled
-code, and declines whatever is not simply one sample of contiguous doubles, which goes the general way.
+A gufunc spends two microseconds before it computes anything. `quick` is machine code that Python calls as a built-in
+function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled code, and
+declines everything but one sample of contiguous doubles; the gufunc takes the rest.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .lanes import I8, I32, I64, PTR, Lanes, Value, external
 TYPE, DATA, NDIM, SHAPE, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
 CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DECLINED = -1
-FASTCALL = 0x80  # how Python hands over arguments: (self, array of objects, their number)
+FASTCALL = 0x80  # METH_FASTCALL, Python's calling convention: (self, array of objects, their number)
 RESULT = "PyLong_FromLongLong"
 
 
@@ -31,23 +31,23 @@ Dimension = Callable[[Lanes, ir.IRBuilder, Value, int | str], Value]
 
 
 def emit_quick(w: Lanes, operands: Sequence[Operand], dimension: Dimension = constant_dimension) -> None:
-    """`quick`: (an array for each operand but the report) -> flags, or DECLINED."""
+    """`quick`: (an array for each operand but the word for flags) -> flags, or DECLINED."""
     module = w.module
     given = operands[1:]
     f = ir.Function(module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
     f.attributes.add("nounwind")
-    block, arguments, count = f.args
+    block, arguments, n_arguments = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))
     integer = external(module, RESULT, PTR, I64)
 
     def field(object: Value, offset: int, typ: ir.Type) -> Value:
         return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
 
-    def require(fine: Value) -> None:
-        with b.if_then(b.not_(fine), likely=False):
+    def require(condition: Value) -> None:
+        with b.if_then(b.not_(condition), likely=False):
             b.ret(b.call(integer, [I64(DECLINED)]))
 
-    require(b.icmp_signed("==", count, I64(len(given))))
+    require(b.icmp_signed("==", n_arguments, I64(len(given))))
     data = field(block, DATA, PTR)
     objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
 
@@ -57,19 +57,19 @@ def emit_quick(w: Lanes, operands: Sequence[Operand], dimension: Dimension = con
     for object, operand in zip(objects, given, strict=True):
         require(b.icmp_unsigned("==", field(object, TYPE, I64), w.slot(b, data, "ndarray")))
         want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.output else 0)
-        fine = b.icmp_unsigned("==", b.and_(field(object, FLAGS, I32), I32(want)), I32(want))
-        fine = b.and_(fine, b.icmp_unsigned("==", field(object, DESCR, I64), w.slot(b, data, "float64")))
-        fine = b.and_(fine, b.icmp_unsigned("==", field(object, NDIM, I32), I32(len(operand.core))))
-        require(fine)
+        same = b.icmp_unsigned("==", b.and_(field(object, FLAGS, I32), I32(want)), I32(want))
+        same = b.and_(same, b.icmp_unsigned("==", field(object, DESCR, I64), w.slot(b, data, "float64")))
+        same = b.and_(same, b.icmp_unsigned("==", field(object, NDIM, I32), I32(len(operand.core))))
+        require(same)
         shape = field(object, SHAPE, PTR)
         for k, name in enumerate(operand.core):
             require(b.icmp_unsigned("==", w.integer(b, shape, I64(k)), size(name)))
 
-    report, address, one = (b.alloca(I64) for _ in range(3))
+    report, address, count = (b.alloca(I64) for _ in range(3))
     args = b.alloca(PTR, I32(len(operands)))
     steps = b.alloca(I64, I32(len(operands) + sum(len(x.core) for x in operands)))
     b.store(I64(0), report)
-    b.store(I64(1), one)
+    b.store(I64(1), count)
     b.store(b.ptrtoint(report, I64), address)
     b.store(address, args)
     for o, object in enumerate(objects):
@@ -89,7 +89,7 @@ def emit_quick(w: Lanes, operands: Sequence[Operand], dimension: Dimension = con
             for name in operand.core[k + 1 :]:
                 bytes = b.mul(bytes, size(name))
             step(bytes)
-    b.call(module.globals["entry"], [args, one, steps, data])
+    b.call(module.globals["entry"], [args, count, steps, data])
     b.ret(b.call(integer, [b.load(report, typ=I64, align=8)]))
 
 
@@ -105,10 +105,10 @@ class _Definition(ctypes.Structure):
 
 
 def quick_call(address: int, block: np.ndarray, keep: object) -> Any:
-    """The function `quick` of some code, to be called with arrays; the array of the code's data block is its `self`.
+    """The function `quick` of loaded code as a Python function of arrays; its `self` is the code's data block.
 
-    Python's function object holds only a bare pointer to its definition and to the code. What owns them is given to it
-    as its `__module__`, so that they live as long as it does.
+    Python's function object holds bare pointers to its definition and to the code. Its `__module__` holds their owners
+    and keeps them alive.
     """
     definition = _Definition(b"quick", address, FASTCALL, b"compiled by featherjet")
     new = ctypes.pythonapi.PyCFunction_NewEx
@@ -118,7 +118,7 @@ def quick_call(address: int, block: np.ndarray, keep: object) -> Any:
 
 @cache
 def headers_are_known() -> bool:
-    """Whether array headers lie as `quick` takes them to: looked up in one array."""
+    """Whether array headers have the layout that `quick` assumes; tested on one array."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or np.intp(0).nbytes != 8:
         return False
     x = np.zeros((3, 5))

@@ -1,4 +1,4 @@
-"""LLVM for straight-line code of one robot, in which each lane is a sample."""
+"""LLVM for straight-line code, in which each lane is a sample."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .sincos import sincos_function
 
 
 def emit_straight(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:
-    """A module with `entry`, for so many samples at a time, and the text of the pieces that it calls.
+    """A module whose `entry` treats `lanes` samples at a time, and the text of the pieces that it calls.
 
-    `single`: the user's numbers are of single precision.
+    single: the user's numbers are of single precision.
     """
     module = ir.Module("kernel")
     module.triple = triple
@@ -36,7 +36,7 @@ def emit_straight(program: Straight, lanes: int, triple: str, single: bool = Fal
 
 
 def emit_text(module: ir.Module, name: str, text: str) -> None:
-    """A text that can be read from the loaded code."""
+    """A string constant that `Library.text` can read."""
     letters = bytearray(text.encode() + b"\0")
     value = ir.Constant(ir.ArrayType(I8, len(letters)), letters)
     constant = ir.GlobalVariable(module, value.type, name)
@@ -44,7 +44,7 @@ def emit_text(module: ir.Module, name: str, text: str) -> None:
 
 
 class StraightCode(Border):
-    """Straight-line code for one number of lanes; results are staged in lanes, then go out transposed."""
+    """Straight-line code for one number of lanes; results are staged in lanes, then written transposed."""
 
     def __init__(
         self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], single: bool
@@ -81,11 +81,11 @@ class StraightCode(Border):
 
     def pieces(self) -> str:
         """The text of all pieces."""
-        memory = Memory(self.w.L, self.home, self.sinks, self.slots, self.trig, self.angles)
+        memory = Memory(self.w.L, self.input_at, self.sinks, self.slots, self.trig, self.angles)
         return text(self.schedule, memory)
 
-    def home(self, i: int) -> int:
-        """Where an input is."""
+    def input_at(self, i: int) -> int:
+        """The place of an input, a load."""
         name, k = self.program.graph.ops[i].data  # type: ignore[misc]
         return self.start[name] + k
 
@@ -95,10 +95,10 @@ class StraightCode(Border):
         b, w = self.b, self.w
         outs = self.outputs()
         lengths = [len(entries) for entries in self.entries]
-        self.apart = [b.not_(self.whole(o)) for o in outs]  # whether a result goes through spare memory
+        self.staged = [b.not_(self.direct(o)) for o in outs]  # whether a result goes through staging memory
         rounded = [-(-n // w.L) * w.L for n in lengths]
-        memory, (base, *spares) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
-        self.base, self.spares = base, list(zip(spares, rounded, strict=True))
+        memory, (base, *stages) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
+        self.base, self.stages = base, list(zip(stages, rounded, strict=True))
         self.inputs = [w.vector(b, base, I64(self.start[name])) for name in self.names]
         self.sizes = [I64(prod(shape)) for shape in self.program.inputs.values()]
         for i, places in self.sinks.items():
@@ -118,14 +118,14 @@ class StraightCode(Border):
         ops = self.program.graph.ops
         sincos = sincos_function(w.module, w.L)
         for k, i in enumerate(self.angles):
-            x = w.load(b, w.vector(b, self.base, I64(self.home(i))))
+            x = w.load(b, w.vector(b, self.base, I64(self.input_at(i))))
             b.call(sincos, [x, *(w.vector(b, self.base, I64(self.trig + 2 * k + j)) for j in range(2))])
         for f in self.functions:
             b.call(f, [self.base])
-        for i, places in self.sinks.items():  # inputs that go out as they are
+        for i, places in self.sinks.items():  # results that are inputs
             if ops[i].name == "load":
                 for k in places:
-                    w.store(b, w.load(b, w.vector(b, self.base, I64(self.home(i)))), w.vector(b, self.base, I64(k)))
+                    w.store(b, w.load(b, w.vector(b, self.base, I64(self.input_at(i)))), w.vector(b, self.base, I64(k)))
         if self.program.watched:
             with w.loop(b, I64(self.watched), I64(self.watched + len(self.program.watched))) as k:
                 self.watch(w.load(b, w.vector(b, self.base, k)))
@@ -133,64 +133,64 @@ class StraightCode(Border):
             self.write(number, o, samples, s)
 
     def write(self, number: int, o: int, samples: Value, s: Value) -> None:
-        """One result of all lanes: transposed, directly or through spare memory."""
+        """Write one result of all lanes: transposed, directly or through staging memory."""
         b, w, L = self.b, self.w, self.w.L
         entries = self.entries[number]
         n = len(entries)
-        spare, size = self.spares[number]
-        apart = self.apart[number]
-        targets = [b.select(apart, w.number(b, spare, I64(l * size)), self.lane_pointer(o, I64(l))) for l in range(L)]
+        stage, size = self.stages[number]
+        staged = self.staged[number]
+        targets = [b.select(staged, w.number(b, stage, I64(l * size)), self.lane_pointer(o, I64(l))) for l in range(L)]
         source = w.vector(b, self.base, I64(self.results[number]))
         if L == 1:
             memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
             b.call(memcpy, [targets[0], source, I64(8 * n), ir.IntType(1)(0)])
         else:
-            ahead = b.select(apart, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
+            ahead = b.select(staged, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
             self.transpose_out(entries, source, targets, ahead)
-        with b.if_then(apart, likely=False):
+        with b.if_then(staged, likely=False):
             left = b.sub(samples, s)
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
-                piece = w.number(b, spare, b.mul(lane, I64(size)))
+                piece = w.number(b, stage, b.mul(lane, I64(size)))
                 target = self.lane_pointer(o, lane)
                 self.scatter(o, piece, target)
 
-    def whole(self, o: int) -> Value:
-        """Whether a result can go out in one piece."""
+    def direct(self, o: int) -> Value:
+        """Whether a result can be written directly."""
         return ir.IntType(1)(0) if self.single else self.flat(o)
 
     def scatter(self, o: int, piece: Value, target: Value) -> None:
-        """A result of any layout, number by number."""
+        """Write a result of any layout, number by number."""
         b, w = self.b, self.w
 
-        def level(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
+        def axis(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
             if not shape:
                 x = b.load(w.number(b, piece, index), typ=DOUBLE, align=8)
                 self.store_number(x, b.gep(target, [shift], source_etype=I8))
                 return
             with w.loop(b, I64(0), I64(shape[0])) as k:
                 inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))
-                level(shape[1:], strides[1:], inner, b.add(shift, b.mul(k, strides[0])))
+                axis(shape[1:], strides[1:], inner, b.add(shift, b.mul(k, strides[0])))
 
-        level(self.operands[o].core, self.strides[o], I64(0), I64(0))  # type: ignore[arg-type]
+        axis(self.operands[o].core, self.strides[o], I64(0), I64(0))  # type: ignore[arg-type]
 
     def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value], ahead: Value) -> None:
-        """L entries of L samples at a time; where all are zero there is nothing to transpose."""
+        """Write L entries of L samples at a time; constant zeros need no transposing."""
         b, w, L = self.b, self.w, self.w.L
         n = len(entries)
         groups = n // L
-        empty = [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)]
+        zero = [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)]
         g = 0
         while g < groups:
-            end = next((k for k in range(g, groups) if empty[k] != empty[g]), groups)
+            end = next((k for k in range(g, groups) if zero[k] != zero[g]), groups)
             with w.loop(b, I64(g * L), I64(end * L), L) as k:
-                if empty[g]:
+                if zero[g]:
                     rows: list[Value] = [w.const(0.0)] * L
                 else:
                     rows = transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)])
                 for x, target in zip(rows, targets, strict=True):
-                    to = w.number(b, target, k)
-                    w.prefetch(b, to, ahead)
-                    b.store(x, to, align=8)
+                    pointer = w.number(b, target, k)
+                    w.prefetch(b, pointer, ahead)
+                    b.store(x, pointer, align=8)
             g = end
         for k in range(groups * L, n):
             x = w.load(b, w.vector(b, source, I64(k)))

@@ -13,6 +13,9 @@
 quaternions, matrices and rotation vectors are holomorphic, those to angle-axis and Euler angles are real.
 """
 
+# pyright: reportConstantRedefinition=false
+# Paper letters in capitals are variables here.
+
 from __future__ import annotations
 
 from collections.abc import Callable

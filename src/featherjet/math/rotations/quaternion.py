@@ -4,6 +4,9 @@ featherjet's configurations, like Pinocchio's, hold x y z w: convert with `wxyz_
 `xyzw_from_wxyz` at the border. Everything but the input checks is holomorphic. Reference: [KINDR].
 """
 
+# pyright: reportConstantRedefinition=false
+# Paper letters in capitals are variables here.
+
 from __future__ import annotations
 
 import numpy as np
@@ -40,7 +43,9 @@ def xyzw_from_wxyz(q: ArrayLike) -> Array:
 
 def quaternion_identity(batch: tuple[int, ...] = ()) -> Array:
     """The quaternion [1, 0, 0, 0] of no rotation, repeated over `batch`; (*batch, 4)."""
-    return np.broadcast_to([1.0, 0.0, 0.0, 0.0], (*batch, 4)).copy()
+    q = np.zeros((*batch, 4))
+    q[..., 0] = 1
+    return q
 
 
 def quaternion_matrix(q: ArrayLike) -> Array:

@@ -7,6 +7,9 @@ there are `<kind>_rate(x, omega, frame)` and `omega_from_<kind>_rate(x, dx, fram
 Reference: [KINDR].
 """
 
+# pyright: reportConstantRedefinition=false
+# Paper letters in capitals are variables here.
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -135,7 +138,8 @@ def _cos_sin(function: str, angles: ArrayLike) -> tuple[Array, ...]:
 
 def _matrix(rows: list[list[Array | float]]) -> Array:
     flat = np.broadcast_arrays(*[entry for row in rows for entry in row])
-    return np.stack(flat, -1).reshape(*flat[0].shape, 3, 3)
+    entries: Array = np.stack(flat, -1)
+    return np.reshape(entries, (*flat[0].shape, 3, 3))
 
 
 def _refuse_gimbal_lock(function: str, cos_y: Array) -> None:

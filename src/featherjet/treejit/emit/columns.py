@@ -1,11 +1,11 @@
-"""LLVM for matrices of one sample, in which each lane is a column; here `Pairs`, in responses.py `Responses`.
+"""LLVM for matrices of one sample, in which each lane is a column: `Pairs` here, `Responses` in responses.py.
 
-What the walks kept for each dof has been arranged, for each sample, by groups of L dofs: P[group][number][dof].
-So the records of a group of columns are plain vectors, the record of one dof is in all lanes, and a row's
-entries are stored as they come. Masks, one byte for each (row, group), say which lanes are of which kind.
+The walks' numbers of each dof have been arranged, for each sample, by groups of L dofs: P[group][number][dof]. So the
+records of a group of columns are vectors, a row's record is one number in all lanes, and a row's entries are stored
+without shuffling. Masks, one byte for each (row, group), say which lanes are of which kind.
 
-Rows go two at a time, and over runs of groups of the same kind: what a row brings stays in registers for the run, and
-what a group brings serves both rows.
+Rows go two at a time, over runs of groups of one kind: a row's numbers stay in registers for the whole run, and a
+group's serve both rows.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .lanes import TreeLanes
 
 
 class Columns(TreeLanes):
-    """P holds `len(kept)` vectors for each group of columns."""
+    """Code on groups of columns; P holds `len(keys)` vectors for each group."""
 
     def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
         super().__init__(module, program.graph, lanes, 8)
         self.program = program
-        self.kept = program.kept()
-        self.offset: dict[Key, int] = {key: k for k, key in enumerate(self.kept)}
+        self.keys = program.column_keys()
+        self.offset: dict[Key, int] = {key: k for k, key in enumerate(self.keys)}
         self.M = ir.VectorType(ir.IntType(1), lanes)
 
     def mask(self, b: ir.IRBuilder, byte: Value) -> Value:
@@ -36,49 +36,49 @@ class Columns(TreeLanes):
         bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
         return b.bitcast(bits, self.M)
 
-    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], there: Value, ahead: Value) -> None:
-        """Store (vector, pointer)s, of each the lanes that are columns of the matrix: all, but in the last group."""
+    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], existing: Value, ahead: Value) -> None:
+        """Store pairs (vector, pointer), in the existing columns only: all lanes, except in the last group."""
         for _, pointer in x:
             self.prefetch(b, pointer, ahead)
         name = f"llvm.masked.store.v{self.L}f64.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
-        full = b.icmp_unsigned("==", there, ir.Constant(there.type, (1 << self.L) - 1))
+        full = b.icmp_unsigned("==", existing, ir.Constant(existing.type, (1 << self.L) - 1))
         with b.if_else(full, likely=True) as (yes, no):
             with yes:
                 for vector, pointer in x:
                     self.store(b, vector, pointer)
             with no:
                 for vector, pointer in x:
-                    b.call(masked, [vector, pointer, ir.IntType(32)(8), self.mask(b, there)])
+                    b.call(masked, [vector, pointer, ir.IntType(32)(8), self.mask(b, existing)])
 
     def record(self, b: ir.IRBuilder, P: Value, dof: Value) -> Value:
-        """Where a dof's numbers begin: they follow each other at a distance of L doubles."""
+        """Where a dof's numbers begin; they are L doubles apart."""
         group = b.sdiv(dof, I64(self.L))
-        start = b.add(b.mul(group, I64(len(self.kept) * self.L)), b.srem(dof, I64(self.L)))
+        start = b.add(b.mul(group, I64(len(self.keys) * self.L)), b.srem(dof, I64(self.L)))
         return self.number(b, P, start)
 
     def group(self, b: ir.IRBuilder, P: Value, g: Value) -> Value:
         """Where a group's vectors begin."""
-        return self.number(b, P, b.mul(g, I64(len(self.kept) * self.L)))
+        return self.number(b, P, b.mul(g, I64(len(self.keys) * self.L)))
 
-    def kept_at(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
+    def key_at(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         return self.number(b, record, I64(self.offset[key] * self.L))
 
     def splat_from(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         """One dof's number in all lanes."""
-        return self.splat(b, b.load(self.kept_at(b, record, key), typ=DOUBLE, align=8))
+        return self.splat(b, b.load(self.key_at(b, record, key), typ=DOUBLE, align=8))
 
-    def places(self, b: ir.IRBuilder, given: Value, count: int) -> tuple[list[Value], list[Value], Value]:
-        """Where each matrix begins, how many bytes apart its rows are; and how far ahead all are prefetched."""
+    def places(self, b: ir.IRBuilder, table: Value, count: int) -> tuple[list[Value], list[Value], Value]:
+        """Where each matrix begins, how many bytes apart its rows are; and how far ahead to prefetch."""
 
-        def number(k: int, typ: ir.Type) -> Value:
-            return b.load(b.gep(given, [I64(k)], source_etype=I64), typ=typ, align=8)
+        def entry(k: int, typ: ir.Type) -> Value:
+            return b.load(b.gep(table, [I64(k)], source_etype=I64), typ=typ, align=8)
 
-        starts, rows = ([number(2 * m + k, typ) for m in range(count)] for k, typ in enumerate((PTR, I64)))
-        return starts, rows, number(2 * count, I64)
+        starts, rows = ([entry(2 * m + k, typ) for m in range(count)] for k, typ in enumerate((PTR, I64)))
+        return starts, rows, entry(2 * count, I64)
 
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
-        """(data, P, places of the matrices): all entries."""
+        """A function of (data, P, places of the matrices) that writes all entries."""
         return PairsCode(self, loop).emit(number)
 
 
@@ -99,11 +99,11 @@ class PairsCode:
         nv = e.slot(b, data, "nv")
         last = b.sub(nv, I64(1))
         with e.loop(b, I64(0), nv, 2) as r:
-            # Of an odd number of rows the last is done twice: its runs are those of itself alone.
+            # If the number of rows is odd, the last is computed twice, over its own runs.
             second = b.add(r, I64(1))
             rows = [r, b.select(b.icmp_signed("<", r, last), second, r)]
-            two = b.udiv(r, I64(2))
-            first, after = (e.integer(b, starts, b.add(two, I64(k))) for k in range(2))
+            pair = b.udiv(r, I64(2))
+            first, after = (e.integer(b, starts, b.add(pair, I64(k))) for k in range(2))
             with e.loop(b, first, after) as k:
                 run = b.gep(runs, [b.mul(k, I64(RUN))], source_etype=I64)
                 kind, g0, g1 = (e.integer(b, run, I64(j)) for j in range(RUN))
@@ -123,41 +123,41 @@ class PairsCode:
         at = b.add(b.mul(b.add(b.mul(row, self.groups), g), I64(MASKS)), I64(k))
         return b.load(b.gep(self.masks, [at], source_etype=I8), typ=I8, align=1)
 
-    def put(self, rows: Sequence[Value], g: Value, there: Value, m: int, values: Sequence[Value]) -> None:
-        """Entries of matrix m in each row, of the columns that are there."""
+    def put(self, rows: Sequence[Value], g: Value, existing: Value, m: int, values: Sequence[Value]) -> None:
+        """Store entries of matrix m in each row, in the existing columns."""
         b, e = self.b, self.e
         lines = [b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8) for row in rows]
         places = [e.number(b, line, b.mul(g, I64(e.L))) for line in lines]
-        e.put(b, list(zip(values, places, strict=True)), there, self.ahead)
+        e.put(b, list(zip(values, places, strict=True)), existing, self.ahead)
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e
         with e.loop(self.b, g0, g1) as g:
-            there = self.byte(rows[0], g, 3)
+            existing = self.byte(rows[0], g, 3)
             for m in range(self.n_out):
-                self.put(rows, g, there, m, [e.const(0.0)] * len(rows))
+                self.put(rows, g, existing, m, [e.const(0.0)] * len(rows))
 
     def run(self, rows: Sequence[Value], g0: Value, g1: Value, of: Sequence[Expr], kind: int) -> None:
-        """Groups that are all of one kind for both rows. Each matrix is stored before the next begins: so few vectors
-        of the group are alive at a time that they, and both rows, fit the registers."""
+        """Groups of one kind for both rows. Each matrix is stored before the next begins, so that both rows and the few
+        vectors of the group in use fit the registers."""
         b, e = self.b, self.e
-        mine = [self.row_loader(row, of) for row in rows]
+        row_loaders = [self.row_loader(row, of) for row in rows]
         with e.loop(b, g0, g1) as g:
             masks = [e.mask(b, self.byte(row, g, kind)) for row in rows]
-            there = self.byte(rows[0], g, 3)
+            existing = self.byte(rows[0], g, 3)
             for m, x in enumerate(of):
                 group = self.group_loader(g)
-                found = e.values(b, [x], *(self.by_role(load, group) for load in mine))
+                found = e.values(b, [x], *(self.by_role(load, group) for load in row_loaders))
                 values = [b.select(k, y, e.const(0.0)) for k, (y,) in zip(masks, found, strict=True)]
-                self.put(rows, g, there, m, values)
+                self.put(rows, g, existing, m, values)
 
     def mixed(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
-        """Groups of which some columns are above and some below, or on the diagonal."""
+        """Groups that have columns both above and below a row's dof, or on the diagonal."""
         b, e, loop = self.b, self.e, self.loop
         nothing = e.const(0.0)
         with e.loop(b, g0, g1) as g:
             masks = [[e.mask(b, self.byte(row, g, k)) for k in range(3)] for row in rows]
-            there = self.byte(rows[0], g, 3)
+            existing = self.byte(rows[0], g, 3)
             for m in range(self.n_out):
                 wanted = [loop.within[m], loop.across[m], loop.extra[m]]
                 group = self.group_loader(g)
@@ -166,12 +166,12 @@ class PairsCode:
                 for (within, across, diagonal), (lower, upper, extra) in zip(masks, found, strict=True):
                     x = b.select(within, lower, b.select(across, upper, nothing))
                     values.append(x if loop.extra[m].value == 0 else b.fadd(x, b.select(diagonal, extra, nothing)))
-                self.put(rows, g, there, m, values)
+                self.put(rows, g, existing, m, values)
 
     # Loads
 
     def row_loader(self, row: Value, of: Sequence[Expr]) -> Callable[[Ref], Value]:
-        """A row's record, loaded now."""
+        """A loader of a row's record, which loads all of it now."""
         b, e = self.b, self.e
         record = e.record(b, self.P, row)
         refs = [ref for ref in e.loads(of) if ref.role == "row"]
@@ -179,7 +179,7 @@ class PairsCode:
         return known.__getitem__
 
     def group_loader(self, g: Value) -> Callable[[Ref], Value]:
-        """A group's records, each loaded once."""
+        """A loader of a group's records, which loads each number once, when first needed."""
         b, e = self.b, self.e
         group = e.group(b, self.P, g)
         known: dict[Ref, Value] = {}
@@ -187,7 +187,7 @@ class PairsCode:
         def load(ref: Ref) -> Value:
             assert ref.key is not None
             if ref not in known:
-                known[ref] = e.load(b, e.kept_at(b, group, ref.key))
+                known[ref] = e.load(b, e.key_at(b, group, ref.key))
             return known[ref]
 
         return load

@@ -1,4 +1,4 @@
-"""Lanes that know the tables of a robot."""
+"""Lanes whose `data` holds the tables of a robot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...jit.data import HEADER
 from ...jit.emit.lanes import I64, PTR, Lanes, Value
 from ..program import COUNTS, SLOTS
 
-LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}  # axis -> the slot that has its length
+LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}  # axis -> slot of its length
 
 
 class TreeLanes(Lanes):
@@ -16,5 +16,5 @@ class TreeLanes(Lanes):
 
 
 def tree_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
-    """A core dimension: a number, or an axis whose length the robot's tables know."""
+    """The length of a core dimension: a number, or an axis whose length is in the robot's tables."""
     return I64(name) if isinstance(name, int) else w.slot(b, data, LENGTHS[name])

@@ -1,4 +1,4 @@
-"""LLVM for getting matrices out: from lanes of samples to lanes of columns, and from there to the user's arrays."""
+"""LLVM for writing matrices: from lanes of samples to lanes of columns, and from there to the user's arrays."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..program import Output, Pairs, Responses, Walk
 from .columns import Columns
 from .walks import Walks
 
-LARGE = 1 << 16  # bytes of a matrix of which the next rows are prefetched, not the next samples
-ROWS = 8  # how many
+LARGE = 1 << 16  # bytes; of larger matrices the next rows are prefetched, not the next samples
+ROWS = 8  # rows to prefetch ahead
 
 
 class MatrixOutput(Border):
-    """The part of `Rolled` that writes matrices; what it uses of it is declared here."""
+    """The part of `RolledCode` that writes matrices; it declares the attributes it uses."""
 
     w: Walks
     c: Columns
@@ -33,13 +33,13 @@ class MatrixOutput(Border):
         raise NotImplementedError
 
     def emit_arrange(self) -> ir.Function:
-        """(data, D, P, area): what was kept for each dof, from lanes of samples to lanes of dofs, for each sample."""
+        """A function of (data, D, P, area) that moves each dof's numbers from lanes of samples to lanes of dofs."""
         w, C = self.w, self.c.L
         f = w.function("arrange", [PTR, PTR, PTR, I64])
         data, D, P, area = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
         last = b.sub(w.slot(b, data, "nv"), I64(1))
-        count = len(self.c.kept)
+        count = len(self.c.keys)
         with w.loop(b, I64(0), w.slot(b, data, "groups")) as g:
             records = []
             for j in range(C):
@@ -59,7 +59,7 @@ class MatrixOutput(Border):
         return f
 
     def write_matrices(self, lane: Value) -> None:
-        """All matrices of one sample: directly, or through spare memory where columns are apart."""
+        """Write all matrices of one sample: directly, or through spare memory if rows are not contiguous."""
         b, w = self.b, self.w
         P = w.number(b, self.P, b.mul(self.area, lane))
         by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
@@ -71,20 +71,20 @@ class MatrixOutput(Border):
             operands = [by_matrix[number] for number in loop.matrices]
             for m, o in enumerate(operands):
                 dense = self.dense(o)
-                to = b.ptrtoint(b.select(dense, self.lane_pointer(o, lane), self.room(m)), I64)
+                start = b.ptrtoint(b.select(dense, self.lane_pointer(o, lane), self.spare_matrix(m)), I64)
                 by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
-                for j, x in enumerate((to, by_row)):
+                for j, x in enumerate((start, by_row)):
                     b.store(x, b.gep(places, [I64(2 * m + j)], source_etype=I64), align=8)
             b.store(self.ahead(operands[0], loop), b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
             b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses) else [])])
             for m, o in enumerate(operands):
                 with b.if_then(b.not_(self.dense(o)), likely=False):
-                    self.spread_out(o, self.room(m), self.lane_pointer(o, lane))
+                    self.scatter_matrix(o, self.spare_matrix(m), self.lane_pointer(o, lane))
 
     def ahead(self, o: int, loop: Pairs | Responses) -> Value:
-        """How far ahead to prefetch what will be written: some samples, or of large matrices the next rows or columns.
+        """How many bytes ahead to prefetch: some samples, or the next rows or columns of large matrices.
 
-        What is prefetched must still be in the second cache when it is written.
+        Prefetched memory must still be in the second-level cache when it is written.
         """
         b = self.b
         by_row = self.strides[o][0]
@@ -92,13 +92,13 @@ class MatrixOutput(Border):
         large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
         return b.select(large, near, b.mul(self.steps[o], I64(AHEAD)))
 
-    def room(self, m: int) -> Value:
+    def spare_matrix(self, m: int) -> Value:
         """Spare memory for matrix m."""
         b = self.b
         return self.w.number(b, self.spare, b.mul(b.mul(self.nv, self.nv), I64(m)))
 
-    def spread_out(self, o: int, matrix: Value, target: Value) -> None:
-        """A matrix to where its columns are apart."""
+    def scatter_matrix(self, o: int, matrix: Value, target: Value) -> None:
+        """Copy a matrix from spare memory to a target of any strides."""
         b, w = self.b, self.w
         with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
             x = b.load(w.number(b, matrix, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)

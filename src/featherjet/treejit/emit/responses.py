@@ -1,7 +1,7 @@
 """LLVM for `Responses`: a group of columns at a time, up to the root and out over all bodies, each lane a column.
 
-On the way up every lane follows its own path, so what is handed on stays in registers all the way. On the way out it
-does so along a limb, where each body's parent is the body before it; only at branchings a body's state goes to memory.
+On the way up every lane follows its own path, so handed values stay in registers. On the way out they do so along a
+limb, where each body's parent is the body before it; only at branches does a body's state go to memory.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .columns import Columns
 
 
 class ResponsesCode:
-    """Emits one responses loop."""
+    """Emits one loop of responses."""
 
     def __init__(self, e: Columns, loop: Responses) -> None:
         self.e, self.loop = e, loop
-        some = next(iter(loop.along.values()))
-        self.state = {s.ref.key: k for k, s in enumerate(s for s in some if s.ref.space == "A")}
+        stores = next(iter(loop.along.values()))
+        self.state = {s.ref.key: k for k, s in enumerate(s for s in stores if s.ref.space == "A")}
         self.left = {Key("J", 0, path): k for k, path in enumerate(loop.own)}
         self.handed = {Key("J", 0, path): k for k, path in enumerate(loop.handed)}
 
@@ -31,7 +31,7 @@ class ResponsesCode:
         return len(self.state), len(self.left)
 
     def emit(self, number: int) -> ir.Function:
-        """(data, P, places of the matrices, scratch): all entries."""
+        """A function of (data, P, places of the matrices, scratch) that writes all entries."""
         e, loop = self.e, self.loop
         f = e.function(f"responses{number}", [PTR] * 4)
         data, P, places, scratch = f.args
@@ -53,7 +53,7 @@ class ResponsesCode:
                 at = b.gep(steps, [b.mul(s, I64(STEP))], source_etype=I64)
                 return [e.integer(b, at, I64(j)) for j in range(STEP)]
 
-            self.there = e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1))))
+            self.existing = e.integer(b, starts, b.add(b.mul(groups, I64(4)), b.add(g, I64(1))))
             with e.loop(b, bounds[OWN], bounds[OWN + 1]) as s:
                 self.at_own(*entry(s)[:3])
             (handed,) = e.values(b, list(loop.handed.values()), self.loader())
@@ -76,9 +76,9 @@ class ResponsesCode:
         known: dict[Ref, Value] | None = None,
         masks: dict[str, Value] | None = None,
     ) -> Callable[[Ref], Value]:
-        """Loads for the joint whose dofs begin at `first`; its parent's state and what it is handed are given.
+        """A loader for the joint whose dofs begin at `first`, from its parent's state and the values handed to it.
 
-        Loads of a role that has a mask are zero in the lanes it leaves out.
+        Loads of a role with a mask are zero in the lanes outside it.
         """
         e, b = self.e, self.b
 
@@ -89,7 +89,7 @@ class ResponsesCode:
             if ref.space == "H":
                 return handed[self.handed[ref.key]]
             if ref.space == "D" and ref.role in ("col", "below", "here"):
-                return e.load(b, e.kept_at(b, self.group, ref.key))
+                return e.load(b, e.key_at(b, self.group, ref.key))
             assert first is not None
             dof = b.add(first, I64(ref.k))
             if ref.space == "L":
@@ -125,22 +125,22 @@ class ResponsesCode:
     # Steps
 
     def at_own(self, i: Value, mask: Value, variant: Value) -> None:
-        """What is left to begin with at the dofs of a joint that has columns of the group, or is on their way."""
+        """Store the start values left at the dofs of a joint that has columns of the group, or is on their way."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)
-        mine = e.mask(b, mask)
+        own_lanes = e.mask(b, mask)
         load = self.loader()
 
         def body(v: Variant) -> None:
             for path, values in self.loop.own.items():
                 for k, x in enumerate(e.values(b, values[: v.nv], load)[0]):
                     target = self.left_at(b.add(first, I64(k)), Key("J", 0, path))
-                    e.store(b, b.select(mine, x, e.const(0.0)), target)
+                    e.store(b, b.select(own_lanes, x, e.const(0.0)), target)
 
         self.by_variant(variant, body)
 
     def up_run(self, handed: list[Value], start: Value, end: Value, full: Value, variant: Value) -> list[Value]:
-        """Ancestors of one variant, nearest first; all lanes are below them (full), or some."""
+        """A run of ancestors of one variant, nearest first; all lanes are below them (full), or some."""
         e, b = self.e, self.b
         cells = [e.cell(b) for _ in handed]
 
@@ -177,13 +177,13 @@ class ResponsesCode:
     def out_run(
         self, start: Value, end: Value, kind: Value, variant: Value, below: Value, here: Value, keep: Value
     ) -> None:
-        """A limb: bodies start to end of one variant and one kind, of which each is the parent of the next."""
+        """A limb: bodies start to end of one variant and one kind, each the parent of the next."""
         e, b, loop = self.e, self.b, self.loop
         rules = {ALONG: loop.along, STILL: loop.still, INSIDE: loop.inside, SOME: loop.mixed}
 
         def body(v: Variant) -> None:
             parent = None if v.is_root else e.integer(b, self.parent, start)
-            # a root's state is what it makes itself: what is carried to it does not count
+            # a root computes its state itself and ignores this
             state = [e.const(0.0)] * len(self.state)
             if parent is not None:
                 state = [e.load(b, self.state_at(parent, k)) for k in range(len(self.state))]
@@ -203,7 +203,7 @@ class ResponsesCode:
                             entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
                         else:
                             new[self.state[ref.key]] = x
-                    e.put(b, entries, self.there, self.ahead)
+                    e.put(b, entries, self.existing, self.ahead)
                     return new
 
                 last = e.carrying(b, start, end, state, step)
@@ -228,9 +228,9 @@ class ResponsesCode:
         return self.e.number(b, line, self.first)
 
     def at_unrelated(self, i: Value) -> None:
-        """A body of a tree that has none of the group's columns."""
+        """Write zeros for a body of a tree that has none of the group's columns."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)
         after = e.integer(b, self.v_start, b.add(i, I64(1)))
         with e.loop(b, first, after) as k:
-            e.put(b, [(e.const(0.0), self.entry(m, k)) for m in range(len(self.outs))], self.there, self.ahead)
+            e.put(b, [(e.const(0.0), self.entry(m, k)) for m in range(len(self.outs))], self.existing, self.ahead)

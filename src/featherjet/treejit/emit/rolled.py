@@ -1,4 +1,4 @@
-"""LLVM for a rolled program: its loops for each group of samples, and its results into the user's arrays."""
+"""LLVM for a rolled program: runs its loops for each group of samples, and writes the results."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .walks import Walks
 def emit_rolled(
     program: Program, operands: Sequence[Operand], lanes: int, triple: str, single: bool = False
 ) -> ir.Module:
-    """A module with `entry`; batches go `lanes` samples at a time, a few samples one by one.
+    """A module whose `entry` treats batches `lanes` samples at a time, and a few samples one by one.
 
-    `single`: the user's numbers are of single precision.
+    single: the user's numbers are of single precision.
     """
     module = ir.Module("kernel")
     module.triple = triple
@@ -40,7 +40,7 @@ def emit_rolled(
 
 
 class RolledCode(MatrixOutput):
-    """The loops of a program, for one number of lanes."""
+    """The loops of a program for one number of lanes."""
 
     w: Walks
 
@@ -78,11 +78,11 @@ class RolledCode(MatrixOutput):
                 self.write_matrices(lane)
 
     def scratch(self, samples: Value) -> Value:
-        """One allocation, cut into J, D, the inputs, P, the columns' own, and matrices that do not go out directly."""
+        """One allocation for J, D, the inputs, P, the columns' scratch, and matrices that are not written directly."""
         b, w = self.b, self.w
         self.joints, self.nq, self.nv = (w.slot(b, self.data, s) for s in ("joints", "nq", "nv"))
         groups = w.slot(b, self.data, "groups")
-        self.area = b.mul(groups, I64(self.c.L * len(self.c.kept)))
+        self.area = b.mul(groups, I64(self.c.L * len(self.c.keys)))
         own = I64(0)
         for loop in self.program.loops:
             if isinstance(loop, Responses):
@@ -103,7 +103,7 @@ class RolledCode(MatrixOutput):
         return memory
 
     def length(self, name: str) -> Value:
-        """How many numbers one sample of an input has."""
+        """The number of entries in one sample of an input."""
         core = next(x.core for x in self.operands if x.name == name)
         total: Value = I64(1)
         for k in core:
@@ -114,7 +114,7 @@ class RolledCode(MatrixOutput):
         return tree_dimension(self.w, self.b, self.data, name)
 
     def normalise(self) -> None:
-        """Quaternions and cosine-sine pairs, of which the tables have a list."""
+        """Normalise quaternions and cosine-sine pairs, which the tables list."""
         b, w = self.b, self.w
         units = w.slot(b, self.data, "units")
         for name in (name for name, entries in self.program.inputs.items() if entries == "coordinates"):
@@ -124,11 +124,11 @@ class RolledCode(MatrixOutput):
                 self.normalise_part(q, start, b.add(start, size))
 
     def results(self) -> list[tuple[int, Output]]:
-        """(operand's number, Output) of each result."""
+        """(index of the operand, Output) of each result."""
         return list(zip(self.outputs(), self.program.outputs, strict=True))
 
     def dense(self, o: int) -> Value:
-        """Whether a row's entries lie side by side, as doubles."""
+        """Whether a row's entries are contiguous doubles."""
         if self.single:
             return ir.IntType(1)(0)
         return self.b.icmp_signed("==", self.strides[o][1], I64(8))
@@ -144,7 +144,7 @@ class RolledCode(MatrixOutput):
                 for k, key in enumerate(out.keys):
                     x = w.load(b, w.vector(b, base, b.add(row, I64(w.offset[key]))))
                     shift = b.mul(i, self.strides[o][0])
-                    inner = [int(n) for n in self.operands[o].core[1:]]  # lengths, of what each dof or joint has
+                    inner = [int(n) for n in self.operands[o].core[1:]]  # core axes after that of dofs or joints
                     for index, stride in zip(
                         np.unravel_index(k, inner) if inner else (), self.strides[o][1:], strict=True
                     ):

@@ -14,22 +14,22 @@ NT = sum(TABLE.values())
 
 
 class Walks(TreeLanes):
-    """Memory: J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
+    """Code of walks. J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
 
     def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
         super().__init__(module, program.graph, lanes, 8 * lanes)
         self.program = program
-        kept = program.kept()  # first, so that they can be arranged in one go
-        rest = sorted(program.wanted() - set(kept), key=lambda k: (k.space, k.field, k.path))
+        columns = program.column_keys()  # first in D, as `arrange` reads them together
+        rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
         self.offset: dict[Key, int] = {}
         sizes = {"J": 0, "D": 0}
-        for key in [*kept, *rest]:
+        for key in [*columns, *rest]:
             self.offset[key] = sizes[key.space]
             sizes[key.space] += 1
         self.NJ, self.ND = max(sizes["J"], 1), max(sizes["D"], 1)
 
     def emit(self, number: int, loop: Walk) -> ir.Function:
-        """(data, J, D, inputs...)."""
+        """A function of (data, J, D, inputs...) that runs one walk."""
         f = self.function(f"walk{number}", [PTR] * (3 + len(self.program.inputs)))
         data = f.args[0]
         b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -53,7 +53,7 @@ class Walks(TreeLanes):
         return f
 
     def environment(self, b: ir.IRBuilder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
-        """Pointers to all that belongs to joint i."""
+        """Pointers to the memory of joint i, by space."""
         data, J, D, *inputs = memory
         first = self.integer(b, self.slot(b, data, "v_start"), i)
         env: dict = {
@@ -74,7 +74,7 @@ class Walks(TreeLanes):
         return env
 
     def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[Value, bool]:
-        """Where a reference points, and whether one number is there instead of a vector."""
+        """Where a reference points, and whether to a single number instead of a vector."""
         if ref.space in ("table", "dofs", "param"):
             return self.number(b, env[ref.space], I64(ref.k)), True
         if ref.space in ("J", "D"):
