@@ -229,7 +229,7 @@ def check_impulses(robot: fj.Robot, contacts: fj.Contacts, q, v) -> None:
 
 
 @pytest.mark.parametrize("convention", ["pinocchio", "kindr", "drake"])
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(models(most=8), st.integers(0, 1000))
 def test_derivatives_are_exact(convention: str, model: fj.Model, seed: int) -> None:
     robot = fj.Robot(model, "numpy").with_convention(convention)
@@ -307,7 +307,7 @@ def test_a_mass_on_a_string_in_the_worlds_axes() -> None:
 # The laws themselves
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(models(most=8), st.integers(0, 1000))
 def test_forces_balance_and_contacts_give_way_by_damping_alone(model: fj.Model, seed: int) -> None:
     robot = fj.Robot(model, "numpy")

@@ -236,7 +236,7 @@ def in_a_process(code: str) -> bytes:
     return run.stdout
 
 
-@pytest.mark.parametrize("name, unroll", PAIRS[:4], ids=IDS[:4])
+@pytest.mark.parametrize("name, unroll", [PAIRS[0], PAIRS[3]], ids=[IDS[0], IDS[3]])
 def test_odd_arguments_get_what_the_reference_gives(name, unroll):
     """The same numbers, or the same error with the same message."""
     code = f"""
