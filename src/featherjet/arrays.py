@@ -12,7 +12,7 @@ Array = np.ndarray
 Out = Any  # None, an array, or a tuple of arrays
 
 
-def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
+def finite(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     """x as a float64 array (..., *core) of finite numbers."""
     try:
         a = np.asarray(x)
@@ -30,9 +30,9 @@ def numbers(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     return a
 
 
-def exactly(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
+def finite_exactly(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     """x as a float64 array of shape `core`, without batch axes."""
-    found = numbers(name, x, core, letters)
+    found = finite(name, x, core, letters)
     if found.shape != core:
         raise InputError(f"{name}: expected {letters}, shape {core}; got {found.shape}")
     return found

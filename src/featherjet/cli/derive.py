@@ -106,7 +106,7 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
                 f"{path}: {name}: expected shape ({want}), that is (N, {letters.get(name, 'nv')}) "
                 f"of {robot.name}; got ({got})"
             )
-        states[name] = arrays.numbers(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
+        states[name] = arrays.finite(f"{path}: {name}", x, cores[name], letters.get(name, "nv"))
     if total == 0:
         raise InputError(f"{path}: holds no states")
     states["q"] = configuration.unit_parts(robot.model, f"{path}: q", states["q"])

@@ -43,7 +43,7 @@ class PointContact:
         return 3
 
     def placement(self, x: Any, what: str) -> Array:
-        return transform(p=arrays.exactly(what, x, (3,), "x y z"))
+        return transform(p=arrays.finite_exactly(what, x, (3,), "x y z"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class SurfaceContact:
 
     def placement(self, x: Any, what: str) -> Array:
         try:
-            return rigid(None if x is None else arrays.numbers(what, x, (4, 4), "a placement"), what)
+            return rigid(None if x is None else arrays.finite(what, x, (4, 4), "a placement"), what)
         except ModelError as e:
             raise InputError(str(e)) from None
 
@@ -91,8 +91,8 @@ class Contacts:
         self.held = tuple(held) if isinstance(held, Sequence) else ()
         if not self.held or not all(isinstance(c, PointContact | SurfaceContact) for c in self.held):
             raise InputError("Contacts: expected a robot and a list of PointContact and SurfaceContact, at least one")
-        gains = arrays.exactly("baumgarte", baumgarte, (2,), "kp, kd")
-        mu = arrays.exactly("damping", damping, (), "a number")
+        gains = arrays.finite_exactly("baumgarte", baumgarte, (2,), "kp, kd")
+        mu = arrays.finite_exactly("damping", damping, (), "a number")
         if (gains < 0).any():
             raise InputError(f"baumgarte: kp and kd must not be negative, got {baumgarte!r}")
         if mu < 0:
@@ -129,7 +129,7 @@ class Contacts:
 
     def split(self, forces: ArrayLike) -> dict[str, Array]:
         """Forces (..., rows) by contact: (..., 3) for a point; (..., 6), force then moment, for a surface."""
-        forces = arrays.numbers("forces", forces, (self.rows,), f"rows = {self.rows}")
+        forces = arrays.finite("forces", forces, (self.rows,), f"rows = {self.rows}")
         return {name: forces[..., at] for name, at in zip(self.names, self.slices, strict=True)}
 
     def arrows(self, evaluator: Evaluator, q: ArrayLike, forces: Array) -> Array:

@@ -89,7 +89,7 @@ def _smallest(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, a: ArrayLike, co
 
 def _restitution(r: float) -> Array:
     """The coefficient of restitution, checked, as an array (1,)."""
-    value = arrays.numbers("restitution", r, (), "a number")
+    value = arrays.finite("restitution", r, (), "a number")
     if value.shape != () or not 0 <= value <= 1:
         raise InputError(f"restitution: expected a number from 0 (none) to 1 (all), got {r!r}")
     return value[None]

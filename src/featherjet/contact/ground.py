@@ -126,7 +126,7 @@ class Ground:
         return (T[..., :3, :3] @ self._points[:, :, None])[..., 0] + T[..., :3, 3]
 
     def _per_foot(self, name: str, value: ArrayLike, most: float) -> Array:
-        x = arrays.numbers(name, value, np.shape(value), "a number, or one for each foot")
+        x = arrays.finite(name, value, np.shape(value), "a number, or one for each foot")
         if x.shape not in ((), (len(self.feet),)):
             raise InputError(f"{name}: expected one number, or one for each of {len(self.feet)} feet; got {x.shape}")
         if (x < 0).any() or (x > most).any():
@@ -137,6 +137,6 @@ class Ground:
     def _checked(self, foot: Foot) -> Array:
         if self.model.frame(foot.frame).joint == WORLD:
             raise InputError(f"foot {foot.frame!r}: this frame is fixed to the world; name a moving frame")
-        if arrays.exactly(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
+        if arrays.finite_exactly(f"foot {foot.frame!r}: radius", foot.radius, (), "a number") < 0:
             raise InputError(f"foot {foot.frame!r}: its radius must not be negative, got {foot.radius!r}")
-        return arrays.exactly(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")
+        return arrays.finite_exactly(f"foot {foot.frame!r}: offset", foot.offset, (3,), "x y z")

@@ -38,10 +38,10 @@ class Plane:
     height: float = 0.0
 
     def __post_init__(self) -> None:
-        n = arrays.numbers("normal", self.normal, (3,), "x y z")
+        n = arrays.finite("normal", self.normal, (3,), "x y z")
         if n.shape != (3,) or np.linalg.norm(n) < 1e-9:
             raise InputError(f"normal: expected a vector x y z other than zero, got {self.normal!r}")
-        if arrays.numbers("height", self.height, (), "a number").shape:
+        if arrays.finite("height", self.height, (), "a number").shape:
             raise InputError(f"height: expected a number, got {self.height!r}")
 
     def nearest(self, points: Array) -> Nearest:
@@ -76,12 +76,12 @@ class HeightField:
         grid = []
         for name in "xy":
             a = np.asarray(getattr(self, name))
-            a = arrays.numbers(name, a, a.shape[-1:], "grid coordinates")
+            a = arrays.finite(name, a, a.shape[-1:], "grid coordinates")
             if a.ndim != 1 or len(a) < 2 or (np.diff(a) <= 0).any():
                 raise InputError(f"{name}: expected at least two increasing numbers")
             grid.append(a)
         shape = (len(grid[0]), len(grid[1]))
-        z = arrays.numbers("z", self.z, shape, "heights over x and y")
+        z = arrays.finite("z", self.z, shape, "heights over x and y")
         if z.shape != shape:
             raise InputError(f"z: expected shape {shape}, got {z.shape}")
         for name, a in zip("xyz", (*grid, z), strict=True):

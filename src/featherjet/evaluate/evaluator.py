@@ -136,12 +136,12 @@ class Evaluator:
 
     def checked_q(self, name: str, q: Any) -> Array:
         """Configurations (..., nq), finite, with quaternions of norm one."""
-        q = arrays.numbers(name, q, (self.space.nq,), f"nq = {self.space.nq}")
+        q = arrays.finite(name, q, (self.space.nq,), f"nq = {self.space.nq}")
         return configuration.unit_parts(self.space, name, q)
 
     def checked_v(self, name: str, v: Any) -> Array:
         """Vectors (..., nv) over degrees of freedom, finite."""
-        return arrays.numbers(name, v, (self.space.nv,), f"nv = {self.space.nv}")
+        return arrays.finite(name, v, (self.space.nv,), f"nv = {self.space.nv}")
 
     def checked(
         self, record: Quantity, given: Sequence[Any], fext: Any = None, settings: Any = None, contacts: Any = None
@@ -163,7 +163,7 @@ class Evaluator:
         else:
             axis = given.axes[0]
             letters = f"{'nv' if axis == 'v' else axis} = {core[0]}"
-        return arrays.numbers(given.name, x, core, letters)
+        return arrays.finite(given.name, x, core, letters)
 
     # Evaluation
 

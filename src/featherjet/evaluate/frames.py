@@ -27,7 +27,7 @@ def named(model: Model, name: FrameName) -> Frame:
     if len(name) != 2:
         raise InputError(f"frame: expected a name, or a name and a point, got {name!r}")
     base = model.frame(name[0])
-    point = arrays.numbers("point", name[1], (3,), "x y z")
+    point = arrays.finite("point", name[1], (3,), "x y z")
     if point.shape != (3,):
         raise InputError(f"point: expected one point (3,), got {point.shape}")
     placement = np.array(base.placement)

@@ -139,7 +139,7 @@ class Robot:
 
     def with_gravity(self, gravity: ArrayLike) -> Robot:
         """The same robot under another gravity (3,) [m/s^2]."""
-        model = self.model.with_gravity(arrays.numbers("gravity", gravity, (3,), "x y z"))
+        model = self.model.with_gravity(arrays.finite("gravity", gravity, (3,), "x y z"))
         return Robot.of(self.evaluator.with_model(model))
 
     @property
@@ -201,7 +201,7 @@ class Robot:
 
     def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
         """The geodesic between q0 (t = 0) and q1 (t = 1)."""
-        t = arrays.numbers("t", t, (), "any shape")
+        t = arrays.finite("t", t, (), "any shape")
         start, end = self.checked_q("q0", q0), self.checked_q("q1", q1)
         arrays.common_batch({"q0": (start, 1), "q1": (end, 1), "t": (t, 0)})
         return configuration.interpolate(self.evaluator.space, start, end, t)

@@ -128,7 +128,7 @@ class _Record:
 
 def _count(dt: float, duration: float) -> int:
     for name, x in (("dt", dt), ("duration", duration)):
-        if arrays.numbers(name, x, (), "a number").shape != () or not x > 0:
+        if arrays.finite(name, x, (), "a number").shape != () or not x > 0:
             raise InputError(f"{name}: expected a positive time in seconds, got {x!r}")
     if dt > duration:
         raise InputError(f"dt: a step of {dt:g} s does not fit into a duration of {duration:g} s")
@@ -176,7 +176,7 @@ def _torques(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Call
     if callable(given):
 
         def command(t: float, q: Array, v: Array) -> Array:
-            tau = arrays.numbers(f"controller's tau at t = {t:g}", given(t, q, v), (nv,), f"nv = {nv}")
+            tau = arrays.finite(f"controller's tau at t = {t:g}", given(t, q, v), (nv,), f"nv = {nv}")
             if tau.ndim != 1:
                 raise InputError(f"controller's tau at t = {t:g}: expected shape ({nv},), got {tau.shape}")
             return tau

@@ -164,7 +164,7 @@ def target_placement(target: Target) -> tuple[Array, bool]:
         raise InputError(f"{what}: give either a position or a placement")
     if target.position is not None:
         T = np.eye(4)
-        p = arrays.numbers(f"{what}: position", target.position, (3,), "x y z")
+        p = arrays.finite(f"{what}: position", target.position, (3,), "x y z")
         if p.shape != (3,):
             raise InputError(f"{what}: position: expected three numbers, got shape {p.shape}")
         T[:3, 3] = p

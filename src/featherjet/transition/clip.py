@@ -102,7 +102,7 @@ def checked_weights(robot: Robot, given: Any) -> Array:
         for name, x in given.items():
             _set_joint_weight(robot, name, x, w)
     elif given is not None:
-        x = arrays.numbers("weights", given, (), "one number, or nv of them")
+        x = arrays.finite("weights", given, (), "one number, or nv of them")
         if x.shape not in ((), (robot.nv,)):
             raise InputError(f"weights: expected one number or nv = {robot.nv} of them, got shape {x.shape}")
         w[:] = x
@@ -119,7 +119,7 @@ def _set_joint_weight(robot: Robot, name: str, given: Any, weights: Array) -> No
     joint, start = robot.model.joints[i], robot.model.v_starts[i]
     if joint.mimic:
         raise InputError(f"weights: joint {name!r} mimics {joint.mimic.joint!r}; give that one a weight")
-    x = arrays.numbers(f"weights of joint {name!r}", given, (), "one number, or one for each dof")
+    x = arrays.finite(f"weights of joint {name!r}", given, (), "one number, or one for each dof")
     if x.shape not in ((), (joint.nv,)):
         raise InputError(f"weights of joint {name!r}: expected one number or {joint.nv}, got shape {x.shape}")
     weights[start : start + joint.nv] = x

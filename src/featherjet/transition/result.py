@@ -88,7 +88,7 @@ class Transition:
 
     def _state(self, t: ArrayLike) -> tuple[tuple[int, ...], Array, Array, Array]:
         """The shape of t, and q, v, a at all of its entries, (N, ...)."""
-        times = arrays.numbers("t", t, (), "any shape")
+        times = arrays.finite("t", t, (), "any shape")
         slack = 1e-9 * self.duration
         if times.size and not (times.min() >= -slack and times.max() <= self.duration + slack):
             raise InputError(f"t: expected times from 0 to {self.duration:g} s, got {times.min():g} to {times.max():g}")
