@@ -153,7 +153,7 @@ def test_a_trace_that_gets_too_long_is_refused(monkeypatch, backend, call, other
     monkeypatch.setattr(differentiation, "LONGEST", 2000)
     robot = fj.Robot(fj.models.chain(7), backend)
     s = random_state(robot, 2)
-    message = f"7 degrees of freedom takes more than 2000 operations; take another method of {call}, such as '{other}'"
+    message = f"7 degrees of freedom takes more than 2000 operations; use another method of {call}, such as '{other}'"
     with pytest.raises(InputError, match=message):
         getattr(robot, call)(s.q, s.v, s.a, method="autodiff")
 
