@@ -112,8 +112,7 @@ def _checked(robot: Robot, name: str, by: str, inputs: Mapping[str, object]) -> 
     if name not in known:
         raise UnknownName("quantity", name, known)
     record, evaluator = QUANTITIES[name], robot.evaluator
-    if record.needs_mass and robot.mass == 0:
-        raise InputError(f"robot {robot.name!r} has no mass, so no centre of mass")
+    evaluator.refuse_massless(record)
     needed = [i.name for i in record.inputs]
     given = {name: x for name, x in inputs.items() if x is not None}
     if by == FEXT.name:

@@ -1,6 +1,6 @@
 """Every quantity a robot has, one record each: what it takes, what it gives, and the algorithms that compute it.
 
-Robot's methods, bound calls, both backends, the verifier, conventions, automatic differentiation, `featherjet derive`
+Robot's methods, bound calls, both backends, the verifier, conventions, automatic differentiation, the command line
 and the table in docs/quantities.md all read these records. To add a quantity, write its algorithm and its record.
 """
 

@@ -161,26 +161,28 @@ class VelocityMap:
             out[..., b.v] = (by_second(b, v) @ v[..., b.v, None])[..., 0]
         return out
 
-    def columns(self, X: Array) -> Array:
-        """X B for matrices X (..., m, nv)."""
-        out = np.array(X)
-        for b in self.blocks:
-            out[..., b.v] = X[..., b.v] @ b.B
-        return out
-
     def along(self, X: Array, axis: int, core: int, dofs: bool = False) -> Array:
         """B^T along one of the last `core` axes of X, counted from the end (-1 is the last).
 
         That axis has nv entries or, if `dofs`, one for each dof of the tree.
         """
-        batch = X.shape[: X.ndim - core]
-        last = np.moveaxis(X, axis, -1)
-        flat = last.reshape(*batch, prod(last.shape[len(batch) : -1]), last.shape[-1])
-        out = flat.astype(np.result_type(flat, *(b.B for b in self.blocks)))
+        if core == 1:
+            return self.from_standard(X)
+        if core > 2 or axis < -2:
+            return self._along_any(X, axis, core)
+        out = np.array(X)
+        source, target = (X, out) if axis == -1 else (np.swapaxes(X, -1, -2), np.swapaxes(out, -1, -2))
         for b in self.blocks:
             part = b.dofs if dofs else b.v
-            out[..., part] = flat[..., part] @ b.B
-        return np.moveaxis(out.reshape(*out.shape[:-2], *last.shape[len(batch) :]), -1, axis)
+            target[..., part] = source[..., part] @ b.B
+        return out
+
+    def _along_any(self, X: Array, axis: int, core: int) -> Array:
+        """`along` where the other core axes are several: they become one."""
+        batch = X.ndim - core
+        last = np.moveaxis(X, axis, -1)
+        flat = last.reshape(*last.shape[:batch], prod(last.shape[batch:-1]), last.shape[-1])
+        return np.moveaxis(self.along(flat, -1, 2).reshape(last.shape), -1, axis)
 
     def _vectors(self, x: Array, turn: Callable[[Block, Array], Array]) -> Array:
         shapes = [(*b.B.shape[:-2], x.shape[-1]) for b in self.blocks]

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.model import Array
-from .coordinates import Coordinates, VelocityMap, by_first, by_second, of_force
+from .coordinates import Block, Coordinates, VelocityMap, by_first, by_second, of_force
 
 Inputs = Mapping[str, Array]
 Results = tuple[Array, ...]
@@ -75,6 +75,14 @@ class Call(NamedTuple):
     def v(self) -> Array:
         return self.inputs["v"]
 
+    def rates(self) -> list[tuple[Block, Array, Array]]:
+        """For each block of B: dv = Gamma(v, .), and K, the derivative of Gamma(v, v) by v."""
+        found = []
+        for b in self.B.blocks:
+            dv = by_second(b, self.v)
+            found.append((b, dv, by_first(b, self.v) + dv))
+        return found
+
 
 def translated(coordinates: Coordinates, run: Run, quantity: Translatable, inputs: Inputs, **options: Any) -> Results:
     """A quantity in the convention's coordinates; `run` computes it in standard ones."""
@@ -109,26 +117,28 @@ def derivatives(at: Call, *results: Array) -> Results:
     """Derivatives of each result of `quantity.base` by each of `quantity.by`, in this order."""
     base, by = at.quantity.base, at.quantity.by
     values = at.value(base) if any("v" in r.axes for r in base.results) else (None,) * len(base.results)
+    rates = at.rates() if "v" in by else [(b, np.zeros(0), np.zeros(0)) for b in at.B.blocks]
     out: list[Array] = []
     for k, (result, value) in enumerate(zip(base.results, values, strict=False)):
         group = dict(zip(by, results[k * len(by) : (k + 1) * len(by)], strict=True))
-        moved = along_inputs(at, group)
+        moved = along_inputs(at, rates, group)
         if value is not None and "v" in result.axes:
-            along_result(at, moved, value, result)
+            along_result(at, rates, moved, value, result)
         out += (turn(at.B, (*result.axes, "v"), moved[name]) for name in by)
     return *out, *results[len(out) :]
 
 
-def along_inputs(at: Call, by: Mapping[str, Array]) -> dict[str, Array]:
+Rates = Sequence[tuple[Block, Array, Array]]
+
+
+def along_inputs(at: Call, rates: Rates, by: Mapping[str, Array]) -> dict[str, Array]:
     """Derivatives by q and v, where v, a and tau depend on q, u, du and tau_u; before B is applied."""
     out = {name: np.array(x) for name, x in by.items()}
     du = at.inputs["a"] - at.B.rate(at.v) if "a" in by else None  # B du/dt
-    for b in at.B.blocks:
+    for b, dv, K in rates:
         if "v" in by:
-            dv = by_second(b, at.v)
             out["q"][..., b.v] += by["v"][..., b.v] @ dv
             if du is not None:
-                K = by_first(b, at.v) + dv
                 out["q"][..., b.v] += by["a"][..., b.v] @ (by_second(b, du) + K @ dv)
                 out["v"][..., b.v] += by["a"][..., b.v] @ K
         if "tau" in by:
@@ -136,16 +146,15 @@ def along_inputs(at: Call, by: Mapping[str, Array]) -> dict[str, Array]:
     return out
 
 
-def along_result(at: Call, by: dict[str, Array], value: Array, result: Shaped) -> None:
+def along_result(at: Call, rates: Rates, by: dict[str, Array], value: Array, result: Shaped) -> None:
     """Add the derivative of B^T to those of a result whose last axis is over degrees of freedom."""
-    for b in at.B.blocks:
+    own = value - at.B.rate(at.v) if result.acceleration else value
+    for b, dv, K in rates:
         if result.acceleration:
-            dv = by_second(b, at.v)
-            K = by_first(b, at.v) + dv
-            by["q"][..., b.v, b.v] -= K @ dv + by_second(b, value - at.B.rate(at.v))
+            by["q"][..., b.v, b.v] -= K @ dv + by_second(b, own)
             by["v"][..., b.v, b.v] -= K
         else:
-            by["q"][..., b.v, b.v] += of_force(b, value)
+            by["q"][..., b.v, b.v] += of_force(b, own)
 
 
 # Rules for single quantities
@@ -171,9 +180,9 @@ def coriolis_matrix(at: Call, C: Array) -> Results:
 
 def centroidal_derivatives(at: Call, dh_dq: Array, *rate: Array) -> Results:
     """dh_dq depends on v through the centroidal map; the rows of the other derivatives do not change."""
-    (dh_dv,) = at.value("centroidal_map")
-    dh = along_inputs(at, {"q": dh_dq, "v": dh_dv})["q"]
-    return axes(at, dh, *along_inputs(at, dict(zip("qva", rate, strict=True))).values())
+    (dh_dv,), rates = at.value("centroidal_map"), at.rates()
+    dh = along_inputs(at, rates, {"q": dh_dq, "v": dh_dv})["q"]
+    return axes(at, dh, *along_inputs(at, rates, dict(zip("qva", rate, strict=True))).values())
 
 
 def jacobian_derivative(at: Call, dJ: Array) -> Results:

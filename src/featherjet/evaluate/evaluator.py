@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import arrays
 from ..algorithms.derivatives import methods
-from ..algorithms.quantities import FEXT, SETTINGS, Input, Quantity, quantity, shape, sizes
+from ..algorithms.quantities import FEXT, QUANTITIES, SETTINGS, Input, Quantity, quantity, shape, sizes
 from ..arrays import Out, copied, outputs
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..conventions.rules import translated
@@ -89,6 +89,7 @@ class Evaluator:
         self._kernels: dict[tuple, Kernel | None] = {}
         self._compiler: TreeCompiler | None = None
         self._fingerprint = Fingerprints()
+        self.derived: dict[tuple[str, str, str], Quantity] = {}  # derivatives by autodiff: of, by, mode
         self._threads = 1
         if self.coordinates is not None:
             self.standard = Evaluator(model, backend, threads, unroll)
@@ -98,6 +99,7 @@ class Evaluator:
             default = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", ""))
             self.unroll = default if unroll is None else unroll
             self.threads = processors() if threads is None else threads
+        self._sizes = sizes(self.tree) | {"q": self.space.nq}
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model with the same settings."""
@@ -147,7 +149,7 @@ class Evaluator:
         self, record: Quantity, given: Sequence[Any], fext: Any = None, settings: Any = None, contacts: Any = None
     ) -> dict[str, Array]:
         """A quantity's inputs by name, as valid arrays whose batches broadcast."""
-        size = sizes(self.tree, contacts) | {"q": self.space.nq}
+        size = self._sizes if contacts is None else self._sizes | sizes(self.tree, contacts) | {"q": self.space.nq}
         optional = ((FEXT, fext), (SETTINGS, settings))
         pairs = [*zip(record.inputs, given, strict=True), *((i, x) for i, x in optional if x is not None)]
         inputs = {i.name: self._checked_input(i, x, size) for i, x in pairs}
@@ -157,12 +159,13 @@ class Evaluator:
     def _checked_input(self, given: Input, x: Any, size: Mapping[str, int]) -> Array:
         if given.axes == ("q",):
             return self.checked_q(given.name, x)
+        if given.axes == ("v",):
+            return self.checked_v(given.name, x)
         core = shape(given.axes, size)
         if given is FEXT:
             letters = f"njoints = {core[0]}, then force and moment"
         else:
-            axis = given.axes[0]
-            letters = f"{'nv' if axis == 'v' else axis} = {core[0]}"
+            letters = f"{given.axes[0]} = {core[0]}"
         return arrays.finite(given.name, x, core, letters)
 
     # Evaluation
@@ -180,8 +183,11 @@ class Evaluator:
                 return results
         # Everything else: batches, options, other conventions, first calls, and inputs to refuse.
         record = quantity(name)
-        if record.needs_mass and self.model.mass == 0:
-            raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
+        kernel = None if options else self._kernels.get((record, fext is not None))
+        if kernel is not None:  # without options, settings or a convention, by code that exists
+            check = partial(self.checked, record, given, fext)
+            return self._by_kernel(record, kernel, given if fext is None else (*given, fext), out, check, options)
+        self.refuse_massless(record)
         options = self._without_default_method(record, options)
         optional = {i.name: x for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None}
         check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
@@ -192,9 +198,13 @@ class Evaluator:
         kernel = self.kernel(record, names, options)
         if kernel is not None:
             try:
-                return self._by_kernel(record, kernel, [*given, *optional.values()], out, check, options)
+                found = self._by_kernel(record, kernel, [*given, *optional.values()], out, check, options)
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
+            else:
+                if not options and settings is None:
+                    self._kernels[record, fext is not None] = kernel
+                return found
         results = self._by_reference(record, check(), options)
         if all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given):
             results = tuple(r.astype(FLOAT32) for r in results)
@@ -209,7 +219,13 @@ class Evaluator:
         record = quantity(name)
         known = {k: x for k, x in options.items() if k in record.options or (k == "method" and record.methods)}
         optional = {i.name: inputs[i.name] for i in record.optional if i.name in inputs}
-        return self.run(record, [inputs[i.name] for i in record.inputs], **optional, **known)
+        found = record.name if QUANTITIES.get(record.name) is record else record  # names are found in the hot path
+        return self.run(found, [inputs[i.name] for i in record.inputs], **optional, **known)
+
+    def refuse_massless(self, record: Quantity) -> None:
+        """Raise InputError if a quantity needs a centre of mass that the model does not have."""
+        if record.needs_mass and self.model.mass == 0:
+            raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
 
     def _without_default_method(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
         """Options without a method that is the default anyway."""
@@ -227,7 +243,7 @@ class Evaluator:
         self,
         record: Quantity,
         kernel: Kernel,
-        inputs: list[Any],
+        inputs: Sequence[Any],
         out: Out,
         check: Callable[[], dict[str, Array]],
         options: dict[str, Any],

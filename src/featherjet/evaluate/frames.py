@@ -62,7 +62,7 @@ def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName) -> Array:
     f = named(evaluator.model, name)
     if f.joint == WORLD:
         return np.broadcast_to(f.placement, (*evaluator.checked_q("q", q).shape[:-1], 4, 4)).copy()
-    return evaluator("forward_kinematics", q)[..., f.joint, :, :] @ f.placement
+    return evaluator.run("forward_kinematics", (q,))[0][..., f.joint, :, :] @ f.placement
 
 
 def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str) -> Array:
@@ -75,7 +75,7 @@ def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str
     f, tree = named(evaluator.model, name), evaluator.tree
     if f.joint == WORLD:
         return np.zeros((*evaluator.checked_q("q", q).shape[:-1], 6, evaluator.model.nv))
-    J = np.swapaxes(evaluator("joint_columns", q), -1, -2) * moves(tree, f.joint)
+    J = np.swapaxes(evaluator.run("joint_columns", (q,))[0], -1, -2) * moves(tree, f.joint)
     if tree.coupling is not None:
         J = J @ tree.coupling.G
     if viewpoint == "world":

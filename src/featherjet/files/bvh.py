@@ -21,7 +21,6 @@ from .atomic import write_text
 
 # Rotations from featherjet's world, where z is up.
 UP_AXES = {"z": np.eye(3), "y": np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])}
-SLIDING = ("prismatic", "helical", "translation", "planar", "free")
 POSITION = "Xposition Yposition Zposition"
 ROTATION = "Zrotation Yrotation Xrotation"
 
@@ -79,7 +78,7 @@ def _add_subtree(
         i, depth, parent_position = top
         joint, indent = model.joints[i], "  " * depth
         order.append(i)
-        channels = f"6 {POSITION} {ROTATION}" if joint.kind.name in SLIDING else f"3 {ROTATION}"
+        channels = f"6 {POSITION} {ROTATION}" if joint.kind.slides else f"3 {ROTATION}"
         name = "_".join(joint.name.split()) or f"joint{i}"
         lines += [
             f"{indent}{'JOINT' if depth else 'ROOT'} {name}",
@@ -101,7 +100,7 @@ def _channels(model: Model, order: list[int], R: Array, p: Array) -> Array:
         parent = model.joints[i].parent
         parent_R = np.broadcast_to(np.eye(3), R[:, i].shape) if parent == WORLD else R[:, parent]
         to_parent = np.swapaxes(parent_R, -1, -2)
-        if model.joints[i].kind.name in SLIDING:
+        if model.joints[i].kind.slides:
             from_parent = p[:, i] - (0.0 if parent == WORLD else p[:, parent])
             columns.append((to_parent @ from_parent[..., None])[..., 0])
         columns.append(np.degrees(so3.euler_zyx_from_matrix(to_parent @ R[:, i])))

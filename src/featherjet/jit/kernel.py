@@ -72,7 +72,7 @@ def compile(
 
         return library(cpu, ("straight", key, lanes, precision), name, make)
 
-    return Kernel(name, shapes, outputs, Data(), load, separate_single=True)
+    return Kernel(name, shapes, outputs, Data(), load, separate_single=True, costly=limit is not None)
 
 
 class _Report(threading.local):
@@ -110,6 +110,7 @@ class Kernel:
     inputs: shapes of one sample, by name. outputs: likewise, or None if only the code knows them.
     load(precision, for_one): loads the code. Code of 32 bits reads and writes single precision, and computes in double.
     separate_single: whether one sample has its own code, apart from that for batches.
+    costly: code that takes long to compile: that for batches, once it exists, then serves single samples too.
     """
 
     def __init__(
@@ -120,7 +121,9 @@ class Kernel:
         data: Data,
         load: Callable[[int, bool], Library],
         separate_single: bool,
+        costly: bool = False,
     ) -> None:
+        self.costly = costly
         self.name, self.inputs, self.data, self.load, self.separate_single = (
             name,
             dict(inputs),
@@ -215,7 +218,10 @@ class Kernel:
         """The code for these inputs; mixed precision takes double."""
         if all(x.dtype == FLOAT32 for x in inputs):
             return self.batch32
-        return self.batch if any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True)) else self.single
+        if any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True)):
+            return self.batch
+        made = self.__dict__
+        return self.batch if self.costly and "batch" in made and "single" not in made else self.single
 
     def _large(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
         """The results and flags of a large batch, in reused memory and on several threads along the first axis.

@@ -33,6 +33,9 @@ class JointKind:
     name: ClassVar[str]
     manifold: ClassVar[Manifold]
     has_axis: ClassVar[bool] = False
+    slides: ClassVar[bool] = False  # whether its frame's origin moves
+    q_parts: ClassVar[tuple[str, ...]] = ("",)  # names of its coordinates, and of its rates
+    v_parts: ClassVar[tuple[str, ...]] = ("",)
 
     @property
     def nq(self) -> int:
@@ -73,7 +76,7 @@ class Revolute(JointKind):
 class Continuous(Revolute):
     """Unbounded rotation about an axis; q = (cosine, sine)."""
 
-    name, manifold = "continuous", SO2()
+    name, manifold, q_parts = "continuous", SO2(), ("cos", "sin")
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         return Transform(X.R.rotate_z(q[0], q[1]), X.p)
@@ -82,7 +85,7 @@ class Continuous(Revolute):
 class Prismatic(JointKind):
     """Translation along an axis; q = distance [m]."""
 
-    name, manifold, has_axis = "prismatic", Euclidean(1), True
+    name, manifold, has_axis, slides = "prismatic", Euclidean(1), True, True
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         return Transform(X.R, X.p + q[0] * X.R.z)
@@ -94,7 +97,7 @@ class Prismatic(JointKind):
 class Helical(JointKind):
     """A screw: rotation about an axis, and translation along it by `pitch` [m/rad]; q = angle [rad]."""
 
-    name, manifold, has_axis = "helical", Euclidean(1), True
+    name, manifold, has_axis, slides = "helical", Euclidean(1), True, True
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         s, c = sincos(q[0])
@@ -108,6 +111,7 @@ class Spherical(JointKind):
     """Rotation about a point; q = quaternion x y z w, v = angular velocity in the body's frame."""
 
     name, manifold = "spherical", SO3()
+    q_parts, v_parts = ("qx", "qy", "qz", "qw"), ("rx", "ry", "rz")
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         return Transform(X.R.compose(Mat3.from_quaternion(*q)), X.p)
@@ -119,7 +123,8 @@ class Spherical(JointKind):
 class Translation(JointKind):
     """Translation in space; q = x y z [m]."""
 
-    name, manifold = "translation", Euclidean(3)
+    name, manifold, slides = "translation", Euclidean(3), True
+    q_parts = v_parts = ("x", "y", "z")
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         return Transform(X.R, X.p + X.R @ Vec3(*q))
@@ -131,7 +136,8 @@ class Translation(JointKind):
 class Planar(JointKind):
     """Motion in the xy plane; q = (x, y, cosine, sine), v = (vx, vy, wz) in the body's frame."""
 
-    name, manifold = "planar", SE2()
+    name, manifold, slides = "planar", SE2(), True
+    q_parts, v_parts = ("x", "y", "cos", "sin"), ("x", "y", "rz")
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         x, y, c, s = q
@@ -144,7 +150,8 @@ class Planar(JointKind):
 class Free(JointKind):
     """Any motion; q = (x y z, quaternion x y z w), v = (linear, angular) velocity in the body's frame."""
 
-    name, manifold = "free", SE3()
+    name, manifold, slides = "free", SE3(), True
+    q_parts, v_parts = ("x", "y", "z", "qx", "qy", "qz", "qw"), ("x", "y", "z", "rx", "ry", "rz")
 
     def move(self, X: Transform, q: Sequence[Scalar], pitch: Scalar) -> Transform:
         return X.compose(Transform(Mat3.from_quaternion(*q[3:]), Vec3(*q[:3])))

@@ -34,11 +34,12 @@ def autodiff(
             f"autodiff is not available in the convention {robot.convention!r}; use robot.with_convention('pinocchio')"
         )
     known = {k: x for k, x in QUANTITIES.items() if set(x.options) <= {"view"}}
-    if quantity not in known:
+    if not isinstance(quantity, str) or quantity not in known:
         raise UnknownName("quantity", quantity, known)
     if mode not in MODES:
         raise UnknownName("mode", mode, MODES)
     record = known[quantity]
+    evaluator.refuse_massless(record)
     needed = [i.name for i in record.inputs]
     inputs = [*needed, *(i.name for i in record.optional)]
     if by not in inputs:
@@ -46,9 +47,8 @@ def autodiff(
     if ("view" in record.options) != (name is not None):
         raise InputError(f"{quantity} {'needs the name of a frame' if name is None else 'takes no name of a frame'}")
     options = {} if name is None else {"view": frames.view(evaluator, name, frame)}
-    derived = differentiated(robot.model, record, by, mode)
-    if record.needs_mass and robot.mass == 0:
-        raise InputError(f"robot {robot.name!r} has no mass, so no centre of mass")
+    key = quantity, by, mode
+    derived = evaluator.derived.setdefault(key, differentiated(robot.model, record, by, mode))
 
     def derivative(*given: Any, **named: Any) -> Any:
         values = {k: x for k, x in (dict(zip(inputs, given, strict=False)) | named).items() if x is not None}

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..errors import InputError
-from ..files.npz import read_npz, require_arrays, require_format, write_npz
 from ..model.io import saved
 from ..model.model import Array, Model
 from ..model.names import coordinate_names
@@ -58,6 +57,8 @@ class Trajectory:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything, including the robot, to an .npz file; atomically."""
+        from ..files.npz import write_npz
+
         entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS)}
         model = "" if self.model is None else saved.dumps(self.model)
         return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries})
@@ -65,6 +66,8 @@ class Trajectory:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
         """Read a file that `save` wrote."""
+        from ..files.npz import read_npz, require_arrays, require_format
+
         found = read_npz(Path(path))
         try:
             require_format(found, KIND, VERSION)

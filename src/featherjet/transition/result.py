@@ -15,9 +15,6 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError
-from ..files.bvh import write_bvh
-from ..files.csv import write_csv
-from ..files.npz import read_npz, require_arrays, require_format, write_npz
 from ..model.io import saved
 from ..model.model import Model
 from ..robot.robot import Robot
@@ -185,6 +182,8 @@ class Transition:
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write an .npz file that contains everything, the robot included; atomically."""
+        from ..files.npz import write_npz
+
         s = self.setting
         about: dict[str, Any] = dict(
             degree=self.spline.degree, intervals=self.spline.intervals, duration=self.duration,
@@ -207,6 +206,8 @@ class Transition:
     @staticmethod
     def load(path: str | os.PathLike[str], backend: str | None = None) -> Transition:
         """Read a file that `save` wrote."""
+        from ..files.npz import read_npz, require_arrays, require_format
+
         found = read_npz(Path(path))
         try:
             require_format(found, KIND, VERSION)
@@ -219,6 +220,8 @@ class Transition:
 
     def to_csv(self, path: str | os.PathLike[str], count: int = 201) -> Path:
         """Write a table of t, q, v, a, tau at `count` times."""
+        from ..files.csv import write_csv
+
         t = self.times(arrays.whole_number("count", count, 2))
         return write_csv(Path(path), self.model, t, self.q(t), self.v(t), self.a(t), self.tau(t))
 
@@ -226,6 +229,8 @@ class Transition:
         self, path: str | os.PathLike[str], fps: float = 60.0, up: str = "y", scale: float = 1.0, joined: bool = True
     ) -> Path:
         """Write a motion-capture file of `fps` frames a second, with the joined clips unless `joined` is False."""
+        from ..files.bvh import write_bvh
+
         fps = arrays.positive_number("fps", fps)
         if joined and (self.before is not None or self.after is not None):
             clip = self.joined(1 / fps)
