@@ -123,7 +123,7 @@ class Kernel:
         separate_single: bool,
         costly: bool = False,
     ) -> None:
-        self.costly = costly
+        self.costly, self.made = costly, False  # made: whether any code is loaded
         self.name, self.inputs, self.data, self.load, self.separate_single = (
             name,
             dict(inputs),
@@ -133,11 +133,6 @@ class Kernel:
         )
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
-
-    @property
-    def made(self) -> bool:
-        """Whether any of its code has been made."""
-        return not self.__dict__.keys().isdisjoint(("batch", "single", "batch32"))
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -166,6 +161,7 @@ class Kernel:
 
     def _code(self, precision: int, for_one: bool) -> Code:
         library = self.load(precision, for_one)
+        self.made = True
         if self._outputs is None:
             self._outputs = [tuple(shape) for shape in json.loads(library.text("shapes"))]
         number = np.float32 if precision == 32 else np.float64
