@@ -171,9 +171,9 @@ def test_acceleration_of_a_frame(robot: fj.Robot, viewpoint) -> None:
     """d(J v)/dt = J a + drift, along a trajectory with velocity v and acceleration a."""
     s = random_state(robot, 2)
     name = robot.frame_names[-1]
-    sight = robot._view(name, viewpoint)
+    view = robot._view(name, viewpoint)
     moved = configuration.integrate(robot.model, s.q, 1j * H * s.v)
-    J = robot.evaluator.reference("jacobian", {"q": moved}, **sight)[0]
+    J = robot.evaluator.reference("jacobian", {"q": moved}, **view)[0]
     rate = times(J, s.v + 1j * H * s.a).imag / H
     got = times(robot.frame_jacobian(s.q, name, viewpoint), s.a) + robot.jacobian_drift(s.q, s.v, name, viewpoint)
     agree(got, rate, 1e-12)

@@ -182,13 +182,13 @@ def test_derivatives_of_frames(own: fj.Robot, viewpoint) -> None:
     s = random_state(own, 1)
     q, v, a = s.q[0], s.v[0], s.a[0]
     name = own.frame_names[-1]
-    sight = own._view(name, viewpoint)
+    view = own._view(name, viewpoint)
     by_q, by_v = own.frame_velocity_derivatives(q, v, name, viewpoint)
-    agree(by_q, stepped(own, "jacobian", "q", {"q": q}, **sight).swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
+    agree(by_q, stepped(own, "jacobian", "q", {"q": q}, **view).swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
     agree(by_v, own.frame_jacobian(q, name, viewpoint), 1e-12)
     got = own.frame_acceleration_derivatives(q, v, a, name, viewpoint)
     for by, x in zip("qva", got, strict=True):
-        true = stepped(own, "frame_acceleration", by, {"q": q, "v": v, "a": a}, **sight)
+        true = stepped(own, "frame_acceleration", by, {"q": q, "v": v, "a": a}, **view)
         agree(x, true, STEP, f"acceleration by {by}", floor=1e-3)
 
 

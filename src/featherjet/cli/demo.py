@@ -37,7 +37,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--robot", default="quadruped", help="a name or a file (default: quadruped)")
     sub.add_argument(
         "--root",
-        choices=("fixed", "free", "planar"),
+        choices=ROOTS,
         default="fixed",
         help="how the first link is attached to the world (default: fixed)",
     )
