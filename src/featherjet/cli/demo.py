@@ -18,7 +18,7 @@ from ..view.backend import require_matplotlib
 from ..view.matrices import save_pictures
 from .check import batches, compare, tolerance, worst
 from .output import fail, line, table
-from .parsing import add_seed, command, count
+from .parsing import ROOTS, add_seed, command, count
 
 Array = np.ndarray
 EXAMPLES = """\
