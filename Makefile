@@ -37,11 +37,13 @@ release: $(VENV)/.release  ## build wheel and sdist in dist/, check them, and tr
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25'  # older ones search for hours on Python 3.10
 	$(BIN)/python -m pip install -q -e '.[plots]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25'
 	$(BIN)/python -m pip install -q -e '.[test]'
 	touch $@ $(VENV)/.demo
 

@@ -44,8 +44,9 @@ def sources() -> str:
     """A hash of the sources that determine compiled code."""
     root = Path(__file__).parent.parent
     digest = hashlib.sha256()
-    for path in sorted(path for folder in DETERMINING for path in (root / folder).rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    for folder in DETERMINING:
+        for path in sorted((root / folder).rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 
 
