@@ -332,7 +332,7 @@ def test_bad_states():
         '<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="continuous">'
         '<parent link="a"/><child link="b"/></joint></robot>'
     )
-    with pytest.raises(InputError, match=r"joint 'j' \(continuous\): MuJoCo has no such joint"):
+    with pytest.raises(InputError, match=r"joint 'j' \(continuous\): MuJoCo has no joint of this kind"):
         mujoco_state.configuration_from_mujoco(urdf, [1.0, 0.0])
 
 
