@@ -288,8 +288,9 @@ class Robot:
         out: Out = None,
     ) -> InverseDynamicsDerivatives:
         """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv)."""
-        options = {} if method == "auto" else {"method": method}
-        found = self._run("inverse_dynamics_derivatives", (q, v, a), fext, out, **options)
+        if method == "auto":
+            return InverseDynamicsDerivatives._make(self._run("inverse_dynamics_derivatives", (q, v, a), fext, out))
+        found = self._run("inverse_dynamics_derivatives", (q, v, a), fext, out, method=method)
         return InverseDynamicsDerivatives._make(found)
 
     def forward_dynamics_derivatives(
@@ -302,8 +303,9 @@ class Robot:
         out: Out = None,
     ) -> ForwardDynamicsDerivatives:
         """da_dq, da_dv, da_dtau, each (..., nv, nv)."""
-        options = {} if method == "auto" else {"method": method}
-        found = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, **options)
+        if method == "auto":
+            return ForwardDynamicsDerivatives._make(self._run("forward_dynamics_derivatives", (q, v, tau), fext, out))
+        found = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, method=method)
         return ForwardDynamicsDerivatives._make(found)
 
     def gravity_derivatives(self, q: ArrayLike) -> Array:
