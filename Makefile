@@ -18,8 +18,8 @@ demo: $(VENV)/.demo  ## set up, then all derivatives of the built-in quadruped, 
 	$(BIN)/featherjet demo --out demo
 
 test: lint  ## set up, then lint and every test
-	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
 	@$(if $(COVERAGE),,echo 'coverage is measured from Python 3.12 on; here, make coverage does it')
+	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
 
 coverage: $(VENV)/.test  ## every test, and which lines they run (math, algorithms and compilers left out before 3.12)
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 --dist loadgroup $(or $(COVERAGE),--cov --cov-config=tools/coverage.toml)
