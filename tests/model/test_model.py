@@ -320,6 +320,36 @@ def test_trees_branch_as_asked() -> None:
     assert [j.parent for j in fj.models.chain(5).joints] == [-1, 0, 1, 2, 3]
 
 
+def test_auto_trees_are_those_of_the_literature() -> None:
+    """Joint i hangs on joint floor((i - 2 + ceil(b)) / b), counted from one, at its end; links are thin tubes."""
+    model = fj.models.auto_tree(9, 1.5, skew=0.4, taper=0.9)
+    for joint in model.joints:
+        number = int(joint.name.removeprefix("joint")) + 1
+        parent = int((number - 2 + 2) / 1.5) if number > 1 else 0
+        above = model.joints[joint.parent] if number > 1 else None
+        assert (above.name if above else "joint-1") == f"joint{parent - 1}"
+        length = 0.9 ** (parent - 1) if above else 0.0
+        turn = fj.models.auto_tree(2, skew=0.4).joints[1].placement[:3, :3] if above else np.eye(3)
+        assert np.allclose(joint.placement[:3, 3], (length, 0, 0))
+        assert np.allclose(joint.placement[:3, :3], turn)
+    assert np.allclose(turn @ [0, 0, 1], [0, -np.sin(0.4), np.cos(0.4)])
+    planar = fj.Robot(fj.models.auto_tree(2), "numpy").with_gravity((0.0, -9.81, 0.0))
+    assert np.allclose(planar.gravity(np.zeros(2)), [9.81 * (0.5 + 1.5), 9.81 * 0.5])  # two rods of 1 kg and 1 m
+    M = planar.mass_matrix(np.zeros(2))
+    tube = 1 / 12 + 1 / 800 + 1 / 4
+    assert np.allclose(M, [[2 * tube + 1 + 1, tube + 0.5], [tube + 0.5, tube]])
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [({"branching": 0.5}, "branching: expected a number of at least 1"), ({"taper": 0}, "taper: expected a positive"),
+     ({"skew": float("nan")}, "skew: expected an angle"), ({"taper": True}, "taper")],
+)  # fmt: skip
+def test_bad_auto_trees_are_refused(given: dict, message: str) -> None:
+    with pytest.raises(fj.FeatherjetError, match=message):
+        fj.models.auto_tree(3, **given)
+
+
 def test_seeds() -> None:
     one, same, other = (fj.models.chain(3, seed=k) for k in (1, 1, 2))
     np.testing.assert_array_equal(one.joints[1].placement, same.joints[1].placement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,36 @@ def tree(n: int, branching: int = 2, seed: int = 0) -> Model:
     if not isinstance(branching, int) or branching < 1:
         raise InputError(f"branching must be a positive whole number, got {branching!r}")
     return _revolute_tree(f"tree{n}x{branching}", n, branching, seed)
+
+
+def auto_tree(n: int, branching: float = 1.0, skew: float = 0.0, taper: float = 1.0) -> Model:
+    """The tree of n revolute joints by which algorithms are compared: `autoTree` of [RBDA]'s companion software.
+
+    Link i = 0, 1, ... is a thin tube of length l = taper^i [m], radius l/20 and mass taper^(3i) [kg] along its x axis.
+    It turns about its z axis, and its children's axes pass through its end, turned by `skew` [rad] about x: with skew
+    0 the mechanism is planar. Bodies have `branching` children on average, numbered breadth first; with 1.5 they have
+    one and two in turn.
+    """
+    _check_count(n)
+    for name, value, wanted, good in (
+        ("branching", branching, "a number of at least 1", lambda x: x >= 1),
+        ("skew", skew, "an angle [rad]", lambda x: True),
+        ("taper", taper, "a positive number", lambda x: x > 0),
+    ):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        if not number or not good(value):
+            raise InputError(f"{name}: expected {wanted}, got {value!r}")
+    name = f"auto{n}" + (f"x{branching:g}" if branching != 1 else "")
+    b = ModelBuilder(name)
+    turn = np.array([[1, 0, 0], [0, math.cos(skew), -math.sin(skew)], [0, math.sin(skew), math.cos(skew)]])
+    for i in range(n):
+        parent = math.floor((i - 1 + math.ceil(branching)) / branching) - 1
+        at = transform(turn, (taper**parent, 0.0, 0.0)) if i else transform()
+        b.add_joint(f"joint{i}", "revolute", f"joint{parent}" if i else None, at)
+        length, mass = taper**i, taper ** (3 * i)
+        inertia = mass * length**2 * np.diag([1 / 400, 1 / 12 + 1 / 800, 1 / 12 + 1 / 800])
+        b.add_body(f"joint{i}", mass, (length / 2, 0.0, 0.0), inertia, name=f"link{i}")
+    return b.build()
 
 
 def random_tree(n: int, seed: int = 0) -> Model:

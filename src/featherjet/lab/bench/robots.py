@@ -7,7 +7,7 @@ import warnings
 from typing import NamedTuple
 
 from ...errors import PhysicsWarning, UnknownName
-from ...model.builtin import chain, tree
+from ...model.builtin import auto_tree, chain, tree
 from ...robot.loading import load
 from ...robot.robot import Robot
 
@@ -15,7 +15,8 @@ FINGERS = ("panda_finger_joint1", "panda_finger_joint2")
 DEFAULT = ("panda", "hyq", "talos_full", "chain100", "chain500")
 STAND_INS = {"panda": "arm", "hyq": "quadruped", "talos_full": "humanoid"}
 FLOATING = ("hyq", "talos_full")
-GENERATED = re.compile(r"(chain|tree)(\d+)(?:x(\d+))?")
+GENERATED = re.compile(r"(auto|chain|tree)(\d+)(?:x(\d+))?")
+SKEW = 0.3  # rad between the axes of a link of auto100
 BATCH = 1024
 LARGE, LARGE_BATCH = 100, 16  # beyond 100 dofs, batches of 16, so that the results fit into memory
 
@@ -31,7 +32,8 @@ class Entrant(NamedTuple):
 def entrant(name: str, root: str | None = None, batch: int | None = None) -> Entrant:
     """The robot of that name or file; without `root`, some names mean the variant that everybody measures.
 
-    panda is the arm with locked fingers, hyq and talos_full have a free base. chain100 and tree100x2 are generated.
+    panda is the arm with locked fingers, hyq and talos_full have a free base. chain100, tree100x2 and auto100x2 (see
+    `auto_tree`) are generated.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PhysicsWarning)  # an unphysical inertia takes as long as any other
@@ -42,8 +44,12 @@ def entrant(name: str, root: str | None = None, batch: int | None = None) -> Ent
 def _robot(name: str, root: str | None) -> tuple[Robot, str]:
     generated = GENERATED.fullmatch(name)
     if generated:
-        n, branching = int(generated[2]), int(generated[3] or 2)
-        robot = Robot(chain(n) if generated[1] == "chain" else tree(n, branching), "compiled")
+        family, n, branching = generated[1], int(generated[2]), int(generated[3] or 0)
+        if family == "auto":
+            model = auto_tree(n, branching or 1, SKEW)
+        else:
+            model = chain(n) if family == "chain" else tree(n, branching or 2)
+        robot = Robot(model, "compiled")
         return robot, robot.name
     if root is None and name in FLOATING:
         return load(name, "free", backend="compiled"), f"{name}, free base"

@@ -11,7 +11,7 @@ from ...algorithms.derivatives import methods
 from ...model.model import Array
 from ..bench.run import slope
 from ..internals import reference_results
-from .lab import Lab
+from .lab import CHAIN, Lab
 from .plots import Lines
 from .report import Claim, Outcome, Table, TableColumn, held
 
@@ -61,7 +61,7 @@ def _errors(lab: Lab) -> tuple[ErrorTable, ErrorTable]:
     by_step: ErrorTable = {m: {} for m in METHODS if m != COMPLEX_STEP}
     exact: ErrorTable = {m: {} for m in METHODS}
     for n in sizes:
-        name = f"chain{n}"
+        name = CHAIN.format(n)
         states = lab.states(name, SAMPLES)
         inputs = {k: states[k] for k in ("q", "v", "tau")}
         longer = {k: x.astype(np.longdouble) for k, x in inputs.items()}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .algorithms import Algorithm, forward, inverse
-from .lab import Lab
+from .lab import CHAIN, Lab
 from .report import Claim, Outcome, counted, held, sized
-from .sweep import CHAIN, Comparison, Sweep, at_largest, extrapolation_remark, ratio_lines
+from .sweep import Comparison, Sweep, at_largest, extrapolation_remark, ratio_lines
 
 SIZES, FD_SIZES, QUICK_SIZES = (2, 4, 8, 12, 16, 20), (2, 4, 8, 12, 16), (2, 4, 6)
 FDSVA = "FDSVA"  # the better of DMM and AZA

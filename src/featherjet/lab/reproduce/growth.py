@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...model.builtin import chain
+from ...model.builtin import auto_tree
 from ...model.tree import Tree
+from ..bench.robots import SKEW
 from .algorithms import Algorithm, TracedAlgorithm
 
 SAMPLED = {1: ((5, 6), 8), 2: ((5, 7, 9), 10), 3: ((5, 6, 7, 8), 9)}  # degree -> sizes to fit, and one to check
@@ -16,8 +17,8 @@ SAMPLED = {1: ((5, 6), 8), 2: ((5, 7, 9), 10), 3: ((5, 6, 7, 8), 9)}  # degree -
 class Growth:
     """Operations of an algorithm on a chain of N joints, as a polynomial in N.
 
-    Straight-line code of a chain with generic placements and inertias has no accidental zeros, so that counts are
-    polynomials from a few joints on. `error` is the relative error at a size that was not fitted.
+    All links of the chain are alike, so that counts are polynomials from a few joints on. `error` is the relative error
+    at a size that was not fitted.
     """
 
     sizes: tuple[int, ...]
@@ -27,7 +28,8 @@ class Growth:
     @staticmethod
     def of(algorithm: Algorithm) -> Growth:
         sizes, check_size = SAMPLED[algorithm.degree]
-        *counts, check = (TracedAlgorithm(algorithm, Tree(chain(n))).instructions for n in (*sizes, check_size))
+        trees = [Tree(auto_tree(n, skew=SKEW)) for n in (*sizes, check_size)]
+        *counts, check = (TracedAlgorithm(algorithm, tree).instructions for tree in trees)
         fitted = Growth(sizes, tuple(counts), 0.0)
         return Growth(sizes, tuple(counts), abs(fitted.at(check_size) - check) / check)
 

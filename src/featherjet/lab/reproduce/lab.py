@@ -22,6 +22,7 @@ from .growth import Growth
 
 BATCH_BYTES = 1 << 18  # that the results of a batch may fill, so that they stay in a core's cache
 FEWEST, MOST, GRAIN = 64, 4096, 64  # states in a batch
+CHAIN = "auto{}"  # the papers' serial chains, by number of joints; trees are "auto{}x2"
 GRIPPERS = ("left_gripper", "right_gripper")
 DEAD_CODE = 3  # a trace may hold this many times the operations that are compiled; the rest is dead
 
@@ -142,7 +143,7 @@ class Lab:
         traced = self._traced.get((algorithm, name))
         if traced is not None:
             return traced.instructions
-        size = name.removeprefix("chain")
+        size = name.removeprefix(CHAIN.format(""))
         if size == name or not size.isdigit():
             return None
         return self.growth(algorithm).at(int(size))

@@ -7,12 +7,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .algorithms import AZA, DMM, LTL, PRODUCTS, forward
-from .lab import Lab
+from .lab import CHAIN, Lab
 from .report import Claim, Outcome, Table, TableColumn, sized
-from .sweep import CHAIN, LARGE, Sweep, extrapolation_remark, ratio_lines
+from .sweep import LARGE, Sweep, extrapolation_remark, ratio_lines
 
 SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
-TREES = {"branching 2": "tree{}x2", "branching 5": "tree{}x5"}
+TREES = {"branching 2": "auto{}x2", "branching 5": "auto{}x5"}
 TREE_SIZES, QUICK_TREE_SIZES = (8, 16), (3, 6)
 WHOLE_LARGEST = 16  # joints, up to which whole derivatives are timed
 LIMIT = 150_000  # operations that are compiled here, to reach the crossover

@@ -11,7 +11,7 @@ from ...algorithms.scan import Array, Scan
 from ...math.spatial import Force
 from ...model.tree import Node, Tree
 from .algorithms import RNEA, Algorithm, TracedAlgorithm, inverse
-from .lab import Lab
+from .lab import CHAIN, Lab
 from .plots import Bars
 from .report import Claim, Outcome, Table, TableColumn, held
 
@@ -70,7 +70,7 @@ Counts = dict[tuple[str, str], int]  # instructions by robot and recursion
 
 def operation_counts(lab: Lab) -> Outcome:
     """Multiplications, additions and instructions of inverse dynamics and of its derivatives."""
-    chains = [f"chain{n}" for n in CHAINS]
+    chains = [CHAIN.format(n) for n in CHAINS]
     robots = [*(QUICK_ROBOTS if lab.quick else ROBOTS), *chains]
     lab.plan(len(robots) * (len(VALUES) + len(DERIVATIVES)))
     values, value_rows = _count(lab, robots, VALUES)

@@ -24,7 +24,7 @@ from .numerical import Results, differences, directions
 from .plots import Bars
 from .report import Cell, Claim, Outcome, Table, TableColumn, held
 
-ROBOTS, QUICK_ROBOTS = {"arm": "arm", "HyQ": "hyq"}, {"chain of 3": "chain3"}
+ROBOTS, QUICK_ROBOTS = {"arm": "arm", "HyQ": "hyq"}, {"chain of 3": "auto3"}
 SAMPLES = 64
 LIMIT = 120_000
 

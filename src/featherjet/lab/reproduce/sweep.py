@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .algorithms import Algorithm
-from .lab import Lab, Measurement, Measurements, count_ratio, ratio
+from .lab import CHAIN, Lab, Measurement, Measurements, count_ratio, ratio
 from .plots import Lines
 from .report import Table, TableColumn, span
 
-CHAIN = "chain{}"
 LARGE = (50, 100, 200, 500)  # sizes of chains that are only counted
 COUNTED = "operations only"
 NOISE = 0.95  # a ratio of times above this does not count as slower

@@ -11,12 +11,12 @@ from ...robot.robot import Robot
 from ..bench.timing import Contender, measure
 from .algorithms import forward, inverse
 from .chains import FDSVA
-from .lab import Lab, Measurement, ratio
+from .lab import CHAIN, Lab, Measurement, ratio
 from .plots import Lines
 from .report import Claim, Outcome, Table, TableColumn, counted, held, sized, span
-from .sweep import CHAIN, Comparison, Sweep, at_largest, below, extrapolation_remark, ratio_lines
+from .sweep import Comparison, Sweep, at_largest, below, extrapolation_remark, ratio_lines
 
-FAMILIES = {"chain": CHAIN, "branching 2": "tree{}x2", "branching 5": "tree{}x5"}
+FAMILIES = {"chain": CHAIN, "branching 2": "auto{}x2", "branching 5": "auto{}x5"}
 ID_SIZES, FD_SIZES, QUICK_SIZES = (2, 5, 10, 20, 30), (2, 5, 10, 16), (2, 6)
 LONG, QUICK_LONG = (50, 100, 200, 500), (20, 40)
 BLAS = "M^-1 times matrices, by BLAS"
@@ -160,10 +160,11 @@ def _long_lines(rows: list[LongChain]) -> Lines:
 
 def _time_long_chain(lab: Lab, n: int) -> tuple[float, float, float]:
     """Seconds per state: DMM with products by BLAS, and the direct method; and their ratio."""
-    lab.step(f"chain{n}, rolled")
+    name = CHAIN.format(n)
+    lab.step(f"{name}, rolled")
     size = 16 if n <= 200 else 4
-    robot = Robot(lab.robot(f"chain{n}").model, "compiled", 1, unroll=False)
-    states = lab.states(f"chain{n}", size)
+    robot = Robot(lab.robot(name).model, "compiled", 1, unroll=False)
+    states = lab.states(name, size)
     q, v, tau = states["q"], states["v"], states["tau"]
     dtau = tuple(np.empty((size, n, n)) for _ in range(3))
     Minv, a = np.empty((size, n, n)), np.empty((size, n))
