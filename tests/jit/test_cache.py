@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.jit import cache
+from featherjet import atomic
+from featherjet.errors import InputError
+from featherjet.jit import cache, trust
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
 from featherjet.jit.engine import targets
@@ -71,9 +74,9 @@ def works() -> None:
 def test_code_is_kept_and_found_again(folder, compilations, monkeypatch):
     assert cache.files() == []
     works()
-    (kept,) = folder.iterdir()
+    (kept,) = cache.files()
     assert kept.suffix == ".fjo"
-    assert cache.files() == [kept]
+    assert {p.name for p in folder.iterdir()} == {kept.name, cache.KEY}
     works()
     assert len(compilations) == 1, "code in memory is used again"
     forget(monkeypatch)
@@ -239,7 +242,7 @@ DAMAGE = {
     "longer": lambda data: data + b"\0",
     "garbage": lambda data: os.urandom(len(data)),
     "foreign": lambda data: b"\x7fELF" + data,
-    "older format": lambda data: b"featherjet code 0\n" + data[len(cache.MAGIC) :],
+    "older format": lambda data: b"featherjet code 1\n" + data[len(cache.MAGIC) :],
 }
 
 
@@ -287,12 +290,10 @@ def test_without_a_place_code_stays_in_memory_after_one_warning(tmp_path, monkey
 
 
 def test_a_read_only_folder_warns_once(folder, compilations, monkeypatch):
-    count = iter(range(9))
+    def refused(path, *_):
+        raise PermissionError(13, "Permission denied", str(path))
 
-    def refused(dir, suffix):
-        raise PermissionError(13, "Permission denied", f"{dir}/tmp{next(count)}{suffix}")
-
-    monkeypatch.setattr(cache.tempfile, "mkstemp", refused)
+    monkeypatch.setattr(atomic.os, "replace", refused)
     with pytest.warns(CacheWarning) as said:
         two_kernels()
     assert len(said) == 1
@@ -306,25 +307,189 @@ def test_a_folder_that_may_not_be_written(folder):
         works()
 
 
-@pytest.mark.parametrize("step", ["replace", "fdopen"])
+@pytest.mark.parametrize("step", ["replace", "fsync"])
 def test_a_full_disk_leaves_nothing_behind(folder, compilations, monkeypatch, step):
     def full(*args):
-        if step == "fdopen":
-            os.close(args[0])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cache.os, step, full)
+    monkeypatch.setattr(atomic.os, step, full)
     with pytest.warns(CacheWarning, match="No space left"):
         works()
-    assert list(folder.iterdir()) == []
+    assert {p.name for p in folder.iterdir()} <= {cache.KEY}
 
 
 def test_an_unreadable_file_is_as_good_as_none(folder, compilations, monkeypatch):
     works()
     forget(monkeypatch)
-    monkeypatch.setattr(Path, "read_bytes", lambda self: (_ for _ in ()).throw(PermissionError(13, "no")))
-    works()
+    monkeypatch.setattr(cache, "read_own", lambda *_, **__: (_ for _ in ()).throw(PermissionError(13, "no")))
+    with pytest.warns(CacheWarning, match="cannot be kept"):  # the key cannot be read either
+        works()
     assert len(compilations) == 2
+
+
+# Whose code it is
+
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX")
+SHARED = {
+    "group may write": lambda path: path.chmod(0o770),
+    "all may write": lambda path: path.chmod(0o777),
+    "a shared temporary folder": lambda path: path.chmod(0o1777),
+}
+
+
+def not_used(compilations: list[str], match: str) -> None:
+    """Code on disk is not run, one warning says so, and results are right."""
+    before = len(compilations)
+    with pytest.warns(CacheWarning, match=match) as said:
+        two_kernels()
+    assert len(said) == 1
+    assert len(compilations) == before + 2
+
+
+@posix
+@pytest.mark.parametrize("how", SHARED)
+def test_a_folder_that_others_may_write_is_not_used(folder, compilations, monkeypatch, how):
+    two_kernels()
+    SHARED[how](folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    forget(monkeypatch)
+    not_used(compilations, f"others may write {folder}")
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before, "nothing is written either"
+
+
+@posix
+def test_a_folder_below_one_that_others_may_write_is_not_used(folder, compilations, monkeypatch):
+    two_kernels()
+    folder.parent.chmod(0o775)
+    forget(monkeypatch)
+    not_used(compilations, f"others may write {folder.parent}; to allow it, chmod go-w")
+
+
+@posix
+def test_a_private_folder_in_a_sticky_one_is_used(folder, compilations, monkeypatch):
+    """As `mktemp -d` makes it in /tmp."""
+    two_kernels()
+    folder.parent.chmod(0o1777)
+    forget(monkeypatch)
+    two_kernels()
+    assert len(compilations) == 2
+
+
+@posix
+def test_the_folder_of_another_user_is_not_used(folder, compilations, monkeypatch):
+    two_kernels()
+    forget(monkeypatch)
+    monkeypatch.setattr(trust.os, "getuid", lambda: os.geteuid() + 1)
+    not_used(compilations, r"belongs to user \d+")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("which", ["the code", "the key", "a link on the way"])
+def test_what_belongs_to_another_user_is_not_used(folder, compilations, monkeypatch, which):
+    two_kernels()
+    if which == "a link on the way":
+        link = folder.parent / "link"
+        link.symlink_to(folder)
+        os.chown(link, 65534, 65534, follow_symlinks=False)
+        monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(link))
+    else:
+        for path in [folder / cache.KEY] if which == "the key" else cache.files():
+            os.chown(path, 65534, 65534)
+    forget(monkeypatch)
+    not_used(compilations, "belongs to user 65534")
+
+
+@posix
+def test_code_that_others_may_write_is_made_anew(folder, compilations, monkeypatch):
+    two_kernels()
+    for path in cache.files():
+        path.chmod(0o666)
+    forget(monkeypatch)
+    not_used(compilations, "others may write")
+    forget(monkeypatch)
+    two_kernels()
+    assert len(compilations) == 4, "and is private again"
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620])
+def test_a_key_that_others_can_read_signs_nothing(folder, compilations, monkeypatch, mode):
+    two_kernels()
+    (folder / cache.KEY).chmod(mode)
+    forget(monkeypatch)
+    not_used(compilations, "others may read or write")
+
+
+def test_valid_files_that_changed_places_do_not_load(folder, compilations, monkeypatch):
+    """They did, and crashed: each has the functions the other's caller expects, with other operands."""
+    two_kernels()
+    one, other = cache.files()
+    aside = folder / "aside"
+    for source, target in ((one, aside), (other, one), (aside, other)):
+        os.replace(source, target)
+    forget(monkeypatch)
+    two_kernels()
+    assert len(compilations) == 4
+
+
+def test_the_signature_covers_name_target_and_code(folder):
+    cache.write("a.fjo", "cpu", b"code")
+    whole = (folder / "a.fjo").read_bytes()
+    assert cache.read("a.fjo", "cpu") == b"code"
+    assert cache.read("a.fjo", "another cpu") is None
+    (folder / "b.fjo").write_bytes(whole)
+    assert cache.read("b.fjo", "cpu") is None
+    (folder / "a.fjo").write_bytes(whole[:-1] + b"f")
+    assert cache.read("a.fjo", "cpu") is None
+    (folder / "a.fjo").write_bytes(whole)
+    assert cache.read("a.fjo", "cpu") == b"code"
+    (folder / cache.KEY).write_bytes(bytes(32))
+    assert cache.read("a.fjo", "cpu") is None, "signed by another key"
+
+
+@pytest.mark.parametrize("key", [b"", b"short", bytes(33)])
+def test_a_damaged_key_is_replaced(folder, compilations, monkeypatch, key):
+    works()
+    (folder / cache.KEY).write_bytes(key)
+    for _ in range(2):
+        forget(monkeypatch)
+        works()
+    assert len(compilations) == 2
+    assert len((folder / cache.KEY).read_bytes()) == cache.KEY_BYTES
+
+
+# How much there is
+
+
+def test_what_was_used_least_recently_makes_room(folder, monkeypatch):
+    monkeypatch.setenv("FEATHERJET_CACHE_MB", "100")
+    for k in range(6):
+        cache.write(f"{k}.fjo", "", bytes(1 << 20))
+        os.utime(folder / f"{k}.fjo", (1e9 + k, 1e9 + k))
+    assert len(cache.files()) == 6
+    (folder / "notes.txt").write_bytes(bytes(1 << 20))
+    assert cache.read("0.fjo", "") is not None
+    monkeypatch.setenv("FEATHERJET_CACHE_MB", "5")
+    cache.write("new.fjo", "", bytes(1000))
+    assert {path.stem for path in cache.files()} == {"0", "new", "4", "5"}, "0 was used just now"
+    assert (folder / "notes.txt").exists()
+
+
+def test_a_file_above_the_limit_is_kept_alone(folder, monkeypatch):
+    monkeypatch.setenv("FEATHERJET_CACHE_MB", "0")
+    for name in ("a.fjo", "b.fjo"):
+        cache.write(name, "", b"code")
+        assert [p.name for p in cache.files()] == [name]
+
+
+def test_the_limit_is_a_whole_number(folder, monkeypatch):
+    monkeypatch.setenv("FEATHERJET_CACHE_MB", "-1")
+    with pytest.raises(InputError, match="FEATHERJET_CACHE_MB"):
+        cache.limit()
+    with pytest.warns(CacheWarning, match="FEATHERJET_CACHE_MB"):
+        cache.write("a.fjo", "", b"code")
 
 
 # Where it is
@@ -358,11 +523,13 @@ def test_the_usual_place(monkeypatch, tmp_path):
 
 def test_clear_takes_only_what_is_ours(folder, compilations, monkeypatch):
     works()
-    (folder / "tmpabc.part").write_bytes(b"interrupted")
+    left = folder / f".featherjet-{'a' * 32}.part"
+    left.write_bytes(b"interrupted")
+    os.utime(left, (1e9, 1e9))
     (folder / "notes.txt").write_text("mine")
     assert len(cache.files()) == 2
-    assert cache.clear() == 2
-    assert [p.name for p in folder.iterdir()] == ["notes.txt"]
+    assert cache.clear() == 1
+    assert {p.name for p in folder.iterdir()} == {"notes.txt", cache.KEY}
     assert cache.clear() == 0
     works()  # from memory
     forget(monkeypatch)
@@ -412,8 +579,7 @@ def test_processes_that_start_at_once_are_all_right(tmp_path):
     for process in [start(folder) for _ in range(3)]:
         numbers, _ = finish(process)
         np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
-    (kept,) = folder.iterdir()
-    assert kept.suffix == ".fjo", "nothing half-written is left"
+    assert sorted(p.suffix for p in folder.iterdir()) == ["", ".fjo"], "nothing half-written is left"
     numbers, count = finish(start(folder))
     np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
     assert count == 0, "a later process compiles nothing"

@@ -284,7 +284,7 @@ def test_cache_is_shown_and_cleared(tmp_path, capsys, monkeypatch):
     assert ": 0 files, 0 MB" in capsys.readouterr().out
     (tmp_path / "kept").mkdir()
     (tmp_path / "kept" / "a.fjo").write_bytes(b"x" * 2_000_000)
-    (tmp_path / "kept" / "b.part").write_bytes(b"")
+    (tmp_path / "kept" / "b.fjo").write_bytes(b"")
     (tmp_path / "kept" / "mine.txt").write_text("not the cache's")
     assert main(["cache", "info"]) == 0
     assert f"{tmp_path / 'kept'}: 2 files, 2 MB" in capsys.readouterr().out

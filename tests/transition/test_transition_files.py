@@ -253,6 +253,15 @@ def test_the_commands(task, capsys):
     assert result.v(0.8)[0] == pytest.approx(0.2)
     assert result.q(0.0)[3] == pytest.approx(-1.2)
     assert main(["plot", "t.npz"]) == 0
+    Path("t.png").write_text("mine")
+    assert main(["plot", "t.npz"]) == 2
+    assert "exists; --overwrite" in capsys.readouterr().err
+    assert Path("t.png").read_text() == "mine"
+    assert main(["plot", "t.npz", "--overwrite"]) == 0
+    Path("link.png").symlink_to("t.npz")
+    assert main(["plot", "t.npz", "--out", "link.png", "--overwrite"]) == 2
+    assert "is the input itself" in capsys.readouterr().err
+    Path("link.png").unlink()
     assert sorted(os.listdir()) == ["a.json", "b.json", "t.bvh", "t.csv", "t.npz", "t.png"]
     assert main(task) == 2  # it exists
     assert "--overwrite" in capsys.readouterr().err
@@ -331,7 +340,7 @@ def test_other_files_are_refused(capsys):
         assert main([command, "nowhere.npz"]) == 2
         assert "no such file" in capsys.readouterr().err
     quick(fj.load("arm", backend="numpy")).save("t.npz")
-    for name, says in (("t.pdf", "pictures are PNG files"), ("no/where.png", "cannot be written")):
+    for name, says in (("t.pdf", "pictures are PNG files"), ("no/where.png", "no such directory")):
         assert main(["plot", "t.npz", "--out", name]) == 2
         assert says in capsys.readouterr().err
 

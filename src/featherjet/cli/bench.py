@@ -10,8 +10,8 @@ from typing import Any
 from rich.progress import Progress
 from rich.text import Text
 
+from ..atomic import write_text
 from ..errors import MissingExtra
-from ..files.atomic import write_text
 from ..lab.bench.checking import Disagreement
 from ..lab.bench.contenders import BATCH, PIN_LOOP, WAYS
 from ..lab.bench.peers import versions

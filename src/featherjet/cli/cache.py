@@ -13,7 +13,8 @@ EXAMPLES = """\
 examples:
   featherjet cache info                          where compiled code is stored, and how much
   featherjet cache clear                         delete it; it is compiled again when needed
-  FEATHERJET_CACHE_DIR=/tmp/fj featherjet ...    store it elsewhere; if empty, store none
+  FEATHERJET_CACHE_DIR=~/fj featherjet ...       store it elsewhere; if empty, store none
+  FEATHERJET_CACHE_MB=64 featherjet ...          keep at most 64 MB: what was used least recently goes
 
 Robots with the same kinds of joints share a file. Files of other versions or CPUs are ignored, and damaged
 ones are detected and replaced, so clearing the cache is never necessary."""

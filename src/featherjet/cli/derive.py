@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import arrays
 from ..algorithms.quantities import FEXT, QUANTITIES
+from ..atomic import refuse_own_input
 from ..errors import InputError, ModelWarning, SingularMassMatrix
 from ..files.npz import Array, NpzWriter, read_npz
 from ..model import configuration
@@ -58,8 +59,7 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     source, target = Path(args.states), Path(args.out)
-    if source.exists() and target.exists() and source.samefile(target):
-        raise InputError(f"{target}: is the states file itself; choose another name for --out")
+    refuse_own_input(target, source, Path(args.robot))
     with NpzWriter(target, args.overwrite) as out:
         robot = load_robot(args)
         states = read_states(robot, source)

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..atomic import refuse_bad_target, refuse_own_input
 from ..contact import PointContact
 from ..errors import InputError
-from ..files.atomic import refuse_bad_target
 from ..robot.loading import robots
 from ..robot.robot import Robot
 from ..terminal import progress
@@ -115,6 +115,7 @@ def run(args: argparse.Namespace) -> int:
     files = [Path(path) for path in (args.out, args.csv, args.bvh) if path]
     for path in files:
         refuse_bad_target(path, args.overwrite)
+        refuse_own_input(path, Path(args.start), Path(args.end), Path(args.robot))
     if len({path.resolve() for path in files}) < len(files):
         raise InputError("--out, --csv and --bvh: give each its own file")
     robot = load_robot(args)

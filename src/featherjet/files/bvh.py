@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 
 from .. import arrays
+from ..atomic import write_text
 from ..errors import UnknownName
 from ..math import rotations as so3
 from ..model.model import WORLD, Array, Model
-from .atomic import write_text
 
 # Rotations from featherjet's world, where z is up.
 UP_AXES = {"z": np.eye(3), "y": np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])}

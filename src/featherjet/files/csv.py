@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ..atomic import write_text
 from ..model.model import Array, Model
 from ..model.names import coordinate_names
-from .atomic import write_text
 
 
 def write_csv(path: Path, model: Model, t: Array, q: Array, v: Array, a: Array, tau: Array) -> Path:

@@ -8,13 +8,14 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..atomic import atomic_write, named_in_errors, refuse_bad_target
 from ..errors import InputError
-from .atomic import atomic_write, named_in_errors, refuse_bad_target
 
 Array = np.ndarray
 COPY_BYTES = 1 << 20  # copied at a time
@@ -45,7 +46,7 @@ def read_npz(path: Path) -> dict[str, Array]:
 
 def write_npz(path: Path, arrays: Mapping[str, Any]) -> Path:
     """Write named arrays (or text, or numbers) atomically."""
-    with atomic_write(path) as temporary, open(temporary, "wb") as file:
+    with atomic_write(path) as file:
         np.savez(file, **arrays)
     return path
 
@@ -74,7 +75,8 @@ def require_arrays(arrays: Mapping[str, Array], kind: str, names: tuple[str, ...
 class NpzWriter:
     """Collects arrays along their first axis, piece by piece, and writes one .npz file; on any error, none.
 
-    Pieces go straight to a temporary folder beside the target, so memory does not limit the size of the result.
+    Pieces go straight to nameless files beside the target: memory does not limit the size of the result, and nothing
+    is left behind, however the process ends.
     """
 
     def __init__(self, path: Path, overwrite: bool = False) -> None:
@@ -83,8 +85,6 @@ class NpzWriter:
 
     def __enter__(self) -> NpzWriter:
         refuse_bad_target(self.path, self.overwrite)
-        with named_in_errors(self.path):
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", dir=self.path.parent))
         return self
 
     def append(self, arrays: Mapping[str, Array]) -> None:
@@ -93,34 +93,35 @@ class NpzWriter:
             for name, x in arrays.items():
                 x = np.ascontiguousarray(x)
                 if name not in self._pieces:
-                    self._pieces[name] = open(self._folder / name, "wb"), [0, *x.shape[1:]], x.dtype
+                    piece = tempfile.TemporaryFile(dir=self.path.parent)
+                    self._pieces[name] = piece, [0, *x.shape[1:]], x.dtype
                 raw, shape, _ = self._pieces[name]
                 raw.write(x.data)
                 shape[0] += len(x)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
-            with named_in_errors(self.path):
-                for piece in self._pieces.values():
-                    piece[0].close()
             if kind is None:
                 self._finish()
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            for piece in self._pieces.values():
+                with suppress(OSError):
+                    piece[0].close()
 
     def _finish(self) -> None:
-        with atomic_write(self.path) as temporary:
-            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_STORED) as archive:
-                for name, (_, shape, dtype) in self._pieces.items():
-                    self._pack(archive, name, shape, dtype)
-            refuse_bad_target(self.path, self.overwrite)  # someone else may have created it meanwhile
+        with (
+            atomic_write(self.path, self.overwrite) as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive,
+        ):
+            for name in self._pieces:
+                self._pack(archive, name)
 
-    def _pack(self, archive: zipfile.ZipFile, name: str, shape: list[int], dtype: np.dtype) -> None:
-        """Move one array into the archive; its raw piece is deleted, so that disk space is needed only once."""
+    def _pack(self, archive: zipfile.ZipFile, name: str) -> None:
+        """Move one array into the archive; its piece is closed and so freed: disk space is needed only once."""
+        piece, shape, dtype = self._pieces[name]
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": tuple(shape)}
-        piece = self._folder / name
         with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
             np.lib.format.write_array_header_1_0(member, header)  # type: ignore[arg-type]
-            with open(piece, "rb") as raw:
-                shutil.copyfileobj(raw, member, COPY_BYTES)
-        piece.unlink()
+            piece.seek(0)
+            shutil.copyfileobj(piece, member, COPY_BYTES)
+        piece.close()

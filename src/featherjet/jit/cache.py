@@ -1,23 +1,37 @@
 """The cache of compiled code on disk.
 
-A hash of everything that determines the code names its file: featherjet's sources, the kernel, LLVM and the CPU. The
-file begins with a hash of its contents, so a truncated, corrupt or foreign file is detected and replaced. Files are
-written aside and moved into place, so many processes may write at once. If the folder cannot be written, one warning
-says so and code stays in memory. FEATHERJET_CACHE_DIR moves the cache; an empty string turns it off.
+A hash of everything that determines the code names its file: featherjet's sources, the kernel, LLVM and the CPU. Code
+from a file is run, so a file counts only if nobody but this user can have written it (`trust`), and if it carries a
+signature of its name, its target and its contents by a key that lies in the folder and that only this user can read.
+Truncated, corrupt, foreign and renamed files are therefore detected and replaced. Files are written atomically, so many
+processes may write at once. The files used least recently make room once the cache exceeds its limit. If the folder
+cannot be trusted or written, one warning says so and code stays in memory.
+
+FEATHERJET_CACHE_DIR moves the cache, and an empty string turns it off; FEATHERJET_CACHE_MB limits its size.
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import os
+import secrets
 import sys
-import tempfile
 import warnings
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-MAGIC = b"featherjet code 1\n"
+from ..atomic import atomic_write, leftovers, sweep
+from ..errors import InputError
+from .trust import Untrusted, read_own, require_own_folder
+
+MAGIC = b"featherjet code 2\n"
 SUFFIX = ".fjo"
+KEY = "key"  # the file of the key that signs code
+KEY_BYTES = SIGNATURE_BYTES = 32
+LIMIT_MB = 512
+ROOM = 0.8  # of the limit: how much remains once the limit is exceeded, so that not every write has to make room
 DETERMINING = ("math", "model", "algorithms", "jit", "treejit", "evaluate")  # folders whose sources determine code
 
 
@@ -55,59 +69,129 @@ def name_of(*what: object) -> str:
     return hashlib.sha256("\n".join([sources(), *map(repr, what)]).encode()).hexdigest()[:40] + SUFFIX
 
 
-def read(name: str) -> bytes | None:
-    """The code of that name, or None if it is missing or damaged."""
+def limit() -> int:
+    """The most bytes the cache may take: FEATHERJET_CACHE_MB, or 512 MB."""
+    given = os.environ.get("FEATHERJET_CACHE_MB") or str(LIMIT_MB)
+    if not (given.isascii() and given.isdecimal()) or len(given) > 9:
+        raise InputError(f"FEATHERJET_CACHE_MB: expected a whole number of megabytes, got {given[:20]!r}")
+    return int(given) << 20
+
+
+def read(name: str, target: str) -> bytes | None:
+    """The code of that name for a target, or None if it is missing, damaged or not to be trusted."""
     place = folder()
     if place is None:
         return None
+    path = place / name
     try:
-        data = (place / name).read_bytes()
+        require_own_folder(place)
+        key = read_own(place / KEY, forbidden=0o077)
+        data = read_own(path)
+    except Untrusted as reason:
+        _warn(place, f"compiled code in {place} is not used: {reason}")
+        return None
     except OSError:
         return None
-    start = len(MAGIC) + 32
+    start = len(MAGIC) + SIGNATURE_BYTES
     code = data[start:]
-    if data[: len(MAGIC)] != MAGIC or hashlib.sha256(code).digest() != data[len(MAGIC) : start]:
+    expected = MAGIC + _signature(key, name, target, code)
+    if len(key) != KEY_BYTES or not hmac.compare_digest(data[:start], expected):
         return None
+    with suppress(OSError):
+        os.utime(path)  # used now; access times are unreliable
     return code
 
 
-def write(name: str, code: bytes) -> None:
+def write(name: str, target: str, code: bytes) -> None:
     """Store code; a failure warns once."""
     place = folder()
     if place is None:
         return
     try:
-        place.mkdir(parents=True, exist_ok=True)
-        handle, aside = tempfile.mkstemp(dir=place, suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as f:
-                f.write(MAGIC + hashlib.sha256(code).digest() + code)
-            os.replace(aside, place / name)
-        except BaseException:
-            Path(aside).unlink(missing_ok=True)
+        for missing in reversed([p for p in (place, *place.parents) if not p.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        require_own_folder(place)
+        signature = _signature(_key(place), name, target, code)
+        with atomic_write(place / name, private=True) as file:
+            file.write(MAGIC + signature + code)
+        make_room(place)
+    except Untrusted as reason:
+        _warn(place, f"compiled code is not kept in {place}: {reason}")
+    except (OSError, InputError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        reason = getattr(cause, "strerror", None) or str(error)
+        _warn(place, f"compiled code cannot be kept in {place} ({reason}); every process will compile it again")
+
+
+def _key(place: Path) -> bytes:
+    """The key of a folder, made if it is missing or damaged; of several processes that make one, the first wins."""
+    path = place / KEY
+    with suppress(FileNotFoundError):
+        found = read_own(path, forbidden=0o077)
+        if len(found) == KEY_BYTES:
+            return found
+        path.unlink()
+    try:
+        with atomic_write(path, overwrite=False, private=True) as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+    except InputError:
+        if not path.exists():
             raise
-    except OSError as error:
-        if place not in _warned:
-            _warned.add(place)
-            reason = error.strerror or type(error).__name__
-            message = f"compiled code cannot be kept in {place} ({reason}); every process will compile it again"
-            warnings.warn(message, CacheWarning, stacklevel=3)
+    return read_own(path, forbidden=0o077)
+
+
+def _signature(key: bytes, name: str, target: str, code: bytes) -> bytes:
+    signed = hmac.new(key, digestmod=hashlib.sha256)
+    for part in (name.encode(), target.encode(), code):
+        signed.update(len(part).to_bytes(8, "little"))
+        signed.update(part)
+    return signed.digest()
+
+
+def make_room(place: Path) -> None:
+    """Remove the files used least recently if the cache exceeds its limit."""
+    found = []
+    with os.scandir(place) as entries:
+        for entry in entries:
+            if entry.name.endswith(SUFFIX):
+                with suppress(OSError):  # another process may have removed it
+                    about = entry.stat(follow_symlinks=False)
+                    found.append((about.st_mtime_ns, about.st_size, entry.path))
+    total = sum(size for _, size, _ in found)
+    if total <= limit():
+        return
+    for _, size, path in sorted(found)[:-1]:  # the newest is what has just been written
+        with suppress(OSError):
+            os.unlink(path)
+        total -= size
+        if total <= ROOM * limit():
+            break
+
+
+def _warn(place: Path, message: str) -> None:
+    if place not in _warned:
+        _warned.add(place)
+        warnings.warn(message, CacheWarning, stacklevel=4)
 
 
 _warned: set[Path] = set()
 
 
 def files() -> list[Path]:
-    """All files of the cache, including leftovers of interrupted writes."""
+    """All files of the cache, including those that writers have not finished; not the key."""
     place = folder()
     if place is None or not place.is_dir():
         return []
-    return sorted(p for p in place.iterdir() if p.suffix in (SUFFIX, ".part"))
+    return sorted([*(p for p in place.iterdir() if p.suffix == SUFFIX), *leftovers(place)])
 
 
 def clear() -> int:
-    """Remove all files; returns how many."""
-    found = files()
-    for path in found:
-        path.unlink(missing_ok=True)
-    return len(found)
+    """Remove all code; returns how many files."""
+    place, count = folder(), 0
+    for path in files():
+        if path.suffix == SUFFIX:
+            path.unlink(missing_ok=True)
+            count += 1
+    if place is not None:
+        sweep(place)
+    return count

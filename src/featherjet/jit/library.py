@@ -26,10 +26,10 @@ def library(target: CPU, what: Hashable, name: str, make: Callable[[], tuple[Any
         with _lock:
             found = _loaded.get(key)
             if found is None:
-                code = cache.read(key)
+                code = cache.read(key, target.text)
                 if code is None:
                     _log.info("compiling %s", name)
                     code = compile_module(target, *make())
-                    cache.write(key, code)
+                    cache.write(key, target.text, code)
                 found = _loaded[key] = Library(code, target)
     return found

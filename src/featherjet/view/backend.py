@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ..atomic import atomic_write
 from ..errors import InputError, MissingExtra
-from ..files.atomic import atomic_write
 
 
 def require_matplotlib() -> Any:
@@ -21,8 +21,8 @@ def require_matplotlib() -> Any:
 
 def save_png(figure: Any, path: Path, dpi: int = 110) -> Path:
     """Write a matplotlib figure as a PNG, atomically."""
-    with atomic_write(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=dpi, facecolor="white")
+    with atomic_write(path) as file:
+        figure.savefig(file, format="png", dpi=dpi, facecolor="white")
     return path
 
 
