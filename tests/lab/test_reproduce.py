@@ -12,6 +12,7 @@ import featherjet as fj
 from featherjet.algorithms.derivatives import methods
 from featherjet.cli import main
 from featherjet.cli.reproduce import STYLES, cells
+from featherjet.lab.bench.robots import SKEW
 from featherjet.lab.bench.timing import Settings
 from featherjet.lab.reproduce import (
     EXPERIMENTS,
@@ -29,7 +30,18 @@ from featherjet.lab.reproduce.algorithms import Algorithm, TracedAlgorithm
 from featherjet.lab.reproduce.growth import Growth
 from featherjet.lab.reproduce.lab import Measurement
 from featherjet.lab.reproduce.numerical import differences, directions
-from featherjet.lab.reproduce.report import Table, TableColumn, counted, held, sized, span
+from featherjet.lab.reproduce.report import (
+    FAVOURED,
+    Claim,
+    Figure,
+    Table,
+    TableColumn,
+    about,
+    counted,
+    exactly,
+    span,
+    verdict,
+)
 from featherjet.lab.reproduce.summary import statements
 from featherjet.model.tree import Tree
 from helpers import agree, every_kind, random_state
@@ -202,13 +214,13 @@ def test_counts_grow_as_polynomials(algorithm, monkeypatch):
     monkeypatch.undo()
     found = Growth.of(algorithm)
     assert found.error == 0
-    assert found.at(13) == TracedAlgorithm(algorithm, Tree(fj.models.chain(13))).instructions
+    assert found.at(13) == TracedAlgorithm(algorithm, Tree(fj.models.auto_tree(13, skew=SKEW))).instructions
 
 
 def test_long_ways_are_counted_and_not_timed(monkeypatch):
     monkeypatch.setattr(Lab, "limit", 600)
     raced = [algorithms.inverse("idsva"), algorithms.inverse("chain-rule")]
-    found = sweep.Sweep.run(Lab(quick=True), "chain{}", (2, 3), raced)
+    found = sweep.Sweep.run(Lab(quick=True), lab.CHAIN, (2, 3), raced)
     assert found.found[2]["idsva"].seconds is not None
     assert found.found[3]["idsva"].seconds is None
     assert found.found[3]["idsva"].operations == Growth.of(raced[0]).at(3)
@@ -240,11 +252,55 @@ def test_crossings():
     assert products.first(lambda n: False) is None
 
 
-def test_verdicts():
-    assert (held(True), held(False)) == ("holds", "does not hold")
-    assert sized(True, True) == "holds"
-    assert sized(True, False) == "holds, but not in size"
-    assert sized(False, True) == sized(False, False) == "does not hold"
+HOLDS, SIZE, FAILS = "holds", "holds, but not in size", "does not hold"
+
+
+@pytest.mark.parametrize(
+    "paper, found, expected",
+    [
+        (about(15), [14.0], HOLDS),
+        (about(15), [10.1], HOLDS),  # within a factor of 1.5
+        (about(15), [9.9], SIZE),
+        (about(15), [23.0], SIZE),
+        (about(15), [0.96], SIZE),  # as fast, within the noise of times
+        (about(15), [0.94], FAILS),
+        (about(15), [], "not tested"),
+        (Figure(1.3, 1.9), [1.3, 1.9, 2.8, 0.96], HOLDS),
+        (Figure(1.3, 1.9), [1.5, 2.9], SIZE),  # every case counts
+        (Figure(1.3, 1.9), [1.5, 0.9], FAILS),
+        (Figure.of([3.0, 2.5]), [1.7, 4.4], HOLDS),
+        (FAVOURED, [0.96, 1e6], HOLDS),
+        (FAVOURED, [0.94, 1e6], FAILS),
+        (about(1e-12, 10), [2e-12, 9e-12, 2e-13], HOLDS),
+        (about(1e-12, 10), [2e-11], SIZE),  # both are small
+        (about(1e-12, 10), [2.0], FAILS),
+        (about(1.0), [0.7, 1.4], HOLDS),  # alike
+        (about(1.0), [0.6], FAILS),
+        (Figure(0.5, 2.0), [0.4, 2.9], HOLDS),  # neither side of one
+        (Figure(0.5, 2.0), [0.3], FAILS),
+        (exactly(0), [0, 0], HOLDS),
+        (exactly(0), [0, 2], FAILS),
+        (exactly(1.0), [1.0], HOLDS),
+        (exactly(1.0), [1.01], FAILS),
+        (Figure(0.0, 1.0), [1e5], FAILS),
+    ],
+)
+def test_verdicts_follow_one_rule(paper, found, expected):
+    assert verdict(paper, found) == Claim("said", paper, found, "found", "why").verdict == expected
+
+
+def test_a_claim_on_record_has_its_numbers():
+    assert Claim("s", FAVOURED, [2.0], "f", "w").data() == {
+        "said": "s",
+        "paper": {"low": 1.0, "high": None},
+        "found": "f",
+        "numbers": [2.0],
+        "verdict": "holds",
+        "why": "",
+    }
+
+
+def test_factors_in_words():
     assert span([1.5, 1.25, 3]) == "1.25x to 3.00x"
     assert counted([1.2, 1.5]) == "by operations it does: 1.20x to 1.50x"
     assert counted([0.9, 1.5]) == "neither does it by operations: 0.90x to 1.50x"

@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     from ..lab.bench.checking import Disagreement
     from ..lab.bench.run import machine
     from ..lab.reproduce import EXPERIMENTS, Lab
+    from ..lab.reproduce.report import RULE
 
     chosen = list(EXPERIMENTS) if "all" in args.items else list(dict.fromkeys(args.items))
     for name in chosen:
@@ -79,6 +80,7 @@ def run(args: argparse.Namespace) -> int:
                 fail(str(error), label="failed: ")
                 return 1
         show(experiment, outcome)
+        line(("rule:  ", "dim"), RULE)
         if args.quick:
             line(("note:  ", "dim"), "--quick uses small robots and short turns, so that verdicts mean little")
         path = folder / f"{name}.json"

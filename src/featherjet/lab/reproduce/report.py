@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -11,6 +12,54 @@ from .plots import Panel
 Form = Literal["text", "time", "count", "ratio", "error"]
 Cell = str | int | float | None
 Verdict = Literal["holds", "holds, but not in size", "does not hold", "not tested"]
+
+NOISE = 0.95  # a ratio of times above this counts as no slower
+SLACK = 1.5  # a number within this factor of the paper's counts as of the same size
+RULE = (
+    "A claim holds if every number found lies on the paper's side of one (ratios of times within "
+    f"{1 - NOISE:.0%} of one count as equal) and within a factor of {SLACK:g} of the paper's number or range; errors "
+    "within a factor of ten. On the right side but of another size, it holds but not in size."
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What a paper says of a number: it lies between `low` and `high`, and within a factor `slack` it is the same."""
+
+    low: float
+    high: float = math.inf
+    slack: float = SLACK
+
+    @staticmethod
+    def of(numbers: Iterable[float]) -> Figure:
+        """The range of the paper's own numbers."""
+        known = list(numbers)
+        return Figure(min(known), max(known))
+
+
+def exactly(number: float) -> Figure:
+    return Figure(number, number, 1.0)
+
+
+def about(number: float, slack: float = SLACK) -> Figure:
+    return Figure(number, number, slack)
+
+
+FAVOURED = Figure(1.0)  # a ratio in favour of something, for which the paper gives no number
+
+
+def verdict(paper: Figure, found: Sequence[float]) -> Verdict:
+    """The one rule by which all claims are judged; RULE states it in words."""
+    if not found:
+        return "not tested"
+    size = all(paper.low / paper.slack <= x <= paper.high * paper.slack for x in found)
+    if paper.low == paper.high == 1:  # neither side of one
+        return "holds" if size else "does not hold"
+    above, below = paper.low >= 1, paper.high <= 1
+    side = all((x >= NOISE or not above) and (x <= 1 / NOISE or not below) for x in found)
+    if not side or not (size or above or below):
+        return "does not hold"
+    return "holds" if size else "holds, but not in size"
 
 
 @dataclass(frozen=True)
@@ -36,12 +85,23 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of a paper, what was found here, and the reason if that differs."""
+    """A paper's statement and its figure, the numbers found here and the same in words, and a reason if they differ."""
 
     said: str
+    paper: Figure
+    numbers: Sequence[float]
     found: str
-    verdict: Verdict
     why: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict(self.paper, self.numbers)
+
+    def data(self) -> dict[str, Any]:
+        paper = {"low": self.paper.low, "high": self.paper.high if math.isfinite(self.paper.high) else None}
+        why = "" if self.verdict == "holds" else self.why
+        found = {"found": self.found, "numbers": list(self.numbers)}
+        return {"said": self.said, "paper": paper, **found, "verdict": self.verdict, "why": why}
 
 
 @dataclass
@@ -57,19 +117,10 @@ class Outcome:
         """Everything, ready for JSON."""
         return {
             "tables": [t.data() for t in self.tables],
-            "claims": [vars(c) | ({"why": ""} if c.verdict == "holds" else {}) for c in self.claims],
+            "claims": [c.data() for c in self.claims],
             "panels": [p.data() for p in self.panels],
             "remarks": self.remarks,
         }
-
-
-def held(yes: bool) -> Verdict:
-    return "holds" if yes else "does not hold"
-
-
-def sized(order: bool, size: bool) -> Verdict:
-    """The verdict on a factor: whether its direction holds, and whether it is about as large as the paper's."""
-    return held(order) if size or not order else "holds, but not in size"
 
 
 def counted(factors: Sequence[float]) -> str:

@@ -14,7 +14,7 @@ from ...robot.robot import Robot
 from ..bench.run import slope
 from .lab import Lab, NotInstalled
 from .plots import Lines, Matrix, Panel
-from .report import Claim, Outcome, Table, TableColumn, held
+from .report import Claim, Figure, Outcome, Table, TableColumn, exactly
 
 STEPS = tuple(10.0**-k for k in range(2, 11))
 ONE_SIDED, CENTRAL = "one-sided", "central"
@@ -118,9 +118,10 @@ def _not_zero(zeros: list[Zero]) -> Claim:
     one_sided = [z for z in zeros if z.method == FORWARD_DIFFERENCE]
     return Claim(
         "Finite differences are not uniformly zero",
+        Figure(1),
+        [z.nonzeros for z in one_sided],
         f"up to {max(z.largest for z in one_sided):.0e}, {sum(z.nonzeros for z in one_sided)} entries other than zero "
         "(one-sided)",
-        held(any(z.nonzeros for z in zeros if z.method in NUMERIC)),
     )
 
 
@@ -128,18 +129,21 @@ def _exactly_zero(zeros: list[Zero]) -> Claim:
     exact = [z for z in zeros if z.method not in NUMERIC]
     return Claim(
         "Analytical derivatives are",
+        exactly(0),
+        [z.nonzeros for z in exact],
         f"largest entry of {len(exact)} methods: {max(z.largest for z in exact):.0e}",
-        held(all(z.nonzeros == 0 for z in exact)),
     )
 
 
 def _due_to_rounding(remainders: Remainders) -> Claim:
     powers = [slope(np.array(STEPS[:6]), np.array(y[:6])) for (_, rule), y in remainders.items() if rule == ONE_SIDED]
     central = ", ".join(f"{max(y):.0e}" for (_, rule), y in remainders.items() if rule == CENTRAL)
+    growth = [y[0] / y[5] for (_, rule), y in remainders.items() if rule == ONE_SIDED]
     return Claim(
-        "What is left in finite differences is due to rounding",
+        "What is left in finite differences is due to rounding, which falls as the step grows",
+        Figure(0.0, 1.0),
+        growth,
         f"it grows with the step, as {' and '.join(f'h^{p:.2f}' for p in powers)}; central differences leave {central}",
-        held(not all(p > 0.9 for p in powers)),
         "tau(v) is quadratic in v: one-sided differences leave h C(q, e_k) e_k, which is truncation. Central "
         "differences cancel it, since v and -v give the same bits",
     )

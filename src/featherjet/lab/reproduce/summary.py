@@ -22,7 +22,7 @@ from .algorithms import RNEA, inverse
 from .lab import Lab, Measurement, NotInstalled, make_contender, ratio
 from .numerical import Results, differences, directions
 from .plots import Bars
-from .report import Cell, Claim, Outcome, Table, TableColumn, held
+from .report import FAVOURED, Cell, Claim, Outcome, Table, TableColumn, about
 
 ROBOTS, QUICK_ROBOTS = {"arm": "arm", "HyQ": "hyq"}, {"chain of 3": "auto3"}
 SAMPLES = 64
@@ -144,8 +144,9 @@ def _special_are_fastest(found: dict[str, Measured]) -> Claim:
     fastest = min(m.time[k.name] for m in found.values() for k in KINDS if k.name not in special)
     return Claim(
         "Special-purpose methods are the fastest",
+        FAVOURED,
+        [fastest / slowest],
         f"they take up to {slowest:.2f}x IDSVA's time, all others at least {fastest:.2f}x",
-        held(slowest < fastest),
         "where paths to the root are short, the chain rule carries little along",
     )
 
@@ -154,8 +155,9 @@ def _step_is_slower(found: dict[str, Measured]) -> Claim:
     ratios = {k: m.time[STEP] / m.time[FINITE] for k, m in found.items()}
     return Claim(
         "Complex step is slower than finite differences",
+        FAVOURED,
+        list(ratios.values()),
         ", ".join(f"{k}: {x:.2f}x" for k, x in ratios.items()),
-        held(all(x > 1 for x in ratios.values())),
         "it evaluates 2n times on numbers of two parts, finite differences 2n + 1 times on real numbers",
     )
 
@@ -164,8 +166,9 @@ def _both_medium(found: dict[str, Measured], work: str) -> Claim:
     ratios = {k: m.time[CHAIN] / m.time[FINITE] for k, m in found.items()}
     return Claim(
         "Finite differences and the analytical chain rule are both of medium speed",
+        about(1.0),
+        list(ratios.values()),
         ", ".join(f"{k}: the chain rule takes {x:.2f}x the time" for k, x in ratios.items()),
-        held(all(x > 0.5 for x in ratios.values())),
         "compiled for one robot, the chain rule shares what its partials have in common and drops what is zero: "
         + work,
     )
@@ -176,8 +179,9 @@ def _low_accuracy(found: dict[str, Measured]) -> Claim:
     high = max(m.error[k.name] for m in found.values() for k in KINDS if k.name != FINITE)
     return Claim(
         "Finite differences have low accuracy, all others high",
+        FAVOURED,
+        [low / high],
         f"{low:.0e} against at most {high:.0e}",
-        held(low > 1e3 * high),
     )
 
 

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from .algorithms import Algorithm
 from .lab import CHAIN, Lab, Measurement, Measurements, count_ratio, ratio
 from .plots import Lines
-from .report import Table, TableColumn, span
+from .report import NOISE, Table, TableColumn, span
 
 LARGE = (50, 100, 200, 500)  # sizes of chains that are only counted
 COUNTED = "operations only"
-NOISE = 0.95  # a ratio of times above this does not count as slower
 
 Curve = tuple[list[float], list[float]]
 
