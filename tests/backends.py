@@ -90,7 +90,7 @@ def _pair_for(target: str, name: str, unroll: bool) -> Pair:
 
 
 def arguments(name: str, s: State, fext: bool = False) -> list[np.ndarray]:
-    given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a}
+    given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "w": s.a, "dq": s.v, "dv": s.a, "da": s.v, "dtau": s.v}
     record = QUANTITIES[name]
     return [*(given[i.name] for i in record.inputs), *([s.fext] if fext and record.forces else [])]
 
@@ -116,6 +116,9 @@ def scales(reference: fj.Robot, s: State) -> dict[str, list[np.ndarray]]:
     M, Minv, b = largest(M), largest(Minv), largest(b) + largest(M) * largest(s.v) ** 2
     tau = b + M * largest(s.a) + largest(reference.inverse_dynamics(s.q, s.v, s.a, s.fext))
     by_q, by_v = largest(d.dtau_dq) + tau, largest(d.dtau_dv) + M * largest(s.v)
+    w, along = np.abs(s.a).sum(1), np.abs(s.v).sum(1)  # as `arguments` gives them
+    reached = [w * by_q, w * by_v, w * M]
+    of_a = [Minv * x for x in (by_q + M * largest(a), by_v)]
     inverse = Minv * (1 + M * Minv / 10)
     reach = largest(reference.forward_kinematics(s.q))
     momentum = largest(reference.centroidal_map(s.q)) * (1 + reach)
@@ -129,7 +132,11 @@ def scales(reference: fj.Robot, s: State) -> dict[str, list[np.ndarray]]:
         "forward_kinematics": [reach],
         "forward_dynamics": [Minv * tau],
         "inverse_dynamics_derivatives": [by_q, by_v, M],
-        "forward_dynamics_derivatives": [Minv * (by_q + M * largest(a)), Minv * by_v, inverse],
+        "forward_dynamics_derivatives": [*of_a, inverse],
+        "inverse_dynamics_vjp": [*reached, w * reach],
+        "inverse_dynamics_jvp": [along * (by_q + M) + w * by_v],
+        "forward_dynamics_vjp": [*(w * x for x in of_a), w * inverse, w * inverse * reach],
+        "forward_dynamics_jvp": [along * (of_a[0] + inverse) + w * of_a[1]],
         "kinetic_energy": [M * largest(s.v) ** 2],
         "potential_energy": [reference.mass * np.linalg.norm(reference.model.gravity) * reach],
         "center_of_mass": [reach],

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import featherjet as fj
-from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.algorithms.quantities import QUANTITIES, SECOND_ORDER
 from featherjet.conventions.charts import CONVENTIONS
 from featherjet.errors import InputError, UnknownName
 from featherjet.lab.bench.peers import to_mujoco
@@ -633,5 +633,8 @@ def test_what_is_not_translated_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(QUANTITIES, "mass_matrix", replace(QUANTITIES["mass_matrix"], rule=None))
     with pytest.raises(InputError, match="mass_matrix is not available in the convention 'kindr'"):
         own.mass_matrix(own.neutral())
-    refused = [x.name for x in QUANTITIES.values() if x.rule is None]
-    assert refused == ["mass_matrix", "torque_slopes"], "every call of users speaks all conventions"
+    refused = {x.name for x in QUANTITIES.values() if x.rule is None}
+    second = {x.name for x in SECOND_ORDER}
+    assert refused == {"mass_matrix", *second}, "every other call of users speaks all conventions"
+    with pytest.raises(InputError, match="inverse_dynamics_vjp is not available in the convention 'kindr'"):
+        own.inverse_dynamics_vjp(own.neutral(), *np.zeros((3, own.nv)))

@@ -1,196 +1,38 @@
 """Every quantity a robot has, one record each: what it takes, what it gives, and the algorithms that compute it.
 
 Robot's methods, bound calls, both backends, the verifier, conventions, automatic differentiation, the command line
-and the table in docs/quantities.md all read these records. To add a quantity, write its algorithm and its record.
+and the table in docs/quantities.md all read these records. To add a quantity, write its algorithm and its record;
+record.py says what is in one, and second_order.py has those of products and second derivatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Mapping
 
 from ..conventions import rules
-from ..conventions.rules import Rule
 from ..errors import UnknownName
-from ..model.tree import Tree
 from .contacts import derivatives as contact_derivatives
 from .contacts import dynamics as contact_dynamics
-from .derivatives import direct, fdsva, idsva, regressor, slopes, statics
+from .derivatives import direct, fdsva, idsva, regressor, statics
 from .derivatives import methods as ways
-from .derivatives.methods import Method
 from .dynamics import aba, coriolis, coupled, crba, factored, minv, projected, rnea
 from .frames import centroidal, jacobians, kinematics
 from .frames import derivatives as frame_derivatives
+from .record import FEXT as FEXT
+from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, SIX_V, TAU, VV, A, Cost, Q, Quantity, Result, V, named
+from .record import SETTINGS as SETTINGS
+from .record import Axis as Axis
+from .record import Input as Input
+from .record import flat as flat
+from .record import shape as shape
+from .record import sizes as sizes
 from .results import (
     ConstrainedDynamics,
     ConstrainedDynamicsDerivatives,
     ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
 )
-from .scan import Array, Scan
-
-Axis = str | int  # a name in `sizes`, or a length
-Shape = tuple[int, ...]
-
-
-class Input(NamedTuple):
-    """Something a quantity takes; `expands` says whether mimicking joints add to it, as coordinates or as rates."""
-
-    name: str
-    axes: tuple[Axis, ...]
-    expands: str = ""
-
-
-class Result(NamedTuple):
-    """Something a quantity gives."""
-
-    name: str
-    axes: tuple[Axis, ...]
-    acceleration: bool = False  # of degrees of freedom: conventions whose axes turn see another one
-
-
-class Cost(NamedTuple):
-    """Roughly how many operations a quantity takes: for each dof, each pair of dofs on a path, each pair of dofs."""
-
-    dofs: float
-    paths: float = 0
-    pairs: float = 0
-
-    def of(self, tree: Tree) -> float:
-        paths = sum((n.v.stop - n.v.start) * (tree.subtree(n).stop - n.v.start) for n in tree.nodes)
-        return self.dofs * tree.nv + self.paths * paths + self.pairs * tree.nv**2
-
-
-REDUCE, ITSELF = "reduce", "itself"
-
-
-@dataclass(frozen=True, eq=False)
-class Quantity:
-    """One quantity.
-
-    algorithm(scan, *inputs, fext=None, **options) gives the results and then the margins, if there are any.
-    mimic: what happens where joints mimic. REDUCE: the algorithm treats them as independent, and its results shrink to
-    the independent joints along every axis "v"; ITSELF: the algorithm knows; or a function (scan, G, *inputs, fext) to
-    run in its place, v_tree = G v.
-    """
-
-    name: str
-    summary: str
-    inputs: tuple[Input, ...]
-    results: tuple[Result, ...]
-    algorithm: Callable[..., Any]
-    returns: Callable[[Sequence[Array]], Any] | None = None  # makes the named tuple that users get of several results
-    forces: bool = False  # whether external forces may be given
-    options: tuple[str, ...] = ()  # what else it takes by keyword: a frame's `view`, `contacts`, ...
-    margins: tuple[str, ...] = ()  # after the results: how far "contacts" or "mass" matrix are from singular
-    needs_mass: bool = False
-    mimic: str | Callable[..., Any] = REDUCE
-    on_numpy: Callable[..., Any] | None = None  # an algorithm that suits arrays better
-    alternatives: tuple[Callable[..., Any], ...] = ()  # compiled for small robots if they take fewer operations
-    methods: dict[str, Method] = field(default_factory=dict)
-    cost: Cost | None = None  # None: known once it is traced
-    rolled: bool = False  # whether it is made of walks alone, and one piece of code serves all robots
-    longest: int = 100_000  # operations that are worth compiling for one robot
-    base: Quantity | None = None  # what this is the derivative of
-    by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
-    rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there
-
-    def __str__(self) -> str:
-        return self.name
-
-    @property
-    def optional(self) -> tuple[Input, ...]:
-        """Inputs that may be left out."""
-        return ((FEXT,) if self.forces else ()) + ((SETTINGS,) if "contacts" in self.options else ())
-
-    @property
-    def matrices(self) -> bool:
-        """Whether it has results over pairs of degrees of freedom."""
-        return any(r.axes == ("v", "v") for r in self.results)
-
-    def input(self, name: str) -> Input:
-        return next(i for i in (*self.inputs, *self.optional) if i.name == name)
-
-    def input_shapes(self, given: Sequence[str], size: Mapping[str, int]) -> dict[str, Shape]:
-        """The core shapes of the inputs that are given, by name."""
-        return {name: shape(self.input(name).axes, size) for name in given}
-
-    def result_shapes(self, size: Mapping[str, int]) -> list[Shape]:
-        return [shape(r.axes, size) for r in self.results]
-
-    def packed(self, results: Sequence[Array]) -> Any:
-        """Results as users get them: an array, or a named tuple of several."""
-        return results[0] if len(self.results) == 1 else self.returns(results) if self.returns else tuple(results)
-
-    def compute(self, scan: Scan, given: Mapping[str, Any], method: str | None = None, **options: Any) -> list[Array]:
-        """Results, then margins, from inputs of the robot's: core axes lead, lanes trail, on scalars of any kind."""
-        coupling = scan.tree.coupling
-        inputs = [
-            given[i.name] if coupling is None else coupled.expand(coupling, i, given[i.name]) for i in self.inputs
-        ]
-        if "fext" in given:
-            options["fext"] = [tuple(f) for f in given["fext"]]
-        if "settings" in given:
-            options["settings"] = given["settings"]
-        if method is not None:
-            found = self.methods[method].function(scan, *inputs, **options)
-        elif coupling is not None and callable(self.mimic):
-            found = self.mimic(scan, coupling.G, *inputs, **options)
-        else:
-            algorithm = self.algorithm if scan.dtype is object else self.on_numpy or self.algorithm
-            found = algorithm(scan, *inputs, **options)
-        results = flat(found)
-        size = sizes(scan.tree, options.get("contacts"))
-        reduce = coupling is not None and self.mimic == REDUCE
-        if reduce:
-            size = size | {"v": size["dofs"]}
-        for k, r in enumerate(self.results):
-            results[k] = shaped(results[k], (*shape(r.axes, size), *scan.lanes))
-            if reduce and coupling is not None:
-                results[k] = coupled.reduce(coupling.G, r.axes, results[k])
-        return results
-
-
-def flat(found: Any) -> list[Any]:
-    """Arrays out of tuples within tuples."""
-    return [x for part in found for x in flat(part)] if isinstance(found, tuple) else [found]
-
-
-def shape(axes: Sequence[Axis], size: Mapping[str, int]) -> Shape:
-    return tuple(size[a] if isinstance(a, str) else a for a in axes)
-
-
-def shaped(x: Any, want: Shape) -> Array:
-    x = np.asarray(x)
-    return x if x.shape == want else x.reshape(want) if x.size == prod(want) else np.broadcast_to(x, want)
-
-
-def sizes(tree: Tree, contacts: Any = None) -> dict[str, int]:
-    """The lengths of named axes; "q" and "v" are those of the independent joints, where some mimic."""
-    c, joints = tree.coupling, len(tree.nodes)
-    nq, nv = (int(c.qi.max()) + 1, c.G.shape[1]) if c else (tree.nq, tree.nv)
-    found = {"q": nq, "v": nv, "dofs": tree.nv, "joints": joints, "parameters": 10 * joints}
-    if contacts is not None:
-        found |= {"rows": contacts.rows[-1].stop, "settings": len(contacts.settings)}
-    return found
-
-
-Q, V, A = Input("q", ("q",), "q"), Input("v", ("v",), "v"), Input("a", ("v",), "v")
-TAU, WEIGHTS, FORCES = Input("tau", ("v",)), Input("weights", ("v",), "v"), Input("forces", ("rows",))
-RESTITUTION, FEXT, SETTINGS = Input("restitution", (1,)), Input("fext", ("joints", 6)), Input("settings", ("settings",))
-VV: tuple[Axis, ...] = ("v", "v")
-SIX_V: tuple[Axis, ...] = (6, "v")
-LONG_CONTACTS = 300_000  # a humanoid on two flat feet
-
-
-def named(result: Any, *axes: tuple[Axis, ...]) -> tuple[Result, ...]:
-    """Results called as the fields of a named tuple, with their axes, or all with the same."""
-    each = axes if len(axes) > 1 else axes * len(result._fields)
-    return tuple(Result(name, a) for name, a in zip(result._fields, each, strict=True))
+from .second_order import RECORDS as SECOND_ORDER
 
 
 def _table(*rows: Quantity) -> dict[str, Quantity]:
@@ -301,11 +143,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         (Result("da_dparameters", ("v", "parameters")),), regressor.forward_parameter_derivatives, forces=True,
         margins=("mass",), mimic=ITSELF,
     ),
-    Quantity(
-        "torque_slopes", "tau and w^T (dtau_dq, dtau_dv, dtau_da), w = weights tau, or the weights if `fixed`",
-        (Q, V, A, WEIGHTS), tuple(Result(name, ("v",)) for name in ("tau", "by_q", "by_v", "by_a")),
-        slopes.torque_slopes, forces=True, options=("fixed",), rule=None,
-    ),
+    *SECOND_ORDER,
     # Kinematics, energy, momentum
     Quantity(
         "forward_kinematics", "placement of every joint's frame in the world", (Q,),

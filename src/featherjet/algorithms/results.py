@@ -23,6 +23,40 @@ class ForwardDynamicsDerivatives(NamedTuple):
     da_dtau: Array
 
 
+class InverseDynamicsGradients(NamedTuple):
+    """Derivatives of w.tau by q (in its tangent space), v and a, each (..., nv)."""
+
+    by_q: Array
+    by_v: Array
+    by_a: Array
+
+
+class InverseDynamicsForceGradients(NamedTuple):
+    """The same, and by the external forces (..., njoints, 6)."""
+
+    by_q: Array
+    by_v: Array
+    by_a: Array
+    by_fext: Array
+
+
+class ForwardDynamicsGradients(NamedTuple):
+    """Derivatives of w.a by q (in its tangent space), v and tau, each (..., nv)."""
+
+    by_q: Array
+    by_v: Array
+    by_tau: Array
+
+
+class ForwardDynamicsForceGradients(NamedTuple):
+    """The same, and by the external forces (..., njoints, 6)."""
+
+    by_q: Array
+    by_v: Array
+    by_tau: Array
+    by_fext: Array
+
+
 class ConstrainedDynamics(NamedTuple):
     """Accelerations (..., nv) and contact forces (..., rows)."""
 

@@ -40,6 +40,10 @@ class Scan:
         """A vector (nv, lanes...) of velocities, accelerations or torques as one tuple of scalars for each joint."""
         return [tuple(v[node.v]) for node in self.tree.nodes]
 
+    def forces(self, fext: Array) -> list[tuple]:
+        """Forces (njoints, 6, lanes...) as one tuple of scalars for each joint."""
+        return [tuple(f) for f in fext]
+
     def no_rates(self) -> list[tuple]:
         """Zero for every degree of freedom."""
         return [(0.0,) * node.kind.nv for node in self.tree.nodes]

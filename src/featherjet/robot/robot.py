@@ -18,9 +18,13 @@ from ..algorithms.results import (
     ConstrainedDynamicsDerivatives,
     ContactInverseDynamics,
     ForwardDynamicsDerivatives,
+    ForwardDynamicsForceGradients,
+    ForwardDynamicsGradients,
     ImpulseDynamics,
     ImpulseDynamicsDerivatives,
     InverseDynamicsDerivatives,
+    InverseDynamicsForceGradients,
+    InverseDynamicsGradients,
 )
 from ..arrays import Out
 from ..contact import Contacts, Ground
@@ -307,6 +311,72 @@ class Robot:
             return ForwardDynamicsDerivatives._make(self._run("forward_dynamics_derivatives", (q, v, tau), fext, out))
         found = self._run("forward_dynamics_derivatives", (q, v, tau), fext, out, method=method)
         return ForwardDynamicsDerivatives._make(found)
+
+    # Products with these derivatives, in O(nv) without the matrices. Given external forces, they treat them too.
+
+    def inverse_dynamics_vjp(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        w: ArrayLike,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> InverseDynamicsGradients | InverseDynamicsForceGradients:
+        """The gradient of w.tau: by_q, by_v, by_a, each (..., nv); with fext also by_fext (..., njoints, 6)."""
+        if fext is None:
+            return InverseDynamicsGradients._make(self._run("inverse_dynamics_vjp", (q, v, a, w), None, out))
+        return InverseDynamicsForceGradients._make(self._run("inverse_dynamics_force_vjp", (q, v, a, w), fext, out))
+
+    def inverse_dynamics_jvp(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        dq: ArrayLike,
+        dv: ArrayLike,
+        da: ArrayLike,
+        fext: ArrayLike | None = None,
+        dfext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> Array:
+        """The rate of tau (..., nv) along dq (in the tangent space), dv, da (..., nv) and dfext (..., njoints, 6)."""
+        if dfext is None:
+            return self._run("inverse_dynamics_jvp", (q, v, a, dq, dv, da), fext, out)[0]
+        return self._run("inverse_dynamics_force_jvp", (q, v, a, dq, dv, da, dfext), fext, out)[0]
+
+    def forward_dynamics_vjp(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        w: ArrayLike,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> ForwardDynamicsGradients | ForwardDynamicsForceGradients:
+        """The gradient of w.a: by_q, by_v, by_tau, each (..., nv); with fext also by_fext (..., njoints, 6)."""
+        if fext is None:
+            return ForwardDynamicsGradients._make(self._run("forward_dynamics_vjp", (q, v, tau, w), None, out))
+        return ForwardDynamicsForceGradients._make(self._run("forward_dynamics_force_vjp", (q, v, tau, w), fext, out))
+
+    def forward_dynamics_jvp(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        dq: ArrayLike,
+        dv: ArrayLike,
+        dtau: ArrayLike,
+        fext: ArrayLike | None = None,
+        dfext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> Array:
+        """The rate of a (..., nv) along dq (in the tangent space), dv, dtau (..., nv) and dfext (..., njoints, 6)."""
+        if dfext is None:
+            return self._run("forward_dynamics_jvp", (q, v, tau, dq, dv, dtau), fext, out)[0]
+        return self._run("forward_dynamics_force_jvp", (q, v, tau, dq, dv, dtau, dfext), fext, out)[0]
+
+    # More derivatives
 
     def gravity_derivatives(self, q: ArrayLike) -> Array:
         """dg_dq (..., nv, nv)."""

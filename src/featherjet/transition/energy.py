@@ -70,8 +70,8 @@ class Energy:
             return float(np.vdot(self._weights * tau, tau)), tuple(slopes)
         carried = self.supports.carry(q, self.robot.inverse_dynamics(q, v, a))
         multipliers = self.quadrature[:, None] * carried.multipliers
-        _, *slopes = self._slopes.given(q, v, a, multipliers, carried.fext)
-        return float(self.quadrature @ carried.energy), tuple(slopes)
+        slopes = self._slopes.given(q, v, a, multipliers, carried.fext)
+        return float(self.quadrature @ carried.energy), slopes
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:
         """The torques (N, nv) that joints apply, beside the forces of the supports."""

@@ -10,17 +10,18 @@ Array = np.ndarray
 
 
 class Slopes:
-    """Of one robot: tau (N, nv) and w^T (dtau/dq, dtau/dv, dtau/da), each (N, nv), at states (N, ...)."""
+    """Of one robot: w^T (dtau/dq, dtau/dv, dtau/da), each (N, nv), at states (N, ...)."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot, self._run = robot, robot.evaluator.run
 
     def weighted(self, q: Array, v: Array, a: Array, weights: Array) -> tuple[Array, ...]:
-        """With w = weights tau."""
+        """tau, then the slopes at w = weights tau."""
         if self.robot.model.has_mimic:  # the tree's torques are not the robot's, which are weighted
-            return self.given(q, v, a, weights * self.robot.inverse_dynamics(q, v, a))
-        return self._run("torque_slopes", (q, v, a, weights), fixed=False)
+            tau = self.robot.inverse_dynamics(q, v, a)
+            return tau, *self.given(q, v, a, weights * tau)
+        return self._run("torque_slopes", (q, v, a, weights))
 
     def given(self, q: Array, v: Array, a: Array, multipliers: Array, fext: Array | None = None) -> tuple[Array, ...]:
-        """With w as it is given."""
-        return self._run("torque_slopes", (q, v, a, multipliers), fext, fixed=True)
+        """The slopes at w = multipliers."""
+        return self.robot.inverse_dynamics_vjp(q, v, a, multipliers, fext)[:3]

@@ -1,0 +1,65 @@
+"""The records of products with derivatives, and of second derivatives."""
+
+from __future__ import annotations
+
+from .derivatives import products
+from .record import FEXT, TAU, A, Cost, Input, Q, Quantity, Result, V
+from .results import (
+    ForwardDynamicsForceGradients,
+    ForwardDynamicsGradients,
+    InverseDynamicsForceGradients,
+    InverseDynamicsGradients,
+)
+
+W_TAU, W_A = Input("w", ("v",), "v"), Input("w", ("v",))  # of torques; of accelerations
+DQ, DV, DA = (Input(name, ("v",), "v") for name in ("dq", "dv", "da"))
+DTAU, DFEXT = Input("dtau", ("v",)), Input("dfext", FEXT.axes)
+WEIGHTS = Input("weights", ("v",), "v")
+TAU_BY = tuple(Result(name, ("v",)) for name in InverseDynamicsGradients._fields)
+A_BY = tuple(Result(name, ("v",)) for name in ForwardDynamicsGradients._fields)
+BY_FEXT = Result("by_fext", FEXT.axes)
+
+RECORDS = (
+    Quantity(
+        "inverse_dynamics_vjp", "w^T (dtau_dq, dtau_dv, dtau_da), without the matrices", (Q, V, A, W_TAU), TAU_BY,
+        products.inverse_dynamics_vjp, returns=InverseDynamicsGradients._make, cost=Cost(400), rolled=True, rule=None,
+    ),
+    Quantity(
+        "inverse_dynamics_force_vjp", "the same under external forces, and w^T dtau_dfext", (Q, V, A, W_TAU),
+        (*TAU_BY, BY_FEXT), products.inverse_dynamics_force_vjp, returns=InverseDynamicsForceGradients._make,
+        forces=True, cost=Cost(420), rolled=True, rule=None,
+    ),
+    Quantity(
+        "inverse_dynamics_jvp", "dtau_dq dq + dtau_dv dv + dtau_da da, without the matrices", (Q, V, A, DQ, DV, DA),
+        (Result("dtau", ("v",)),), products.inverse_dynamics_jvp, forces=True, cost=Cost(440), rolled=True, rule=None,
+    ),
+    Quantity(
+        "inverse_dynamics_force_jvp", "the same plus dtau_dfext dfext", (Q, V, A, DQ, DV, DA, DFEXT),
+        (Result("dtau", ("v",)),), products.inverse_dynamics_jvp, forces=True, cost=Cost(460), rolled=True, rule=None,
+    ),
+    Quantity(
+        "forward_dynamics_vjp", "w^T (da_dq, da_dv, da_dtau), without the matrices", (Q, V, TAU, W_A), A_BY,
+        products.forward_dynamics_vjp, returns=ForwardDynamicsGradients._make, margins=("mass",),
+        mimic=products.coupled_vjp, cost=Cost(580), rolled=True, rule=None,
+    ),
+    Quantity(
+        "forward_dynamics_force_vjp", "the same under external forces, and w^T da_dfext", (Q, V, TAU, W_A),
+        (*A_BY, BY_FEXT), products.forward_dynamics_force_vjp, returns=ForwardDynamicsForceGradients._make,
+        forces=True, margins=("mass",),
+        mimic=products.coupled_force_vjp, cost=Cost(600), rolled=True, rule=None,
+    ),
+    Quantity(
+        "forward_dynamics_jvp", "da_dq dq + da_dv dv + da_dtau dtau, without the matrices", (Q, V, TAU, DQ, DV, DTAU),
+        (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
+        mimic=products.coupled_jvp, cost=Cost(620), rolled=True, rule=None,
+    ),
+    Quantity(
+        "forward_dynamics_force_jvp", "the same plus da_dfext dfext", (Q, V, TAU, DQ, DV, DTAU, DFEXT),
+        (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
+        mimic=products.coupled_jvp, cost=Cost(640), rolled=True, rule=None,
+    ),
+    Quantity(
+        "torque_slopes", "tau and w^T (dtau_dq, dtau_dv, dtau_da) at w = weights tau", (Q, V, A, WEIGHTS),
+        (Result("tau", ("v",)), *TAU_BY), products.torque_slopes, cost=Cost(410), rolled=True, rule=None,
+    ),
+)  # fmt: skip

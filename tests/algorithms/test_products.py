@@ -1,0 +1,105 @@
+"""Products with derivatives: against complex step of the dynamics, along one direction or by one weight at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import featherjet as fj
+from backends import both, small_quadruped
+from featherjet.errors import InputError
+from featherjet.model import configuration
+from helpers import agree, every_kind, models, random_state
+
+STEP = 1e-30
+DYNAMICS = {"inverse_dynamics": 1e-12, "forward_dynamics": 1e-9}  # the latter divides by M
+
+
+def directions(robot: fj.Robot, size: int, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    by = dict(zip(("q", "v", "third"), rng.normal(size=(3, size, robot.nv)), strict=True))
+    return by | {"fext": rng.normal(size=(size, robot.njoints, 6))}
+
+
+def rate(robot: fj.Robot, name: str, s, d: dict[str, np.ndarray]) -> np.ndarray:
+    """The derivative of dynamics along a direction by complex step: exact, and of other algorithms."""
+    third = {"inverse_dynamics": "a", "forward_dynamics": "tau"}[name]
+    moved = {
+        "q": configuration.integrate(robot.evaluator.space, s.q, 1j * STEP * d["q"]), "v": s.v + 1j * STEP * d["v"],
+        third: s.a + 1j * STEP * d["third"], "fext": s.fext + 1j * STEP * d["fext"],
+    }  # fmt: skip
+    return np.imag(robot.evaluator.reference(name, moved)[0]) / STEP
+
+
+def check(robot: fj.Robot, name: str, seed: int, size: int = 2) -> None:
+    """Forward: the rate along a direction. Backward: w . rate = gradient . direction, for each input by itself."""
+    s, d = random_state(robot, size, seed), directions(robot, size, seed)
+    expected, tolerance = rate(robot, name, s, d), DYNAMICS[name]
+    scale = np.abs(expected).max() + np.abs(getattr(robot, name)(s.q, s.v, s.a, s.fext)).max()
+    along = d["q"], d["v"], d["third"]
+    got = getattr(robot, f"{name}_jvp")(s.q, s.v, s.a, *along, s.fext, d["fext"])
+    agree(got, expected, tolerance, f"{name}_jvp", floor=scale)
+    fixed = d | {"fext": 0 * d["fext"]}
+    without = getattr(robot, f"{name}_jvp")(s.q, s.v, s.a, *along, s.fext)
+    agree(without, rate(robot, name, s, fixed), tolerance, f"{name}_jvp without dfext", floor=scale)
+    w = np.random.default_rng(seed + 1).normal(size=(size, robot.nv))
+    gradient = getattr(robot, f"{name}_vjp")(s.q, s.v, s.a, w, s.fext)
+    for k, x in enumerate(gradient):
+        along_k = {n: y if n == list(d)[k] else 0 * y for n, y in d.items()}
+        want = (w * rate(robot, name, s, along_k)).sum(-1)
+        agree((x * d[list(d)[k]]).reshape(size, -1).sum(-1), want, tolerance, gradient._fields[k], floor=10 * scale)
+
+
+@pytest.mark.parametrize("name", DYNAMICS)
+@settings(max_examples=25)
+@given(model=models(most=7), seed=st.integers(0, 99))
+def test_drawn_trees(name, model, seed):
+    check(fj.Robot(model, "numpy"), name, seed)
+
+
+@pytest.mark.parametrize("name", DYNAMICS)
+@pytest.mark.parametrize("load", ["panda", "quadruped", "every kind"])
+def test_robots(name, load):
+    check(every_kind() if load == "every kind" else fj.load(load, mimic=True), name, 3)
+
+
+@pytest.mark.parametrize("name", DYNAMICS)
+def test_products_are_rows_and_columns_of_the_matrices(name):
+    robot = every_kind(2)
+    s, d = random_state(robot, 3), directions(robot, 3, 1)
+    D = getattr(robot, f"{name}_derivatives")(s.q, s.v, s.a)
+    vjp, jvp = (getattr(robot, f"{name}_{kind}") for kind in ("vjp", "jvp"))
+    for got, matrix in zip(vjp(s.q, s.v, s.a, d["q"]), D, strict=True):
+        agree(got, np.einsum("ni,nij->nj", d["q"], matrix), DYNAMICS[name] / 10)
+    expected = sum(np.einsum("nij,nj->ni", M, x) for M, x in zip(D, (d["q"], d["v"], d["third"]), strict=True))
+    agree(jvp(s.q, s.v, s.a, d["q"], d["v"], d["third"]), expected, DYNAMICS[name] / 10)
+
+
+@pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
+@pytest.mark.parametrize("name", DYNAMICS)
+def test_compiled_with_forces(name, unroll):
+    """Derivatives by external forces have code of their own; test_compiled.py compares all other products."""
+    pair = both(small_quadruped(), unroll, shared=False)
+    s, d = random_state(pair.reference, 11), directions(pair.reference, 11, 2)
+    for kind, more in (("vjp", (d["q"], s.fext)), ("jvp", (d["q"], d["v"], d["third"], s.fext, d["fext"]))):
+        got, expected = (getattr(r, f"{name}_{kind}")(s.q, s.v, s.a, *more) for r in pair[:2])
+        for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (got, expected)), strict=True):
+            agree(x, y, DYNAMICS[name] / 10)
+
+
+def test_out_bound_calls_and_mistakes():
+    robot = fj.Robot(fj.models.arm(), "numpy")
+    s = random_state(robot, 4)
+    out = tuple(np.empty((4, robot.nv)) for _ in range(3))
+    found = robot.inverse_dynamics_vjp(s.q, s.v, s.a, s.a[0], out=out)
+    assert all(x is y for x, y in zip(found, out, strict=True))
+    step = robot.bind("forward_dynamics_vjp")
+    step.q, step.v, step.tau, step.w = s.q[0], s.v[0], s.a[0], s.a[1]
+    step()
+    agree(step.by_tau, robot.inverse_mass_matrix(s.q[0]) @ s.a[1], 1e-12)
+    with pytest.raises(InputError, match=r"w: expected shape \(\.\.\., 7\)"):
+        robot.inverse_dynamics_vjp(s.q, s.v, s.a, s.q[:, :3])
+    with pytest.raises(InputError, match=r"dfext: expected shape \(\.\.\., 7, 6\)"):
+        robot.inverse_dynamics_jvp(s.q, s.v, s.a, s.v, s.v, s.v, dfext=s.v)
