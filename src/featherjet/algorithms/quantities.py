@@ -13,7 +13,7 @@ from ..conventions import rules
 from ..errors import UnknownName
 from .contacts import derivatives as contact_derivatives
 from .contacts import dynamics as contact_dynamics
-from .derivatives import direct, fdsva, idsva, regressor, statics
+from .derivatives import direct, fdsva, geometry, idsva, regressor, statics
 from .derivatives import methods as ways
 from .dynamics import aba, coriolis, coupled, crba, factored, minv, projected, rnea
 from .frames import centroidal, jacobians, kinematics
@@ -141,6 +141,15 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
         (Result("da_dparameters", ("v", "parameters")),), regressor.forward_parameter_derivatives, forces=True,
+        margins=("mass",), mimic=ITSELF,
+    ),
+    Quantity(
+        "inverse_dynamics_placement_derivatives", "dtau by the joints' placements P exp(delta)",
+        (Q, V, A), (Result("dtau_dplacements", ("v", "joints", 6)),), geometry.placement_derivatives, forces=True,
+    ),
+    Quantity(
+        "forward_dynamics_placement_derivatives", "da by the joints' placements", (Q, V, TAU),
+        (Result("da_dplacements", ("v", "joints", 6)),), geometry.forward_placement_derivatives, forces=True,
         margins=("mass",), mimic=ITSELF,
     ),
     *SECOND_ORDER,

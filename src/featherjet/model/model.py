@@ -289,3 +289,24 @@ class Model:
 
     def with_gravity(self, gravity: object) -> Model:
         return replace(self, gravity=np.asarray(gravity, float))
+
+    def with_placements(self, placements: Mapping[str, object]) -> Model:
+        """The same robot with the named joints placed elsewhere (4, 4) in their parents' frames."""
+        joints = list(self.joints)
+        for name, placement in placements.items():
+            i = self.joint_index(name)
+            joints[i] = replace(joints[i], placement=rigid(placement, f"placement of joint {name!r}"))
+        return replace(self, joints=tuple(joints))
+
+    @property
+    def length_directions(self) -> Array:
+        """For each joint (njoints, 6) the change of its placement, linear then angular, as its parent's link grows.
+
+        It moves away from its parent's origin by 1 m for 1 m of length; zero for a joint at that origin.
+        """
+        found = np.zeros((self.njoints, 6))
+        for row, joint in zip(found, self.joints, strict=True):
+            length = np.linalg.norm(joint.placement[:3, 3])
+            if length > 0:
+                row[:3] = joint.placement[:3, :3].T @ joint.placement[:3, 3] / length
+        return found

@@ -146,6 +146,10 @@ class Robot:
         model = self.model.with_gravity(arrays.finite("gravity", gravity, (3,), "x y z"))
         return Robot.of(self.evaluator.with_model(model))
 
+    def with_placements(self, placements: Mapping[str, ArrayLike]) -> Robot:
+        """The same robot with the named joints placed elsewhere (4, 4) in their parents' frames."""
+        return Robot.of(self.evaluator.with_model(self.model.with_placements(placements)))
+
     @property
     def convention(self) -> str:
         """The convention of q, v, a and tau: "pinocchio", or that of `with_convention`."""
@@ -420,6 +424,21 @@ class Robot:
     ) -> Array:
         """da/dparameters (..., nv, 10 njoints) = -M^-1 Y."""
         return self._run("forward_dynamics_parameter_derivatives", (q, v, tau), fext)[0]
+
+    def inverse_dynamics_placement_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
+    ) -> Array:
+        """dtau by the joints' placements (..., nv, njoints, 6), as each placement P becomes P exp(delta).
+
+        delta = (linear [m], angular [rad]) in the joint's frame at zero displacement; the body moves with its joint.
+        """
+        return self._run("inverse_dynamics_placement_derivatives", (q, v, a), fext, out)[0]
+
+    def forward_dynamics_placement_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, out: Out = None
+    ) -> Array:
+        """da by the joints' placements (..., nv, njoints, 6); see `inverse_dynamics_placement_derivatives`."""
+        return self._run("forward_dynamics_placement_derivatives", (q, v, tau), fext, out)[0]
 
     # Kinematics, energy, momentum. Name a frame, or give (name, point) to move its origin to a point (3,) in it.
 
