@@ -9,6 +9,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.cli import COMMANDS, main, parser
+from featherjet.math import rotations
 from featherjet.model.joints import KINDS
 from helpers import ROOT, rows
 
@@ -46,6 +47,12 @@ def test_example_runs(example, capsys, monkeypatch):
     monkeypatch.setattr("sys.argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out
+
+
+def test_the_rotation_page_is_complete():
+    """Every public function of the rotation library has its place on its page."""
+    page = (ROOT / "docs/rotations.md").read_text()
+    assert not [name for name in rotations.__all__ if name != "Frame" and not re.search(rf"`{name}[`(]", page)]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))

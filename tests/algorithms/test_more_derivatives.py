@@ -17,7 +17,8 @@ from featherjet.algorithms.derivatives.regressor import PARAMETERS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.evaluate.frames import view
 from featherjet.model import configuration
-from featherjet.model.model import Body
+from featherjet.model.joints import KINDS
+from featherjet.model.model import WORLD, Body, Part
 from helpers import State, agree, each_agrees, every_kind, forces, models, random_state, to_pinocchio, with_state
 
 EXACT, STEP = 1e-12, 1e-11
@@ -88,6 +89,46 @@ def test_joints_against_pinocchio(case: tuple[fj.Robot, State]) -> None:
                 agree(velocity.dv_dq, v_q, STEP, "dv_dq", 1.0)
             if frame == "local":
                 agree(acceleration.da_dq, a_q, STEP, "da_dq", 1.0)
+            if frame == "world":
+                same = [
+                    k for part in robot.model.parts if agrees_in_world(part) for k in range(part.v.start, part.v.stop)
+                ]
+                agree(acceleration.da_dq[:, same], a_q[:, same], STEP, "da_dq", 1.0)
+
+
+def agrees_in_world(part: Part) -> bool:
+    """Whether Pinocchio's da/dq in WORLD are derivatives of its acceleration for this joint."""
+    return part.joint.kind.name not in ("spherical", "planar", "free") or part.joint.parent == WORLD
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pinocchio_in_the_world(kind: str) -> None:
+    """Which columns of its accelerations' derivatives are those of its own accelerations, by central differences."""
+    b = fj.ModelBuilder("two")
+    place = fj.models.chain(2).joints[1].placement
+    b.add_joint("root", "prismatic", axis=(0.6, 0.0, 0.8))
+    b.add_joint("joint", kind, "root", place, axis=(0.0, 0.6, 0.8), pitch=0.2)
+    b.add_body("joint", 1.0, (0.1, 0.2, 0.3), np.eye(3))
+    robot = fj.Robot(b.build(), "numpy")
+    s = random_state(robot, size=1)
+    q, v, a = s.q[0], s.v[0], s.a[0]
+    m = to_pinocchio(robot.model)
+    d = m.createData()
+    pin.computeForwardKinematicsDerivatives(m, d, q, v, a)
+    j = m.getJointId("joint")
+    theirs = pin.getJointAccelerationDerivatives(m, d, j, pin.WORLD)[1]
+
+    def acceleration(step: np.ndarray) -> np.ndarray:
+        pin.forwardKinematics(m, d, pin.integrate(m, q, step), v, a)
+        return pin.getAcceleration(m, d, j, pin.WORLD).vector
+
+    h = 1e-6
+    true = np.array([(acceleration(h * e) - acceleration(-h * e)) / (2 * h) for e in np.eye(robot.nv)]).T
+    ours = robot.frame_acceleration_derivatives(q, v, a, "joint", "world").da_dq
+    assert ours == pytest.approx(true, abs=1e-7)
+    assert theirs[:, 0] == pytest.approx(true[:, 0], abs=1e-7)
+    close = np.abs(theirs[:, 1:] - true[:, 1:]).max() < 1e-7
+    assert close == agrees_in_world(robot.model.parts[1])
 
 
 @pytest.mark.parametrize("frame", FRAMES)

@@ -7,8 +7,9 @@ with v, a those of body i. A viewpoint that moves (see `jacobians`) subtracts V_
 spatial ones, without gravity: the rate of the velocity at a fixed place, not of a point of the body.
 
 The derivatives by q are those of what each viewpoint sees, as complex step confirms. Pinocchio 4.1 agrees on "local",
-and on velocities in "world"; its LOCAL_WORLD_ALIGNED holds the viewpoint still, and what it returns for accelerations
-in WORLD is not the derivative of its getFrameAcceleration.
+and on "world" but for one thing: the columns da/dq of joints that turn about more than one axis or turn and slide
+(spherical, planar, free) on a parent that moves are not those of its getFrameAcceleration in WORLD. Its
+LOCAL_WORLD_ALIGNED holds the viewpoint still.
 """
 
 from __future__ import annotations
