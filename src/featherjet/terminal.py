@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -13,7 +14,7 @@ PIPE_WIDTH = 1000  # columns, where the output is no terminal: nothing is cut
 
 def console(stderr: bool = False) -> Console:
     """A console on the current stdout or stderr, without markup: a robot's name may contain brackets."""
-    stream = sys.stderr if stderr else sys.stdout
+    stream = (sys.stderr if stderr else sys.stdout) or io.StringIO()  # closed streams hear nothing
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
     return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
 

@@ -516,6 +516,23 @@ def test_a_reader_that_leaves_early_is_no_error():
     assert process.wait(300) == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize(
+    "redirection, says, code",
+    [(">&-", "stdout is closed", 2), (">/dev/full", "No space left on device", 2), (">&- 2>&-", "", 2),
+     ("2>&- >/dev/null", "", 0), ("<&- >/dev/null", "", 0)],
+)  # fmt: skip
+@pytest.mark.parametrize("command", ["info arm", "sample arm --size 2 --out s.npz"])
+def test_closed_and_full_streams_give_one_line(command, redirection, says, code):
+    shell = f"{sys.executable} -m featherjet {command} {redirection}"
+    run = subprocess.run(shell, shell=True, capture_output=True, text=True, timeout=300, check=False)
+    assert len(run.stderr.splitlines()) == bool(says), run.stderr
+    assert says in run.stderr
+    assert run.returncode == code
+    if Path("s.npz").exists():
+        assert set(np.load("s.npz")) == {"q", "v", "a", "tau"}, "nothing was printed into the file"
+
+
 def test_a_narrow_terminal_folds_names_and_keeps_numbers(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "50")
     assert main(["info", "quadruped"]) == 0

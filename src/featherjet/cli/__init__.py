@@ -48,28 +48,37 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; errors become one line on stderr."""
-    try:
-        args = parser().parse_args(arguments)
-    except SystemExit as stop:  # argparse has printed an error or the help
-        return int(stop.code or 0)
-    debug = args.debug or os.environ.get("FEATHERJET_DEBUG", "") not in ("", "0")
+    reserve_streams()
     try:
         with terminable(), printed_warnings():
-            code = args.run(args)
-            sys.stdout.flush()
-            return code
+            return run(arguments)
     except KeyboardInterrupt:
         fail("interrupted", label="")
         return 130
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Parse, run, and explain errors; Ctrl-C is the caller's."""
+    debug = os.environ.get("FEATHERJET_DEBUG", "") not in ("", "0")
+    if sys.stdout is None:
+        fail("stdout is closed; redirect it to a file, or to /dev/null")
+        return 2
+    try:
+        args = parser().parse_args(arguments)
+        debug |= args.debug
+        code = args.run(args)
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         return silenced()
-    except SystemExit as stop:  # rich leaves this way when the reader of a pipe has gone
-        silenced()
-        return int(stop.code or 0)
+    except SystemExit as stop:  # argparse has printed an error or the help; or rich met a pipe whose reader has gone
+        return int(stop.code or 0) if flushed() else silenced()
     except (FeatherjetError, OSError, MemoryError) as error:
         if debug:
             traceback.print_exc()
         fail(describe(error))
+        if not flushed():
+            silenced()
         return 2
 
 
@@ -81,6 +90,24 @@ def describe(error: BaseException) -> str:
         what = error.strerror or str(error)
         return f"{error.filename}: {what}" if error.filename else what
     return "out of memory; try fewer states at a time"
+
+
+def reserve_streams() -> None:
+    """Open closed standard streams on nothing: else a file we write would take their number, and what they print."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number
+
+
+def flushed() -> bool:
+    """Whether everything printed has reached stdout."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return False
+    return True
 
 
 def silenced() -> int:

@@ -61,8 +61,6 @@ def run(args: argparse.Namespace) -> int:
         if args.open:
             webbrowser.open(viewer.url)
         viewer.run()
-    except KeyboardInterrupt:
-        pass  # the usual end
     finally:
         viewer.stop()
     return 0

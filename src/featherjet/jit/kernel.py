@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .batches import GRAIN, SLICE, Team, flattened, in_turn, slices
 from .data import Data
 from .emit.quick import headers_are_known, quick_call
 from .engine import CPU, Library, target
@@ -27,7 +28,7 @@ from .straight import Function, Shape, Straight, shortest
 
 Array = np.ndarray
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
-GRAIN = 64  # threads take multiples of this many samples, so that results do not depend on the number of threads
+LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
@@ -195,7 +196,7 @@ class Kernel:
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results and the flags."""
-        if any(x.ndim > 1 and len(x) >= GRAIN // 4 for x in inputs):
+        if any(x.ndim > 1 and (len(x) >= GRAIN // 4 or x.size >= LARGE) for x in inputs):
             large = self._large(inputs, out, threads)
             if large is not None:
                 return large
@@ -232,35 +233,43 @@ class Kernel:
             batch = np.broadcast_shapes(*batches)
         except ValueError:
             return None
-        if not batch:
-            return None
         total = prod(batch)
+        if not batch or not total:
+            return None
         code = self._choose(arrays)
         number = FLOAT32 if code is self.__dict__.get("batch32") else FLOAT64
         if out is None:
-            if total * max(map(prod, self.shapes)) * number.itemsize <= SMALL:
+            if total * max(map(prod, self.shapes)) * number.itemsize <= SMALL and total * self.cost <= SLICE:
                 return None
             outs = tuple(POOL.empty((*batch, *shape), number) for shape in self.shapes)
         else:
             outs = out
         if any(o.shape != (*batch, *shape) for o, shape in zip(outs, self.shapes, strict=True)):
             return None
-        count = min(threads, int(total * self.cost // WORTH), batch[0] // GRAIN)
-        if count < 2 or (out and any(np.may_share_memory(o, x) for o in out for x in arrays)):
-            return self._run(code, arrays, outs)  # in one call, so that NumPy sees all overlaps and copies
-        wide = [
-            np.broadcast_to(x, (*batch, *x.shape[x.ndim - core :])) for x, core in zip(arrays, self.cores, strict=True)
-        ]
-        size = -(-batch[0] // count // GRAIN) * GRAIN
+        if out:  # what they overlap is copied, as NumPy does within one call
+            arrays = [x.copy() if any(np.may_share_memory(o, x) for o in out) else x for x in arrays]
+        return outs, self._in_slices(code, *flattened(batch, arrays, self.cores, outs), threads)
 
-        def work(start: int) -> int:
-            part = slice(start, start + size)
+    def _in_slices(
+        self, code: Code, batch: Sequence[int], wide: Sequence[Array], outs: Sequence[Array], threads: int
+    ) -> int:
+        """Compute a batch in slices along its first axis, or row by row where rows are long; return the flags."""
+        flags = 0
+        if len(batch) > 1 and self.cost * prod(batch[1:]) > SLICE:
+            for row in range(batch[0]):
+                flags |= self._in_slices(code, batch[1:], [x[row] for x in wide], [o[row] for o in outs], threads)
+            return flags
+
+        def run(part: slice) -> int:
             return self._run(code, [x[part] for x in wide], tuple(o[part] for o in outs))[1]
 
-        flags = 0
-        for part_flags in workers(threads).map(work, range(0, batch[0], size)):
-            flags |= part_flags
-        return outs, flags
+        count = min(threads, int(prod(batch) * self.cost // WORTH), batch[0] // GRAIN)
+        if count < 2:
+            return in_turn(run, slices(batch, self.cost))
+        size = -(-batch[0] // count // GRAIN) * GRAIN
+        starts = range(0, batch[0], size)
+        shares = [slices((min(size, batch[0] - k), *batch[1:]), self.cost, k) for k in starts]
+        return Team(run).run(workers(threads), shares)
 
 
 def workers(threads: int) -> ThreadPoolExecutor:

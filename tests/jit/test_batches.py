@@ -1,0 +1,179 @@
+"""Long batches in slices: the same numbers, soon interrupted, and nothing written afterwards."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import featherjet as fj
+import featherjet.jit.batches
+import featherjet.jit.kernel
+from featherjet.jit.batches import FEWEST, GRAIN, SLICE, Team, flattened, slices
+from featherjet.jit.kernel import Kernel
+from helpers import random_state
+
+MODEL = fj.models.chain(3)
+
+
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=3), st.floats(1.0, 1e8), st.integers(0, 10))
+def test_slices_cover_a_batch_once_and_are_short(batch, cost, units):
+    start = units * GRAIN
+    parts = slices(batch, cost, start)
+    assert (parts[0].start, parts[-1].stop) == (start, start + batch[0])
+    assert all(a.stop == b.start for a, b in pairwise(parts))
+    rows = max(part.stop - part.start for part in parts)
+    samples = rows * prod(batch[1:])
+    assert rows == 1 or samples < FEWEST + prod(batch[1:]) or samples * cost <= SLICE
+    if len(batch) == 1:
+        assert all(part.start % FEWEST == 0 for part in parts), "cut between whole vectors only"
+
+
+def test_batches_are_flattened_where_that_needs_no_copy():
+    x, one, out = np.zeros((3, 5, 7)), np.zeros(7), np.zeros((3, 5, 2))
+    batch, wide, outs = flattened((3, 5), [x, one], [1, 1], [out])
+    assert batch == (15,)
+    assert [w.shape for w in wide] == [(15, 7), (15, 7)]
+    assert [o.shape for o in outs] == [(15, 2)]
+    assert np.shares_memory(wide[0], x)
+    assert np.shares_memory(outs[0], out)
+    for inputs, o in (([x[:, :1], x], out), ([x[:, ::-1], one], out), ([x, one], np.zeros((5, 3, 2)).swapaxes(0, 1))):
+        batch, wide, outs = flattened((3, 5), inputs, [1, 1], [o])
+        assert batch == (3, 5)
+        assert all(np.shares_memory(w, i) for w, i in zip(wide, inputs, strict=True))
+        assert np.shares_memory(outs[0], o)
+
+
+@pytest.fixture
+def thin(monkeypatch) -> list[int]:
+    """Slices of about a hundred samples; and the number of samples of each call of machine code."""
+    for module in (featherjet.jit.batches, featherjet.jit.kernel):
+        monkeypatch.setattr(module, "SLICE", 1e4)
+    monkeypatch.setattr(featherjet.jit.kernel, "WORTH", 1e4)
+    seen: list[int] = []
+    run = Kernel._run
+
+    def counted(self, code, inputs, out):
+        seen.append(prod(out[0].shape[:1]) if out else 0)
+        return run(self, code, inputs, out)
+
+    monkeypatch.setattr(Kernel, "_run", counted)
+    return seen
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_where_a_batch_is_cut_does_not_change_a_bit(thin, monkeypatch, threads, rng):
+    s = random_state(fj.Robot(MODEL, "numpy"), 8003)
+    robot = fj.Robot(MODEL, "compiled", threads)
+    cut = robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
+    assert len(thin) > 50
+    monkeypatch.undo()
+    whole = fj.Robot(MODEL, "compiled", 1).inverse_dynamics_derivatives(s.q, s.v, s.a)
+    for x, y in zip(cut, whole, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("shape", [(2, 4000), (4000, 2), (3, 50, 7), (1, 1, 5000)])
+@pytest.mark.parametrize("layout", ["plain", "broadcast", "strided", "overlapping"])
+def test_batches_of_every_shape_are_right(thin, shape, layout):
+    robot, reference = fj.Robot(MODEL, "compiled", 2), fj.Robot(MODEL, "numpy")
+    s = random_state(reference, prod(shape))
+    q, v, a = (x.reshape(*shape, 3).copy() for x in (s.q, s.v, s.a))
+    if layout == "broadcast":
+        v, a = v[:1], a[..., :1, :]
+    if layout == "strided":
+        q, v = q[..., ::-1], v[::-1]
+    expected = reference.inverse_dynamics(q, v, a)
+    found = robot.inverse_dynamics(q, v, a, out=a if layout == "overlapping" else None)
+    assert np.shares_memory(found, a) == (layout == "overlapping")
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+def test_long_batches_are_many_calls(thin, monkeypatch):
+    """Also those with small results, and those whose first axis is short."""
+    s = random_state(fj.Robot(MODEL, "numpy"), 8000)
+    robot = fj.Robot(MODEL, "compiled", 1)
+    robot.kinetic_energy(s.q, s.v)
+    assert len(thin) > 20
+    del thin[:]
+    robot.kinetic_energy(s.q.reshape(2, 4000, 3), s.v.reshape(2, 4000, 3))
+    assert len(thin) > 20
+
+
+@pytest.mark.parametrize("shape", [(0,), (5, 0), (0, 20), (20, 0, 2)])
+def test_batches_of_nothing(shape):
+    x, out = np.zeros((*shape, 3)), np.zeros((*shape, 3))
+    assert fj.Robot(MODEL, "compiled").inverse_dynamics(x, x, x, out=out) is out
+
+
+# Ctrl-C
+
+
+def test_one_thread_is_interrupted_between_slices(thin, monkeypatch):
+    s = random_state(fj.Robot(MODEL, "numpy"), 8000)
+    robot = fj.Robot(MODEL, "compiled", 1)
+    counted = Kernel._run
+
+    def interrupting(self, code, inputs, out):
+        if len(thin) == 5:
+            signal.raise_signal(signal.SIGINT)
+        return counted(self, code, inputs, out)
+
+    monkeypatch.setattr(Kernel, "_run", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        robot.inverse_dynamics(s.q, s.v, s.a)
+    assert len(thin) < 10
+
+
+def test_no_worker_writes_after_the_exception(thin, monkeypatch):
+    """Workers are in the middle of a slice when Ctrl-C comes; they finish it first."""
+    s = random_state(fj.Robot(MODEL, "numpy"), 8000)
+    robot = fj.Robot(MODEL, "compiled", 3)
+    out = np.zeros((8000, 3))
+    busy, begun = threading.Barrier(3), threading.Event()
+    real, main = Kernel._run, threading.main_thread().ident
+
+    def slow(self, code, inputs, out):
+        if not begun.is_set():
+            busy.wait(60)  # all three are at work
+            begun.set()
+            signal.pthread_kill(main, signal.SIGINT)
+            for _ in range(200):  # long enough for the main thread to wake up and look around
+                threading.Event().wait(1e-4)
+        return real(self, code, inputs, out)
+
+    monkeypatch.setattr(Kernel, "_run", slow)
+    with pytest.raises(KeyboardInterrupt):
+        robot.inverse_dynamics(s.q, s.v, s.a, out=out)
+    seen = out.copy()
+    pool = featherjet.jit.kernel.workers(3)
+    list(pool.map(lambda barrier: barrier.wait(60), [threading.Barrier(3)] * 3))  # all workers are idle
+    np.testing.assert_array_equal(out, seen)
+    assert (seen == 0).any(), "it was interrupted"
+
+
+def test_a_worker_that_fails_stops_the_others():
+    done: list[int] = []
+
+    def work(part: slice) -> int:
+        if part.start == 3:
+            raise MemoryError
+        done.append(part.start)
+        return 1
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(MemoryError):
+        Team(work).run(pool, [[slice(k, k + 1) for k in range(5)], [slice(9, 10)]])
+    assert done in ([0, 1, 2], [0, 1, 2, 9])
+
+
+def test_flags_of_all_parts_are_collected():
+    with ThreadPoolExecutor(2) as pool:
+        flags = Team(lambda part: part.start).run(pool, [[slice(1, 2), slice(4, 5)], [slice(8, 9)]])
+    assert flags == 13
