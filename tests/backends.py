@@ -24,7 +24,7 @@ from featherjet.treejit import compiler, tables
 from featherjet.treejit.program import Variant
 from helpers import State
 
-TOLERANCE = 1e-13
+TOLERANCE = {np.dtype(np.float64): 1e-13, np.dtype(np.float32): 2e-5}
 EVERY_VARIANT = tuple(sorted(Variant(k.name, r, k.nq, k.nv) for k in KINDS.values() for r in (False, True)))
 CALLS = [x.name for x in QUANTITIES.values() if x.cost is not None and hasattr(fj.Robot, x.name)]
 ROLLED = [name for name in CALLS if QUANTITIES[name].rolled]
@@ -145,12 +145,19 @@ def scales(reference: fj.Robot, s: State) -> dict[str, list[np.ndarray]]:
     }
 
 
-def compare(pair: Pair, s: State, names: Sequence[str] = CALLS, each: bool = False) -> float:
-    """Kernels on both backends, in one call or `each` state by itself; returns the worst error."""
+def compare(
+    pair: Pair, s: State, names: Sequence[str] = CALLS, each: bool = False, dtype: type[np.floating] = np.float64
+) -> float:
+    """Kernels on both backends, in one call or `each` state by itself; returns the worst error.
+
+    Code of any precision is held to the reference, which computes in double, at the same inputs.
+    """
+    s = State(*(x.astype(dtype).astype(float) for x in s))
     size, worst = scales(pair.reference, s), 0.0
     for name in names:
         args = arguments(name, s, pair.fext)
         expected = results(pair.reference, name, *args)
+        args = [x.astype(dtype) for x in args]
         if each:
             singles = [results(pair.compiled, name, *(x[k] for x in args)) for k in range(len(s.q))]
             got = tuple(np.stack(r) for r in zip(*singles, strict=True))
@@ -158,13 +165,13 @@ def compare(pair: Pair, s: State, names: Sequence[str] = CALLS, each: bool = Fal
             got = results(pair.compiled, name, *args)
         for k, (x, y) in enumerate(zip(got, expected, strict=True)):
             assert x.shape == y.shape
-            assert x.dtype == np.float64
+            assert x.dtype == dtype
             assert np.isfinite(x).all(), f"{name} {k}: not finite"
             off = largest(x - y)
             if not off.size:
                 continue
             error = float(np.max(np.divide(off, size[name][k], where=off > 0, out=np.zeros_like(off))))
-            assert error <= TOLERANCE, f"{name} {k}: off by {error:.2e}"
+            assert error <= TOLERANCE[x.dtype], f"{name} {k}: off by {error:.2e}"
             worst = max(worst, error)
     return worst
 

@@ -20,6 +20,7 @@ from featherjet.jit import cache, trust
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
 from featherjet.jit.engine import targets
+from featherjet.jit.number import DOUBLE
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
 from featherjet.model.tree import Tree
@@ -143,7 +144,7 @@ CHANGES = [
 
 
 def digest(model: fj.Model) -> str:
-    return Tables(Tree(model), 4).digest
+    return Tables(Tree(model), 4, DOUBLE).digest
 
 
 def test_robots_that_differ_in_one_number_do_not_share_unrolled_code():

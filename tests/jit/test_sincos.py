@@ -11,10 +11,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from featherjet.jit.emit.sincos import REACH, sincos_function
+from featherjet.jit.emit.sincos import APPROXIMATIONS, sincos_function
 from featherjet.jit.engine import Library, compile_module, target
+from featherjet.jit.number import DOUBLE, SINGLE, Number
 
 ULPS = 1.5
+REACH = APPROXIMATIONS[DOUBLE].reach
 # Within REACH, the doubles nearest to multiples of pi/2, for their size: found by trying all multiples.
 NEAREST = [45.553093477052, 413441.44719405076, 229174.47169039503, 458348.94338079006, 772701.4166879652]
 # The doubles that come nearest of all, and some arguments known to break reductions.
@@ -30,19 +32,18 @@ HARDEST = [
 Sincos = Callable[[Sequence[float]], tuple[np.ndarray, np.ndarray]]
 
 
-def build(lanes: int) -> Sincos:
+def build(lanes: int, kind: Number = DOUBLE) -> Sincos:
     """A loop over whole vectors around the function under test, called through ctypes."""
     module = ir.Module("sincos")
-    double, pointer, integer = ir.DoubleType(), ir.PointerType(), ir.IntType(64)
-    vector = ir.VectorType(double, lanes) if lanes > 1 else double
+    pointer, integer, vector = ir.PointerType(), ir.IntType(64), kind.vector(lanes)
     f = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer] * 3 + [integer]), "run")
     b = ir.IRBuilder(f.append_basic_block("entry"))
     head, end, before = f.append_basic_block("head"), f.append_basic_block("end"), b.block
     b.branch(head)
     b.position_at_end(head)
     i = b.phi(integer)
-    x, s, c = (b.gep(p, [i], source_etype=double) for p in f.args[:3])
-    b.call(sincos_function(module, lanes), [b.load(x, typ=vector, align=8), s, c])
+    x, s, c = (b.gep(p, [i], source_etype=kind.type) for p in f.args[:3])
+    b.call(sincos_function(module, lanes, kind), [b.load(x, typ=vector, align=kind.bytes), s, c])
     following = b.add(i, integer(lanes))
     i.add_incoming(integer(0), before)
     i.add_incoming(following, head)
@@ -53,9 +54,9 @@ def build(lanes: int) -> Sincos:
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(library.address("run"))
 
     def call(arguments: Sequence[float], keep=library) -> tuple[np.ndarray, np.ndarray]:
-        x = np.array(arguments, float)
+        x = np.array(arguments, kind.dtype)
         x = np.pad(x, (0, -len(x) % lanes), mode="edge")
-        s, c = np.full((2, len(x)), np.nan)
+        s, c = np.full((2, len(x)), np.nan, kind.dtype)
         run(x.ctypes.data, s.ctypes.data, c.ctypes.data, len(x))
         return s[: len(arguments)], c[: len(arguments)]
 
@@ -184,3 +185,53 @@ def test_odd_and_even_to_the_last_bit(sincos, rng):
     minus_s, minus_c = sincos(-x)
     np.testing.assert_array_equal(minus_s, -s)
     np.testing.assert_array_equal(minus_c, c)
+
+
+# Single precision: few enough numbers to try a good part of them, against double precision
+
+
+@pytest.fixture(scope="module", params=[1, None], ids=["one lane", "all lanes"])
+def sincos32(request) -> Sincos:
+    return build(request.param or target().fitting(SINGLE), SINGLE)
+
+
+def check32(sincos32: Sincos, x: np.ndarray) -> None:
+    """Errors in units of the last place of the result; double precision has 29 bits more."""
+    x = x.astype(np.float32)
+    for found, exact in zip(sincos32(x), (np.sin(x.astype(float)), np.cos(x.astype(float))), strict=True):
+        error = np.abs(found - exact) / np.spacing(np.abs(exact).astype(np.float32))
+        assert error.max() < 1.0, f"{error.max():.3f} ulp at {float(x[error.argmax()])!r}"
+
+
+def test_angles_of_joints_in_single_precision(sincos32, rng):
+    check32(sincos32, np.linspace(-math.pi, math.pi, 1_000_001))
+    check32(sincos32, rng.uniform(-100, 100, 1_000_000))
+
+
+def test_all_single_precision_that_the_fast_way_takes(sincos32, rng):
+    reach = APPROXIMATIONS[SINGLE].reach
+    check32(sincos32, rng.uniform(-reach, reach, 1_000_000))
+    edge = np.nextafter(np.float32(reach), np.float32([0, 1e9]), dtype=np.float32)
+    check32(sincos32, np.array([*edge, *-edge, reach]))
+
+
+def test_single_precision_near_multiples_of_half_a_right_angle(sincos32):
+    x = (np.arange(-16384, 16385) * (math.pi / 4)).astype(np.float32)
+    up, down = (np.nextafter(x, np.float32(to)) for to in (np.inf, -np.inf))
+    check32(sincos32, np.concatenate([x, up, down]))
+
+
+def test_single_precision_of_every_magnitude(sincos32, rng):
+    check32(sincos32, 10.0 ** rng.uniform(-37, 38, 20_000))
+    s, c = sincos32(np.float32([0.0, -0.0, 1e-40, np.inf, -np.inf, np.nan]))
+    assert s[:3].tolist() == [0, 0, float(np.float32(1e-40))]
+    assert c[:3].tolist() == [1, 1, 1]
+    assert np.isnan(s[3:]).all()
+    assert np.isnan(c[3:]).all()
+
+
+def test_single_precision_for_narrower_targets(narrower, rng):
+    for lanes in {1, target().fitting(SINGLE)}:
+        code = build(lanes, SINGLE)
+        check32(code, rng.uniform(-12000, 12000, 100_000))
+        check32(code, (np.arange(-16384, 16385) * (math.pi / 4)))

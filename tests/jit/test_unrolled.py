@@ -22,6 +22,7 @@ from featherjet.jit.engine import Library, compile_module, target
 from featherjet.jit.flags import Flag
 from featherjet.jit.graph import Expr, Graph
 from featherjet.jit.gufunc import Gufunc
+from featherjet.jit.number import DOUBLE
 from featherjet.jit.schedule import PIECE, SUMS, Schedule
 from featherjet.model.tree import Tree
 from featherjet.treejit.compiler import COMPARED, TreeCompiler
@@ -211,11 +212,11 @@ def machine_code(outputs: list[list[Expr | float]], watched=()) -> list:
     n = 1 + max((op.data[1] for op in graph.ops if op.name == "load"), default=0)
     entries = [((len(out),), [graph.lift(x) for x in out]) for out in outputs]
     straight = unrolled.Straight(graph, {"q": (n,)}, entries, list(watched))
-    tables = Data()
+    tables = Data(DOUBLE)
     signature = f"(),({n})->" + ",".join(f"({len(out)})" for out in outputs)
     found = []
     for lanes in (1, target().lanes):
-        library = Library(compile_module(target(), *emit_straight(straight, lanes, target().triple)), target())
+        library = Library(compile_module(target(), *emit_straight(straight, lanes, target().triple, DOUBLE)), target())
         gufunc = Gufunc(library.address("entry"), tables.address, signature, "small")
 
         def call(q, keep=(library, tables, gufunc)):

@@ -47,7 +47,7 @@ class Bound:
         self._arrays = self._given | self._found
         self.__dict__.update(self._arrays)
         kernel = evaluator.kernel(record, self.inputs)
-        code = None if kernel is None else kernel.quick_code
+        code = None if kernel is None else kernel.quick_code()
         buffers = [*self._given.values(), *self._found.values()]
         self._go = None if code is None else partial(code, *buffers)  # None: the evaluator computes
 

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-HEADER = ("ndarray", "float64")  # addresses of NumPy's array type and dtype, which quick calls compare with
+from .number import Number
+
+HEADER = ("ndarray", "dtype")  # addresses of NumPy's array type and dtype, which quick calls compare with
 
 
 class Data:
-    """Eight bytes for each name of HEADER, then those that one kernel needs."""
+    """Eight bytes for each name of HEADER, then those that one kernel for one kind of number needs."""
 
-    def __init__(self, more: Sequence[int] = ()) -> None:
-        self.block = np.array([id(np.ndarray), id(np.dtype(np.float64)), *more], dtype=np.uint64)
+    def __init__(self, kind: Number, more: Sequence[int] = ()) -> None:
+        self.kind = kind
+        self.block = np.array([id(np.ndarray), id(kind.dtype), *more], dtype=np.uint64)
 
     @property
     def address(self) -> int:

@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 import llvmlite.ir as ir
 
 from ..errors import InputError, UnknownName
+from .number import DOUBLE, Number
 
 VARIABLE = "FEATHERJET_CPU"
 NATIVE = "native"
@@ -39,6 +40,10 @@ class CPU:
     lanes: int
     cpu: str
     features: str
+
+    def fitting(self, kind: Number) -> int:
+        """Numbers of a kind per vector register."""
+        return self.lanes * DOUBLE.bytes // kind.bytes
 
     def machine(self) -> llvm.TargetMachine:
         """A new target machine. An engine takes ownership of it."""

@@ -24,10 +24,10 @@ from .engine import CPU, Library, target
 from .gufunc import Gufunc
 from .library import library
 from .memory import POOL, SMALL
+from .number import DOUBLE, SINGLE, Number
 from .straight import Function, Shape, Straight, shortest
 
 Array = np.ndarray
-FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
@@ -63,17 +63,17 @@ def compile(
         best.units = units or {}
         return best
 
-    def load(precision: int, for_one: bool) -> Library:
-        lanes = 1 if for_one else cpu.lanes
+    def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
+        lanes = 1 if for_one else cpu.fitting(kind)
 
         def make() -> Any:
             from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, cpu.triple, precision == 32)
+            return emit_straight(straight(), lanes, cpu.triple, kind)
 
-        return library(cpu, ("straight", key, lanes, precision), name, make)
+        return library(cpu, ("straight", key, lanes, kind.name), name, make), Data(kind)
 
-    return Kernel(name, shapes, outputs, Data(), load, separate_single=True, costly=limit is not None)
+    return Kernel(name, shapes, outputs, load, separate_single=True, costly=limit is not None)
 
 
 class _Report(threading.local):
@@ -88,14 +88,19 @@ REPORT = _Report()
 
 
 class Code:
-    """Loaded machine code: the gufunc `call` for any arrays, and `quick` for one sample in contiguous arrays."""
+    """Loaded machine code for one kind of number.
+
+    `call` is the gufunc for any arrays, `quick` serves one sample in contiguous arrays.
+    """
 
     def __init__(
-        self, library: Library, data: Data, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape], number: Any
+        self, library: Library, data: Data, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]
     ) -> None:
         self._keep = library, data
+        self.kind = data.kind
         sides = (["()", *map(signature, inputs)], map(signature, outputs))
-        self._gufunc = Gufunc(library.address("entry"), data.address, "->".join(map(",".join, sides)), name, number)
+        types = "->".join(map(",".join, sides))
+        self._gufunc = Gufunc(library.address("entry"), data.address, types, name, self.kind.dtype)
         self.call = self._gufunc.call
         self.quick = quick_call(library.address("quick"), data.block, (library, data))
 
@@ -106,10 +111,10 @@ def signature(shape: Shape) -> str:
 
 
 class Kernel:
-    """A compiled function. Its code for batches and its code for one sample load on first use.
+    """A compiled function. Its code for batches and for one sample, in each precision, loads on first use.
 
     inputs: shapes of one sample, by name. outputs: likewise, or None if only the code knows them.
-    load(precision, for_one): loads the code. Code of 32 bits reads and writes single precision, and computes in double.
+    load(kind, for_one): loads the code that computes with a kind of number, and the data it reads.
     separate_single: whether one sample has its own code, apart from that for batches.
     costly: code that takes long to compile: that for batches, once it exists, then serves single samples too.
     """
@@ -119,21 +124,16 @@ class Kernel:
         name: str,
         inputs: Mapping[str, Shape],
         outputs: Sequence[Shape] | None,
-        data: Data,
-        load: Callable[[int, bool], Library],
+        load: Callable[[Number, bool], tuple[Library, Data]],
         separate_single: bool,
         costly: bool = False,
     ) -> None:
         self.costly, self.made = costly, False  # made: whether any code is loaded
-        self.name, self.inputs, self.data, self.load, self.separate_single = (
-            name,
-            dict(inputs),
-            data,
-            load,
-            separate_single,
-        )
+        self.name, self.inputs, self.load, self.separate_single = name, dict(inputs), load, separate_single
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
+        self._codes: dict[tuple[Number, bool], Code] = {}
+        self._quick: dict[Number, Any] = {}
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -148,47 +148,55 @@ class Kernel:
         """A rough estimate of the nanoseconds per sample."""
         return 4.0 * sum(map(prod, self.inputs.values())) + sum(map(prod, self.shapes))
 
-    @cached_property
+    @property
     def batch(self) -> Code:
-        return self._code(64, False)
+        """The code for batches of doubles."""
+        return self.code(DOUBLE, False)
 
-    @cached_property
+    @property
     def single(self) -> Code:
-        return self._code(64, True) if self.separate_single else self.batch
+        """The code for one sample of doubles."""
+        return self.code(DOUBLE, True)
 
-    @cached_property
-    def batch32(self) -> Code:
-        return self._code(32, False)
+    def code(self, kind: Number, for_one: bool) -> Code:
+        """The code for a kind of number, for batches or for one sample."""
+        key = kind, for_one and self.separate_single
+        found = self._codes.get(key)
+        if found is None:
+            library, data = self.load(*key)
+            self.made = True
+            if self._outputs is None:
+                self._outputs = [tuple(shape) for shape in json.loads(library.text("shapes"))]
+            found = Code(library, data, self.name, list(self.inputs.values()), self._outputs)
+            found = self._codes.setdefault(key, found)  # the first of several threads wins
+        return found
 
-    def _code(self, precision: int, for_one: bool) -> Code:
-        library = self.load(precision, for_one)
-        self.made = True
-        if self._outputs is None:
-            self._outputs = [tuple(shape) for shape in json.loads(library.text("shapes"))]
-        number = np.float32 if precision == 32 else np.float64
-        return Code(library, self.data, self.name, list(self.inputs.values()), self._outputs, number)
+    def quick(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
+        """The fastest call for one sample of the same precision as some inputs.
 
-    @cached_property
-    def quick(self) -> Callable[..., tuple[Array, ...] | None]:
-        """The fastest call for one sample; it returns None for anything else, and where a flag is set."""
-        call = self.quick_code
+        It returns None for anything else, and where a flag is set.
+        """
+        kind = self._kind(like)
+        return self._quick.get(kind) or self._quick.setdefault(kind, self._quick_call(kind))
+
+    def _quick_call(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
+        call = self.quick_code(kind)
         if call is None:
             return lambda *given, out=None: None
-        shapes, empty = self.shapes, np.empty
+        shapes, empty, types = self.shapes, np.empty, [kind.dtype] * len(self.shapes)
 
         def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
-            outs = tuple(map(empty, shapes)) if out is None else out if type(out) is tuple else (out,)
+            outs = tuple(map(empty, shapes, types)) if out is None else out if type(out) is tuple else (out,)
             return None if call(*given, *outs) else outs
 
         return run
 
-    @property
-    def quick_code(self) -> Callable[..., int] | None:
+    def quick_code(self, kind: Number = DOUBLE) -> Callable[..., int] | None:
         """(inputs..., results...) -> flags, for one sample in contiguous arrays.
 
         None if the layout of array headers is unknown. The function keeps the code it calls alive.
         """
-        return self.single.quick if headers_are_known() else None
+        return self.code(kind, True).quick if headers_are_known() else None
 
     def values(self, *inputs: Array) -> tuple[Array, ...]:
         """The results of a batch of doubles, on this thread; flags are ignored."""
@@ -212,13 +220,18 @@ class Kernel:
         return tuple(map(np.asarray, results)) if () in self.shapes else results, flags
 
     def _choose(self, inputs: Sequence[Any]) -> Code:
-        """The code for these inputs; mixed precision takes double."""
-        if all(x.dtype == FLOAT32 for x in inputs):
-            return self.batch32
-        if any(x.ndim > core for x, core in zip(inputs, self.cores, strict=True)):
-            return self.batch
-        made = self.__dict__
-        return self.batch if self.costly and "batch" in made and "single" not in made else self.single
+        """The code for these inputs."""
+        kind = self._kind(inputs)
+        for_one = all(x.ndim <= core for x, core in zip(inputs, self.cores, strict=True))
+        made = self._codes
+        if for_one and self.costly and (kind, False) in made and (kind, True) not in made:
+            for_one = False
+        return self.code(kind, for_one)
+
+    @staticmethod
+    def _kind(inputs: Sequence[Any]) -> Number:
+        """What to compute with; mixed precision takes double."""
+        return SINGLE if all(x.dtype == SINGLE.dtype for x in inputs) else DOUBLE
 
     def _large(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
         """The results and flags of a large batch, in reused memory and on several threads along the first axis.
@@ -237,7 +250,7 @@ class Kernel:
         if not batch or not total:
             return None
         code = self._choose(arrays)
-        number = FLOAT32 if code is self.__dict__.get("batch32") else FLOAT64
+        number = code.kind.dtype
         if out is None:
             if total * max(map(prod, self.shapes)) * number.itemsize <= SMALL and total * self.cost <= SLICE:
                 return None

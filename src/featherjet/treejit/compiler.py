@@ -10,11 +10,13 @@ from typing import Any
 from ..algorithms.quantities import FEXT, Quantity, sizes
 from ..algorithms.scan import Scan
 from ..jit import kernel as jit
+from ..jit.data import Data
 from ..jit.emit.border import Operand
 from ..jit.engine import Library, target
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
 from ..jit.library import library
+from ..jit.number import DOUBLE, Number
 from ..jit.straight import Function, Straight, shortest
 from ..model.tree import Tree
 from .tables import Tables, unit_parts, variants
@@ -33,7 +35,12 @@ class TreeCompiler:
     def __init__(self, tree: Tree, unroll: bool | None = None) -> None:
         self.tree, self.unroll = tree, unroll
         self.target = target()
-        self.tables = Tables(tree, self.target.lanes)
+        self._tables: dict[Number, Tables] = {}
+
+    def tables(self, kind: Number) -> Tables:
+        """The tables that code for a kind of number reads."""
+        found = self._tables.get(kind)
+        return found or self._tables.setdefault(kind, Tables(self.tree, self.target.fitting(kind), kind))
 
     def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them."""
@@ -78,7 +85,7 @@ class TreeCompiler:
         return jit.compile(
             function,
             quantity.input_shapes(given, size),
-            (quantity.name, self.tables.digest, tuple(given), known),
+            (quantity.name, self.tables(DOUBLE).digest, tuple(given), known),
             quantity.name,
             cpu=self.target,
             outputs=quantity.result_shapes(size),
@@ -92,8 +99,8 @@ class TreeCompiler:
         tree, cpu = self.tree, self.target
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
-        def load(precision: int, for_one: bool) -> Library:
-            kinds = variants(tree)
+        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
+            kinds, lanes = variants(tree), cpu.fitting(kind)
 
             def make() -> Any:
                 from .emit.rolled import emit_rolled
@@ -102,10 +109,11 @@ class TreeCompiler:
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
                 program = trace_rolled(quantity, kinds, fext)
-                return emit_rolled(program, operands, cpu.lanes, cpu.triple, precision == 32), ""
+                return emit_rolled(program, operands, lanes, cpu.triple, kind), ""
 
-            return library(cpu, ("rolled", quantity.name, kinds, fext, cpu.lanes, precision), quantity.name, make)
+            what = "rolled", quantity.name, kinds, fext, lanes, kind.name
+            return library(cpu, what, quantity.name, make), self.tables(kind)
 
         size = sizes(tree)
         shapes = quantity.input_shapes([i.name for i in inputs], size)
-        return Kernel(quantity.name, shapes, quantity.result_shapes(size), self.tables, load, separate_single=False)
+        return Kernel(quantity.name, shapes, quantity.result_shapes(size), load, separate_single=False)

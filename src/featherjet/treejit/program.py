@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 from ..jit.data import HEADER
 from ..jit.graph import Expr, Graph
 
-# The slots of `data`, eight bytes each: counts, then pointers to tables of 64-bit integers, doubles and bytes.
+# The slots of `data`, eight bytes each: counts, then pointers to tables of integers and of numbers.
 COUNTS = ("joints", "nq", "nv", "n_units", "groups")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",

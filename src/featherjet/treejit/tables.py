@@ -11,10 +11,11 @@ import numpy as np
 
 from ..algorithms.quantities import sizes
 from ..jit.data import Data
+from ..jit.number import Number
 from ..model.tree import Tree
 from .program import COUNTS, TABLE, TABLES, Variant
 
-MASKS = 4  # bytes for each (row, group) of pairs: within, across, diagonal, existing columns
+MASKS = 4  # integers of two bytes for each (row, group) of pairs: within, across, diagonal, existing columns
 NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
 RUN = 3  # integers for each run: its kind, its first group and the one after its last
 # The four lists that each group has (see ColumnSteps), and the integers of each of their entries.
@@ -37,9 +38,12 @@ def unit_parts(tree: Tree) -> list[tuple[int, int]]:
 
 
 class Tables(Data):
-    """The tables as arrays, and the block of counts and pointers that a kernel reads."""
+    """The tables as arrays, and the block of counts and pointers that a kernel reads.
 
-    def __init__(self, tree: Tree, columns: int) -> None:
+    columns: lanes of the code, one for each column of a matrix; kind: the numbers it computes with.
+    """
+
+    def __init__(self, tree: Tree, columns: int, kind: Number) -> None:
         nodes = tree.nodes
         known = variants(tree)
         c, size, units = tree.coupling, sizes(tree), unit_parts(tree)
@@ -58,9 +62,9 @@ class Tables(Data):
             "q_start": integers([n.q.start for n in nodes]),
             "v_start": integers([*(n.v.start for n in nodes), tree.nv]),
             "units": integers(units or [(0, 0)]),
-            "table": np.array([constants(n) for n in nodes]),
-            "dofs": np.array([a for n in nodes for a in n.armature], float),
-            "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z], float),
+            "table": np.array([constants(n) for n in nodes], kind.dtype),
+            "dofs": np.array([a for n in nodes for a in n.armature], kind.dtype),
+            "param": np.array([tree.gravity.x, tree.gravity.y, tree.gravity.z], kind.dtype),
             "pair_masks": masks,
             "pair_starts": pair_starts,
             "pair_runs": runs,
@@ -71,7 +75,7 @@ class Tables(Data):
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
         slots = (self.arrays[name] for name in (*COUNTS, *TABLES))
-        super().__init__([a if isinstance(a, int) else a.ctypes.data for a in slots])
+        super().__init__(kind, [a if isinstance(a, int) else a.ctypes.data for a in slots])
 
     @property
     def digest(self) -> str:
@@ -115,7 +119,7 @@ def pair_masks(tree: Tree, columns: int) -> np.ndarray:
         within[subtree, node.v] = True
         across[node.v, node.v.stop : subtree.stop] = True
     parts = (within, across, np.eye(n, dtype=bool), np.ones((n, n), bool))
-    return np.ascontiguousarray(np.stack([bits(p, columns) for p in parts], -1).astype(np.uint8))
+    return np.ascontiguousarray(np.stack([bits(p, columns) for p in parts], -1).astype(np.uint16))
 
 
 def pair_runs(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

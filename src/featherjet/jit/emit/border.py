@@ -13,10 +13,8 @@ from dataclasses import dataclass
 import llvmlite.ir as ir
 
 from ..flags import Flag
-from .lanes import DOUBLE, I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
+from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
 
-UNIT_TOLERANCE = 2e-6  # on the squared norm
-SMALL = 1e-11  # a watched result must exceed this
 AHEAD = 2  # rounds of samples between prefetching the results' memory and writing it
 
 
@@ -48,11 +46,8 @@ class Operand:
 class Border:
     """The loop over samples for one number of lanes; subclasses compute."""
 
-    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str], single: bool = False) -> None:
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str]) -> None:
         self.w, self.operands, self.names = w, operands, inputs
-        # The user's numbers may be of single precision; the computation is always in double.
-        self.single = single
-        self.N, self.bytes = (ir.FloatType(), 4) if single else (DOUBLE, 8)
 
     def scratch(self, samples: Value) -> Value:
         """Allocate memory, which `emit` frees; set `inputs`, where each input goes, and `sizes`, their lengths."""
@@ -91,14 +86,15 @@ class Border:
     # Memory
 
     def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
-        """Memory for pieces of `counts` doubles, in whole cache lines; and where each piece begins."""
+        """Memory for pieces of `counts` numbers, in whole cache lines; and where each piece begins."""
         b, w = self.b, self.w
-        rounded = [b.and_(b.add(count, I64(LINE - 1)), I64(-LINE)) for count in counts]
-        total: Value = I64(LINE)
+        line = LINE // w.bytes
+        rounded = [b.and_(b.add(count, I64(line - 1)), I64(-line)) for count in counts]
+        total: Value = I64(line)
         for count in rounded:
             total = b.add(total, count)
-        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(8))])
-        at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(63)), I64(-64)), PTR)
+        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(w.bytes))])
+        at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
         pieces = []
         for count in rounded:
             pieces.append(at)
@@ -125,7 +121,7 @@ class Border:
         """Whether an operand's core is contiguous."""
         b = self.b
         contiguous: Value = ir.IntType(1)(1)
-        size: Value = I64(self.bytes)
+        size: Value = I64(self.w.bytes)
         for name, stride in zip(reversed(self.operands[o].core), reversed(self.strides[o]), strict=True):
             contiguous = b.and_(contiguous, b.icmp_signed("==", stride, size))
             size = b.mul(size, self.dimension(name))
@@ -151,15 +147,6 @@ class Border:
     def each_lane(self, o: int, shift: Value) -> list[Value]:
         """Pointers into an operand, `shift` bytes after the beginning of each lane's sample."""
         return [self.b.gep(self.lane_pointer(o, I64(l)), [shift], source_etype=I8) for l in range(self.w.L)]
-
-    # The user's numbers, one at a time
-
-    def load_number(self, pointer: Value) -> Value:
-        x = self.b.load(pointer, typ=self.N, align=self.bytes)
-        return self.b.fpext(x, DOUBLE) if self.single else x
-
-    def store_number(self, x: Value, pointer: Value) -> None:
-        self.b.store(self.b.fptrunc(x, self.N) if self.single else x, pointer, align=self.bytes)
 
     # Inputs
 
@@ -194,24 +181,16 @@ class Border:
         b, w = self.b, self.w
         lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
         full = b.and_(size, I64(-w.L))
-        N = ir.VectorType(self.N, w.L)
-
-        def place(lane: Value, k: Value) -> Value:
-            return b.gep(lane, [k], source_etype=self.N)
-
-        def wide(x: Value) -> Value:
-            return b.fpext(x, w.V) if self.single else x
-
         with w.loop(b, I64(0), full, w.L) as k:
-            x = [wide(b.load(place(lane, k), typ=N, align=self.bytes)) for lane in lanes]
+            x = [b.load(w.number(b, lane, k), typ=w.V, align=w.bytes) for lane in lanes]
             for j, y in enumerate(transposed(b, x)):
                 store(y, w.vector(b, target, b.add(k, I64(j))))
         rest = b.sub(size, full)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             mask = w.first_lanes(b, rest)
-            masked = external(w.module, f"llvm.masked.load.v{w.L}f{8 * self.bytes}.p0", N, PTR, I32, mask.type, N)
-            zeros = ir.Constant(N, [0.0] * w.L)
-            x = [wide(b.call(masked, [place(lane, full), I32(self.bytes), mask, zeros])) for lane in lanes]
+            name = f"llvm.masked.load.{w.kind.suffix(w.L)}.p0"
+            masked = external(w.module, name, w.V, PTR, I32, mask.type, w.V)
+            x = [b.call(masked, [w.number(b, lane, full), I32(w.bytes), mask, w.const(0.0)]) for lane in lanes]
             for j, y in enumerate(transposed(b, x)[: w.L - 1]):
                 with b.if_then(b.icmp_signed("<", I64(j), rest)):
                     store(y, w.vector(b, target, b.add(full, I64(j))))
@@ -224,7 +203,7 @@ class Border:
         def read_entry(index: Value, shift: Value) -> None:
             x: Value = ir.Constant(w.V, ir.Undefined)
             for l, pointer in enumerate(self.each_lane(o, shift)):
-                number = self.load_number(pointer)
+                number = w.load_number(b, pointer)
                 x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
             store(x, w.vector(b, target, index))
 
@@ -247,8 +226,8 @@ class Border:
             y = w.load(b, w.vector(b, x, k))
             w.store(b, b.fadd(w.load(b, square), b.fmul(y, y)), square)
         s = w.load(b, square)
-        high = b.fcmp_unordered(">", s, w.const(1 + UNIT_TOLERANCE))
-        self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - UNIT_TOLERANCE))), Flag.NOT_UNIT)
+        high = b.fcmp_unordered(">", s, w.const(1 + w.kind.unit))
+        self.flag(b.or_(high, b.fcmp_unordered("<", s, w.const(1 - w.kind.unit))), Flag.NOT_UNIT)
         scale = b.fdiv(w.const(1.0), w.sqrt(b, s))
         with w.loop(b, start, end) as k:
             pointer = w.vector(b, x, k)
@@ -263,7 +242,7 @@ class Border:
 
     def watch(self, margin: Value) -> None:
         """Flag samples whose margin is not clearly positive."""
-        self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(SMALL)), Flag.SMALL_MARGIN)
+        self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(self.w.kind.margin)), Flag.SMALL_MARGIN)
 
 
 def constant_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:

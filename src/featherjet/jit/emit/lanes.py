@@ -11,26 +11,28 @@ import llvmlite.ir as ir
 
 from ..data import HEADER
 from ..graph import OPERATIONS, Expr, Graph, Operation
+from ..number import Number
 from ..schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
 PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
-DOUBLE, VOID = ir.DoubleType(), ir.VoidType()
+VOID = ir.VoidType()
 CONTRACT = ("contract",)
-LINE = 8  # doubles in a cache line
+LINE = 64  # bytes in a cache line
 
 
 class Lanes:
-    """Code on vectors of `lanes` doubles, aligned to `align` bytes in memory.
+    """Code on vectors of `lanes` numbers of one kind, aligned in memory as vectors or, if not `whole`, as numbers.
 
     slots: position and type of each entry (eight bytes) of `data`, the block that a kernel reads, by name.
     """
 
     slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {name: (k, I64) for k, name in enumerate(HEADER)}
 
-    def __init__(self, module: ir.Module, graph: Graph, lanes: int, align: int) -> None:
-        self.module, self.graph, self.L, self.align = module, graph, lanes, align
-        self.V = ir.VectorType(DOUBLE, lanes) if lanes > 1 else DOUBLE
+    def __init__(self, module: ir.Module, graph: Graph, lanes: int, kind: Number, whole: bool = True) -> None:
+        self.module, self.graph, self.L, self.kind = module, graph, lanes, kind
+        self.N, self.V, self.bytes = kind.type, kind.vector(lanes), kind.bytes
+        self.align = self.bytes * lanes if whole else self.bytes
 
     def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID) -> ir.Function:
         """A new internal function, whose pointers do not alias."""
@@ -38,7 +40,7 @@ class Lanes:
         f.linkage = "internal"
         f.attributes.add("nounwind")
         f.attributes.add("noinline")
-        f.attributes.alignstack = 8 * LINE  # registers are spilled to whole cache lines
+        f.attributes.alignstack = LINE  # registers are spilled to whole cache lines
         for a in f.args:
             if isinstance(a.type, ir.PointerType):
                 a.add_attribute("noalias")
@@ -59,8 +61,15 @@ class Lanes:
         return b.gep(base, [index], source_etype=self.V)
 
     def number(self, b: ir.IRBuilder, base: Value, index: Value) -> Value:
-        """Pointer to double number `index`."""
-        return b.gep(base, [index], source_etype=DOUBLE)
+        """Pointer to number `index`."""
+        return b.gep(base, [index], source_etype=self.N)
+
+    def load_number(self, b: ir.IRBuilder, pointer: Value) -> Value:
+        return b.load(pointer, typ=self.N, align=self.bytes)
+
+    def store_unaligned(self, b: ir.IRBuilder, x: Value, pointer: Value) -> None:
+        """Store a number, or a vector anywhere."""
+        b.store(x, pointer, align=self.bytes)
 
     def load(self, b: ir.IRBuilder, pointer: Value) -> Value:
         return b.load(pointer, typ=self.V, align=self.align)
@@ -80,13 +89,13 @@ class Lanes:
         """Memory for one vector on the stack."""
         with b.goto_entry_block():
             cell = b.alloca(self.V)
-        cell.align = 8 * self.L  # type: ignore[attr-defined]
+        cell.align = self.bytes * self.L  # type: ignore[attr-defined]
         return cell
 
     # Values
 
     def const(self, c: float) -> ir.Constant:
-        return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(DOUBLE, c)
+        return ir.Constant(self.V, [c] * self.L) if self.L > 1 else ir.Constant(self.N, c)
 
     def splat(self, b: ir.IRBuilder, x: Value) -> Value:
         """A number in all lanes."""
@@ -104,16 +113,17 @@ class Lanes:
 
     def first_lanes(self, b: ir.IRBuilder, count: Value) -> Value:
         """A mask of the first `count` lanes."""
-        lane = ir.Constant(ir.VectorType(I64, self.L), list(range(self.L)))
+        integer = self.kind.integer
+        lane = ir.Constant(ir.VectorType(integer, self.L), list(range(self.L)))
         undef = ir.Constant(lane.type, ir.Undefined)
-        first = b.insert_element(undef, count, I32(0))
+        first = b.insert_element(undef, b.trunc(count, integer) if integer.width < 64 else count, I32(0))
         every = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
         return b.icmp_signed("<", lane, every)
 
     def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
         cells = [self.cell(b) for _ in range(2)]
-        b.call(sincos_function(self.module, self.L), [x, *cells])
-        sine, cosine = (b.load(cell, typ=self.V, align=8) for cell in cells)
+        b.call(sincos_function(self.module, self.L, self.kind), [x, *cells])
+        sine, cosine = (b.load(cell, typ=self.V, align=self.bytes) for cell in cells)
         return sine, cosine
 
     def sqrt(self, b: ir.IRBuilder, x: Value) -> Value:
@@ -255,7 +265,7 @@ class Lanes:
     def apply(self, b: ir.IRBuilder, operation: Operation, operands: Sequence[Value]) -> Value:
         """Emit an instruction or a call of an LLVM intrinsic."""
         if operation.intrinsic:
-            name = f"llvm.{operation.intrinsic}.{vector_suffix(self.L)}"
+            name = f"llvm.{operation.intrinsic}.{self.kind.suffix(self.L)}"
             return b.call(external(self.module, name, self.V, *(self.V for _ in operands)), operands)
         return getattr(b, operation.instruction)(*operands, flags=CONTRACT)
 
@@ -263,11 +273,6 @@ class Lanes:
         """The references that expressions load."""
         ops = self.graph.ops
         return [ops[i].data for i in self.graph.reachable(x.index for x in of) if ops[i].name == "load"]  # type: ignore[misc]
-
-
-def vector_suffix(lanes: int) -> str:
-    """The suffix in the names of LLVM's intrinsics on vectors of doubles."""
-    return f"v{lanes}f64" if lanes > 1 else "f64"
 
 
 def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..graph import OPERATIONS
+from ..number import Number
 from ..schedule import SUMS, Piece, Schedule
-from .lanes import vector_suffix
 from .sincos import sincos_name
 
 TRIG = ("sin", "cos")
@@ -16,9 +16,10 @@ TRIG = ("sin", "cos")
 
 @dataclass
 class Memory:
-    """Where values lie in memory, counted in vectors of `lanes` doubles."""
+    """Where values lie in memory, counted in vectors of `lanes` numbers."""
 
     lanes: int
+    kind: Number
     input_at: Callable[[int], int]  # place of an input, a load
     sinks: dict[int, list[int]]  # places that an operation's value goes to as a result
     slots: int  # place of the first slot
@@ -28,12 +29,13 @@ class Memory:
 
 def text(schedule: Schedule, memory: Memory) -> str:
     """Functions piece0, piece1, ... of a pointer to the memory."""
-    V = f"<{memory.lanes} x double>" if memory.lanes > 1 else "double"
-    suffix = vector_suffix(memory.lanes)
+    kind = memory.kind
+    V = f"<{memory.lanes} x {kind.name}>" if memory.lanes > 1 else kind.name
+    suffix = kind.suffix(memory.lanes)
     intrinsics = [op for op in OPERATIONS.values() if op.intrinsic]
     head = [
         *(f"declare {V} @llvm.{op.intrinsic}.{suffix}({', '.join([V] * op.arity)})" for op in intrinsics),
-        f"declare void @{sincos_name(memory.lanes)}({V}, ptr, ptr)",
+        f"declare void @{sincos_name(memory.lanes, kind)}({V}, ptr, ptr)",
     ]
     return "\n".join(head + [Text(schedule, memory, V, suffix, p).function(k) for k, p in enumerate(schedule.pieces)])
 
@@ -44,6 +46,7 @@ class Text:
     def __init__(self, schedule: Schedule, memory: Memory, V: str, suffix: str, piece: Piece) -> None:
         self.schedule, self.memory, self.V, self.suffix, self.piece = schedule, memory, V, suffix, piece
         self.ops = schedule.graph.ops
+        self.bytes = memory.kind.bytes * memory.lanes
         self.lines: list[str] = []
         self.values: dict[int, str] = {}
         self.count = 0
@@ -64,13 +67,13 @@ class Text:
         return f"%{self.count}"
 
     def pointer(self, k: int) -> str:
-        return self.new(f"getelementptr i8, ptr %m, i64 {8 * self.memory.lanes * k}")
+        return self.new(f"getelementptr i8, ptr %m, i64 {self.bytes * k}")
 
     def load(self, k: int) -> str:
-        return self.new(f"load {self.V}, ptr {self.pointer(k)}, align {8 * self.memory.lanes}")
+        return self.new(f"load {self.V}, ptr {self.pointer(k)}, align {self.bytes}")
 
     def store(self, x: str, k: int) -> None:
-        self.lines.append(f"store {self.V} {x}, ptr {self.pointer(k)}, align {8 * self.memory.lanes}")
+        self.lines.append(f"store {self.V} {x}, ptr {self.pointer(k)}, align {self.bytes}")
 
     def value(self, i: int) -> str:
         """An operand: a constant, an input, or a value of this piece or an earlier one."""
@@ -87,10 +90,11 @@ class Text:
         return found
 
     def constant(self, c: float) -> str:
-        scalar = f"0x{struct.pack('>d', c).hex()}"
+        kind = self.memory.kind
+        scalar = f"0x{struct.pack('>d', kind.nearest(c)).hex()}"  # LLVM writes all its constants as doubles
         if self.memory.lanes == 1:
             return scalar
-        return "<" + ", ".join([f"double {scalar}"] * self.memory.lanes) + ">"
+        return "<" + ", ".join([f"{kind.name} {scalar}"] * self.memory.lanes) + ">"
 
     def operation(self, i: int) -> str:
         op = self.ops[i]
@@ -124,8 +128,6 @@ class Text:
         if angle in self.memory.angles:
             return self.load(self.memory.trig + 2 * self.memory.angles.index(angle) + (name == "cos"))
         cells = [self.new(f"alloca {self.V}, align 64") for _ in TRIG]
-        call = (
-            f"call void @{sincos_name(self.memory.lanes)}({self.V} {self.value(angle)}, ptr {cells[0]}, ptr {cells[1]})"
-        )
-        self.lines.append(call)
-        return self.new(f"load {self.V}, ptr {cells[name == 'cos']}, align 8")
+        sincos = sincos_name(self.memory.lanes, self.memory.kind)
+        self.lines.append(f"call void @{sincos}({self.V} {self.value(angle)}, ptr {cells[0]}, ptr {cells[1]})")
+        return self.new(f"load {self.V}, ptr {cells[name == 'cos']}, align {self.memory.kind.bytes}")

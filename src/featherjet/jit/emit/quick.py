@@ -2,7 +2,7 @@
 
 A gufunc spends two microseconds before it computes anything. `quick` is machine code that Python calls as a built-in
 function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled code, and
-declines everything but one sample of contiguous doubles; the gufunc takes the rest.
+declines everything but one sample of contiguous numbers of one kind; the gufunc takes the rest.
 """
 
 from __future__ import annotations
@@ -30,67 +30,77 @@ RESULT = "PyLong_FromLongLong"
 Dimension = Callable[[Lanes, ir.IRBuilder, Value, int | str], Value]
 
 
-def emit_quick(w: Lanes, operands: Sequence[Operand], dimension: Dimension = constant_dimension) -> None:
-    """`quick`: (an array for each operand but the word for flags) -> flags, or DECLINED."""
-    module = w.module
+def emit_quick(
+    w: Lanes, operands: Sequence[Operand], dimension: Dimension = constant_dimension, apart: bool = False
+) -> None:
+    """`quick`: (an array for each operand but the word for flags) -> flags, or DECLINED.
+
+    apart: decline results that overlap inputs, which the caller needs again if a watched result is flagged.
+    """
     given = operands[1:]
-    f = ir.Function(module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
+    f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
     f.attributes.add("nounwind")
     block, arguments, n_arguments = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))
-    integer = external(module, RESULT, PTR, I64)
-
-    def field(object: Value, offset: int, typ: ir.Type) -> Value:
-        return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
+    integer = external(w.module, RESULT, PTR, I64)
 
     def require(condition: Value) -> None:
         with b.if_then(b.not_(condition), likely=False):
             b.ret(b.call(integer, [I64(DECLINED)]))
 
     require(b.icmp_signed("==", n_arguments, I64(len(given))))
-    data = field(block, DATA, PTR)
+    data = field(b, block, DATA, PTR)
     objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
 
     def size(name: int | str) -> Value:
         return dimension(w, b, data, name)
 
     for object, operand in zip(objects, given, strict=True):
-        require(b.icmp_unsigned("==", field(object, TYPE, I64), w.slot(b, data, "ndarray")))
+        require(b.icmp_unsigned("==", field(b, object, TYPE, I64), w.slot(b, data, "ndarray")))
         want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.output else 0)
-        same = b.icmp_unsigned("==", b.and_(field(object, FLAGS, I32), I32(want)), I32(want))
-        same = b.and_(same, b.icmp_unsigned("==", field(object, DESCR, I64), w.slot(b, data, "float64")))
-        same = b.and_(same, b.icmp_unsigned("==", field(object, NDIM, I32), I32(len(operand.core))))
+        same = b.icmp_unsigned("==", b.and_(field(b, object, FLAGS, I32), I32(want)), I32(want))
+        same = b.and_(same, b.icmp_unsigned("==", field(b, object, DESCR, I64), w.slot(b, data, "dtype")))
+        same = b.and_(same, b.icmp_unsigned("==", field(b, object, NDIM, I32), I32(len(operand.core))))
         require(same)
-        shape = field(object, SHAPE, PTR)
+        shape = field(b, object, SHAPE, PTR)
         for k, name in enumerate(operand.core):
             require(b.icmp_unsigned("==", w.integer(b, shape, I64(k)), size(name)))
+    # For each operand the bytes of one step along each of its axes, and of the whole.
+    strides: list[list[Value]] = [[I64(w.bytes)] for _ in operands]
+    for operand, found in zip(operands, strides, strict=True):
+        for name in reversed(operand.core):
+            found.insert(0, b.mul(found[0], size(name)))
+    if apart:
+        starts = [field(b, object, DATA, I64) for object in objects]
+        spans = [(x, b.add(x, found[0]), o.output) for x, found, o in zip(starts, strides[1:], given, strict=True)]
+        for start, end in ((x, y) for x, y, output in spans if output):
+            for begin, stop in ((x, y) for x, y, output in spans if not output):
+                require(b.or_(b.icmp_unsigned("<=", end, begin), b.icmp_unsigned("<=", stop, start)))
+    pointers = [field(b, object, DATA, PTR) for object in objects]
+    flags = one_sample(w, b, pointers, [x for found in strides for x in found[1:]], data)
+    b.ret(b.call(integer, [flags]))
 
+
+def field(b: ir.IRBuilder, object: Value, offset: int, typ: ir.Type) -> Value:
+    """A field of a Python object."""
+    return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
+
+
+def one_sample(w: Lanes, b: ir.IRBuilder, pointers: Sequence[Value], strides: Sequence[Value], data: Value) -> Value:
+    """Call `entry` for one sample of operands at `pointers`, with the strides of their core axes; returns the flags."""
+    operands = 1 + len(pointers)
     report, address, count = (b.alloca(I64) for _ in range(3))
-    args = b.alloca(PTR, I32(len(operands)))
-    steps = b.alloca(I64, I32(len(operands) + sum(len(x.core) for x in operands)))
+    args = b.alloca(PTR, I32(operands))
+    steps = b.alloca(I64, I32(operands + len(strides)))
     b.store(I64(0), report)
     b.store(I64(1), count)
     b.store(b.ptrtoint(report, I64), address)
-    b.store(address, args)
-    for o, object in enumerate(objects):
-        b.store(field(object, DATA, PTR), b.gep(args, [I64(o + 1)], source_etype=PTR))
-    at = 0
-
-    def step(stride: Value) -> None:
-        nonlocal at
-        b.store(stride, b.gep(steps, [I64(at)], source_etype=I64))
-        at += 1
-
-    for _ in operands:
-        step(I64(0))
-    for operand in operands:
-        for k in range(len(operand.core)):
-            bytes: Value = I64(8)
-            for name in operand.core[k + 1 :]:
-                bytes = b.mul(bytes, size(name))
-            step(bytes)
-    b.call(module.globals["entry"], [args, count, steps, data])
-    b.ret(b.call(integer, [b.load(report, typ=I64, align=8)]))
+    for k, pointer in enumerate([address, *pointers]):
+        b.store(pointer, b.gep(args, [I64(k)], source_etype=PTR))
+    for k, stride in enumerate([*[I64(0)] * operands, *strides]):
+        b.store(stride, b.gep(steps, [I64(k)], source_etype=I64))
+    b.call(w.module.globals["entry"], [args, count, steps, data])
+    return b.load(report, typ=I64, align=8)
 
 
 class _Definition(ctypes.Structure):

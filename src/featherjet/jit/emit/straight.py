@@ -8,29 +8,27 @@ from math import prod
 
 import llvmlite.ir as ir
 
+from ..number import Number
 from ..schedule import Schedule
 from ..straight import Straight
 from .border import AHEAD, Border, Operand, emit_entry
-from .lanes import DOUBLE, I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
+from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
 from .pieces import TRIG, Memory, text
 from .quick import emit_quick
 from .sincos import sincos_function
 
 
-def emit_straight(program: Straight, lanes: int, triple: str, single: bool = False) -> tuple[ir.Module, str]:
-    """A module whose `entry` treats `lanes` samples at a time, and the text of the pieces that it calls.
-
-    single: the user's numbers are of single precision.
-    """
+def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> tuple[ir.Module, str]:
+    """A module whose `entry` treats `lanes` samples at a time, and the text of the pieces that it calls."""
     module = ir.Module("kernel")
     module.triple = triple
     schedule = Schedule(program.graph, program.roots)
-    w = Lanes(module, program.graph, lanes, 8 * lanes)
+    w = Lanes(module, program.graph, lanes, kind)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
-    code = StraightCode(w, program, schedule, operands, single)
+    code = StraightCode(w, program, schedule, operands)
     emit_entry(module, code.emit())
-    emit_quick(w, operands)
+    emit_quick(w, operands, apart=bool(program.watched))
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
     return module, code.pieces()
 
@@ -46,10 +44,8 @@ def emit_text(module: ir.Module, name: str, text: str) -> None:
 class StraightCode(Border):
     """Straight-line code for one number of lanes; results are staged in lanes, then written transposed."""
 
-    def __init__(
-        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], single: bool
-    ) -> None:
-        super().__init__(w, operands, list(program.inputs), single)
+    def __init__(self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand]) -> None:
+        super().__init__(w, operands, list(program.inputs))
         self.program, self.schedule = program, schedule
         ops = program.graph.ops
         self.angles = sorted({ops[i].args[0] for piece in schedule.pieces for i in piece.ops if ops[i].name in TRIG})
@@ -81,7 +77,7 @@ class StraightCode(Border):
 
     def pieces(self) -> str:
         """The text of all pieces."""
-        memory = Memory(self.w.L, self.input_at, self.sinks, self.slots, self.trig, self.angles)
+        memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
         return text(self.schedule, memory)
 
     def input_at(self, i: int) -> int:
@@ -95,7 +91,7 @@ class StraightCode(Border):
         b, w = self.b, self.w
         outs = self.outputs()
         lengths = [len(entries) for entries in self.entries]
-        self.staged = [b.not_(self.direct(o)) for o in outs]  # whether a result goes through staging memory
+        self.staged = [b.not_(self.flat(o)) for o in outs]  # whether a result goes through staging memory
         rounded = [-(-n // w.L) * w.L for n in lengths]
         memory, (base, *stages) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
         self.base, self.stages = base, list(zip(stages, rounded, strict=True))
@@ -116,7 +112,7 @@ class StraightCode(Border):
     def compute(self, samples: Value, s: Value) -> None:
         b, w = self.b, self.w
         ops = self.program.graph.ops
-        sincos = sincos_function(w.module, w.L)
+        sincos = sincos_function(w.module, w.L, w.kind)
         for k, i in enumerate(self.angles):
             x = w.load(b, w.vector(b, self.base, I64(self.input_at(i))))
             b.call(sincos, [x, *(w.vector(b, self.base, I64(self.trig + 2 * k + j)) for j in range(2))])
@@ -143,7 +139,7 @@ class StraightCode(Border):
         source = w.vector(b, self.base, I64(self.results[number]))
         if L == 1:
             memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
-            b.call(memcpy, [targets[0], source, I64(8 * n), ir.IntType(1)(0)])
+            b.call(memcpy, [targets[0], source, I64(w.bytes * n), ir.IntType(1)(0)])
         else:
             ahead = b.select(staged, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
             self.transpose_out(entries, source, targets, ahead)
@@ -154,18 +150,14 @@ class StraightCode(Border):
                 target = self.lane_pointer(o, lane)
                 self.scatter(o, piece, target)
 
-    def direct(self, o: int) -> Value:
-        """Whether a result can be written directly."""
-        return ir.IntType(1)(0) if self.single else self.flat(o)
-
     def scatter(self, o: int, piece: Value, target: Value) -> None:
         """Write a result of any layout, number by number."""
         b, w = self.b, self.w
 
         def axis(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
             if not shape:
-                x = b.load(w.number(b, piece, index), typ=DOUBLE, align=8)
-                self.store_number(x, b.gep(target, [shift], source_etype=I8))
+                x = w.load_number(b, w.number(b, piece, index))
+                w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
                 return
             with w.loop(b, I64(0), I64(shape[0])) as k:
                 inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))
@@ -190,9 +182,9 @@ class StraightCode(Border):
                 for x, target in zip(rows, targets, strict=True):
                     pointer = w.number(b, target, k)
                     w.prefetch(b, pointer, ahead)
-                    b.store(x, pointer, align=8)
+                    w.store_unaligned(b, x, pointer)
             g = end
         for k in range(groups * L, n):
             x = w.load(b, w.vector(b, source, I64(k)))
             for l, target in enumerate(targets):
-                b.store(b.extract_element(x, I32(l)), w.number(b, target, I64(k)), align=8)
+                w.store_unaligned(b, b.extract_element(x, I32(l)), w.number(b, target, I64(k)))

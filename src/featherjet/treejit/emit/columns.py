@@ -2,7 +2,7 @@
 
 The walks' numbers of each dof have been arranged, for each sample, by groups of L dofs: P[group][number][dof]. So the
 records of a group of columns are vectors, a row's record is one number in all lanes, and a row's entries are stored
-without shuffling. Masks, one byte for each (row, group), say which lanes are of which kind.
+without shuffling. Masks, two bytes for each (row, group), say which lanes are of which kind.
 
 Rows go two at a time, over runs of groups of one kind: a row's numbers stay in registers for the whole run, and a
 group's serve both rows.
@@ -14,33 +14,36 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import DOUBLE, I8, I64, PTR, VOID, Value, external
+from ...jit.emit.lanes import I8, I64, PTR, VOID, Value, external
 from ...jit.graph import Expr
+from ...jit.number import Number
 from ..program import Key, Pairs, Program, Ref
 from ..tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 from .lanes import TreeLanes
+
+I16 = ir.IntType(16)
 
 
 class Columns(TreeLanes):
     """Code on groups of columns; P holds `len(keys)` vectors for each group."""
 
-    def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
-        super().__init__(module, program.graph, lanes, 8)
+    def __init__(self, module: ir.Module, program: Program, lanes: int, kind: Number) -> None:
+        super().__init__(module, program.graph, lanes, kind, whole=False)
         self.program = program
         self.keys = program.column_keys()
         self.offset: dict[Key, int] = {key: k for k, key in enumerate(self.keys)}
         self.M = ir.VectorType(ir.IntType(1), lanes)
 
-    def mask(self, b: ir.IRBuilder, byte: Value) -> Value:
+    def mask(self, b: ir.IRBuilder, bits: Value) -> Value:
         """The lanes whose bits are set."""
-        bits = b.trunc(byte, ir.IntType(self.L)) if self.L < byte.type.width else byte  # type: ignore[attr-defined]
-        return b.bitcast(bits, self.M)
+        low = b.trunc(bits, ir.IntType(self.L)) if self.L < bits.type.width else bits  # type: ignore[attr-defined]
+        return b.bitcast(low, self.M)
 
     def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], existing: Value, ahead: Value) -> None:
         """Store pairs (vector, pointer), in the existing columns only: all lanes, except in the last group."""
         for _, pointer in x:
             self.prefetch(b, pointer, ahead)
-        name = f"llvm.masked.store.v{self.L}f64.p0"
+        name = f"llvm.masked.store.{self.kind.suffix(self.L)}.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
         full = b.icmp_unsigned("==", existing, ir.Constant(existing.type, (1 << self.L) - 1))
         with b.if_else(full, likely=True) as (yes, no):
@@ -49,10 +52,10 @@ class Columns(TreeLanes):
                     self.store(b, vector, pointer)
             with no:
                 for vector, pointer in x:
-                    b.call(masked, [vector, pointer, ir.IntType(32)(8), self.mask(b, existing)])
+                    b.call(masked, [vector, pointer, ir.IntType(32)(self.bytes), self.mask(b, existing)])
 
     def record(self, b: ir.IRBuilder, P: Value, dof: Value) -> Value:
-        """Where a dof's numbers begin; they are L doubles apart."""
+        """Where a dof's numbers begin; they are L numbers apart."""
         group = b.sdiv(dof, I64(self.L))
         start = b.add(b.mul(group, I64(len(self.keys) * self.L)), b.srem(dof, I64(self.L)))
         return self.number(b, P, start)
@@ -66,7 +69,7 @@ class Columns(TreeLanes):
 
     def splat_from(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
         """One dof's number in all lanes."""
-        return self.splat(b, b.load(self.key_at(b, record, key), typ=DOUBLE, align=8))
+        return self.splat(b, self.load_number(b, self.key_at(b, record, key)))
 
     def places(self, b: ir.IRBuilder, table: Value, count: int) -> tuple[list[Value], list[Value], Value]:
         """Where each matrix begins, how many bytes apart its rows are; and how far ahead to prefetch."""
@@ -117,11 +120,11 @@ class PairsCode:
         b.ret_void()
         return f
 
-    def byte(self, row: Value, g: Value, k: int) -> Value:
+    def bits(self, row: Value, g: Value, k: int) -> Value:
         """Mask number k of a row and a group."""
         b = self.b
         at = b.add(b.mul(b.add(b.mul(row, self.groups), g), I64(MASKS)), I64(k))
-        return b.load(b.gep(self.masks, [at], source_etype=I8), typ=I8, align=1)
+        return b.load(b.gep(self.masks, [at], source_etype=I16), typ=I16, align=2)
 
     def put(self, rows: Sequence[Value], g: Value, existing: Value, m: int, values: Sequence[Value]) -> None:
         """Store entries of matrix m in each row, in the existing columns."""
@@ -133,7 +136,7 @@ class PairsCode:
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e
         with e.loop(self.b, g0, g1) as g:
-            existing = self.byte(rows[0], g, 3)
+            existing = self.bits(rows[0], g, 3)
             for m in range(self.n_out):
                 self.put(rows, g, existing, m, [e.const(0.0)] * len(rows))
 
@@ -143,8 +146,8 @@ class PairsCode:
         b, e = self.b, self.e
         row_loaders = [self.row_loader(row, of) for row in rows]
         with e.loop(b, g0, g1) as g:
-            masks = [e.mask(b, self.byte(row, g, kind)) for row in rows]
-            existing = self.byte(rows[0], g, 3)
+            masks = [e.mask(b, self.bits(row, g, kind)) for row in rows]
+            existing = self.bits(rows[0], g, 3)
             for m, x in enumerate(of):
                 group = self.group_loader(g)
                 found = e.values(b, [x], *(self.by_role(load, group) for load in row_loaders))
@@ -156,8 +159,8 @@ class PairsCode:
         b, e, loop = self.b, self.e, self.loop
         nothing = e.const(0.0)
         with e.loop(b, g0, g1) as g:
-            masks = [[e.mask(b, self.byte(row, g, k)) for k in range(3)] for row in rows]
-            existing = self.byte(rows[0], g, 3)
+            masks = [[e.mask(b, self.bits(row, g, k)) for k in range(3)] for row in rows]
+            existing = self.bits(rows[0], g, 3)
             for m in range(self.n_out):
                 wanted = [loop.within[m], loop.across[m], loop.extra[m]]
                 group = self.group_loader(g)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from ...jit.emit.border import AHEAD, Border
-from ...jit.emit.lanes import DOUBLE, I8, I32, I64, PTR, Value, transposed
+from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
 from ..program import Output, Pairs, Responses, Walk
 from .columns import Columns
 from .walks import Walks
@@ -51,10 +51,10 @@ class MatrixOutput(Border):
                 target = w.number(b, P, b.mul(b.add(b.mul(g, I64(count)), k), I64(C)))
                 if w.L == 1:
                     for j in range(C):
-                        b.store(x[j], w.number(b, target, I64(j)), align=8)
+                        w.store_unaligned(b, x[j], w.number(b, target, I64(j)))
                 else:
                     for l, y in enumerate(transposed(b, x)):
-                        b.store(y, w.number(b, target, b.mul(area, I64(l))), align=8)
+                        w.store_unaligned(b, y, w.number(b, target, b.mul(area, I64(l))))
         b.ret_void()
         return f
 
@@ -72,7 +72,7 @@ class MatrixOutput(Border):
             for m, o in enumerate(operands):
                 dense = self.dense(o)
                 start = b.ptrtoint(b.select(dense, self.lane_pointer(o, lane), self.spare_matrix(m)), I64)
-                by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(8)))
+                by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(w.bytes)))
                 for j, x in enumerate((start, by_row)):
                     b.store(x, b.gep(places, [I64(2 * m + j)], source_etype=I64), align=8)
             b.store(self.ahead(operands[0], loop), b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
@@ -88,7 +88,7 @@ class MatrixOutput(Border):
         """
         b = self.b
         by_row = self.strides[o][0]
-        near = b.mul(by_row, I64(ROWS)) if isinstance(loop, Pairs) else I64(8 * (2 * self.c.L - 1))
+        near = b.mul(by_row, I64(ROWS)) if isinstance(loop, Pairs) else I64(self.c.bytes * (2 * self.c.L - 1))
         large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
         return b.select(large, near, b.mul(self.steps[o], I64(AHEAD)))
 
@@ -101,6 +101,6 @@ class MatrixOutput(Border):
         """Copy a matrix from spare memory to a target of any strides."""
         b, w = self.b, self.w
         with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
-            x = b.load(w.number(b, matrix, b.add(b.mul(r, self.nv), c)), typ=DOUBLE, align=8)
+            x = w.load_number(b, w.number(b, matrix, b.add(b.mul(r, self.nv), c)))
             shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
-            self.store_number(x, b.gep(target, [shift], source_etype=I8))
+            w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))

@@ -172,7 +172,7 @@ class ResponsesCode:
                     steps(True)
 
         self.by_variant(variant, body)
-        return [b.load(cell, typ=e.V, align=8) for cell in cells]
+        return [b.load(cell, typ=e.V, align=e.bytes) for cell in cells]
 
     def out_run(
         self, start: Value, end: Value, kind: Value, variant: Value, below: Value, here: Value, keep: Value

@@ -10,6 +10,7 @@ import numpy as np
 from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value
 from ...jit.emit.quick import emit_quick
+from ...jit.number import Number
 from ..program import Output, Pairs, Program, Responses, Walk
 from .columns import Columns
 from .lanes import tree_dimension
@@ -18,24 +19,19 @@ from .responses import ResponsesCode
 from .walks import Walks
 
 
-def emit_rolled(
-    program: Program, operands: Sequence[Operand], lanes: int, triple: str, single: bool = False
-) -> ir.Module:
-    """A module whose `entry` treats batches `lanes` samples at a time, and a few samples one by one.
-
-    single: the user's numbers are of single precision.
-    """
+def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number) -> ir.Module:
+    """A module whose `entry` treats batches `lanes` samples at a time, and a few samples one by one."""
     module = ir.Module("kernel")
     module.triple = triple
-    columns = Columns(module, program, lanes)
+    columns = Columns(module, program, lanes, kind)
     matrices = {
         k: columns.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(columns, loop).emit(k)
         for k, loop in enumerate(program.loops)
         if not isinstance(loop, Walk)
     }
-    few, many = (RolledCode(Walks(module, program, L), columns, matrices, operands, single).emit() for L in (1, lanes))
+    few, many = (RolledCode(Walks(module, program, L, kind), columns, matrices, operands).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
-    emit_quick(columns, operands, tree_dimension)
+    emit_quick(columns, operands, tree_dimension, bool(program.watched))
     return module
 
 
@@ -50,9 +46,8 @@ class RolledCode(MatrixOutput):
         columns: Columns,
         matrices: dict[int, ir.Function],
         operands: Sequence[Operand],
-        single: bool,
     ) -> None:
-        super().__init__(walks, operands, list(walks.program.inputs), single)
+        super().__init__(walks, operands, list(walks.program.inputs))
         self.c, self.matrices, self.program = columns, matrices, walks.program
 
     def emit(self, name: str = "samples") -> ir.Function:
@@ -128,10 +123,8 @@ class RolledCode(MatrixOutput):
         return list(zip(self.outputs(), self.program.outputs, strict=True))
 
     def dense(self, o: int) -> Value:
-        """Whether a row's entries are contiguous doubles."""
-        if self.single:
-            return ir.IntType(1)(0)
-        return self.b.icmp_signed("==", self.strides[o][1], I64(8))
+        """Whether a row's entries are contiguous."""
+        return self.b.icmp_signed("==", self.strides[o][1], I64(self.w.bytes))
 
     def write_vectors(self) -> None:
         b, w = self.b, self.w
@@ -150,4 +143,4 @@ class RolledCode(MatrixOutput):
                     ):
                         shift = b.add(shift, b.mul(I64(int(index)), stride))
                     for l, pointer in enumerate(self.each_lane(o, shift)):
-                        self.store_number(b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)
+                        w.store_unaligned(b, b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import DOUBLE, I64, PTR, Value
+from ...jit.emit.lanes import I64, PTR, Value
+from ...jit.number import Number
 from ..program import TABLE, Key, Program, Ref, Store, Variant, Walk
 from .lanes import TreeLanes
 
@@ -16,8 +17,8 @@ NT = sum(TABLE.values())
 class Walks(TreeLanes):
     """Code of walks. J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
 
-    def __init__(self, module: ir.Module, program: Program, lanes: int) -> None:
-        super().__init__(module, program.graph, lanes, 8 * lanes)
+    def __init__(self, module: ir.Module, program: Program, lanes: int, kind: Number) -> None:
+        super().__init__(module, program.graph, lanes, kind)
         self.program = program
         columns = program.column_keys()  # first in D, as `arrange` reads them together
         rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
@@ -85,7 +86,7 @@ class Walks(TreeLanes):
 
     def fetch(self, b: ir.IRBuilder, env: dict, ref: Ref) -> Value:
         pointer, scalar = self.pointer(b, env, ref)
-        return self.splat(b, b.load(pointer, typ=DOUBLE, align=8)) if scalar else self.load(b, pointer)
+        return self.splat(b, self.load_number(b, pointer)) if scalar else self.load(b, pointer)
 
     def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[Value], None]:
         def put(x: Value) -> None:
