@@ -436,12 +436,14 @@ def test_batches_broadcast() -> None:
     assert robot.constrained_dynamics(q[:0], v[:1], tau, contacts).a.shape == (0, 1, 18)
 
 
-def test_code_does_not_depend_on_footholds_gains_and_restitution() -> None:
-    """They are inputs of the code: robots that walk need not compile at every step."""
-    robot, plain = fj.load("arm", backend="compiled"), fj.load("arm", backend="numpy")
-    q, v = robot.random_configuration(0), np.ones(7)
+def test_code_with_mimicking_joints_does_not_depend_on_footholds_and_gains(tmp_path: Path) -> None:
+    """They are inputs of the code, which is compiled for the held frames: robots that walk need not compile."""
+    path = tmp_path / "coupled.urdf"
+    path.write_text(coupled_urdf())
+    robot, plain = (fj.load(path, mimic=True, backend=backend) for backend in ("compiled", "numpy"))
+    q, v = robot.random_configuration(0), np.ones(robot.nv)
     for at, gains, damping, restitution in (((0.1, 0.2, 0.3), (5, 2), 1e-3, 0.2), ((-0.3, 0, 1), (9, 7), 1e-2, 0.7)):
-        held = [fj.PointContact("tool", at=at)]
+        held = [fj.PointContact("l3", at=at)]
         found, expected = (
             (*r.constrained_dynamics(q, v, v, c), *r.impulse_dynamics(q, v, c, restitution))
             for r, c in ((r, fj.Contacts(r, held, gains, damping)) for r in (robot, plain))
@@ -449,7 +451,7 @@ def test_code_does_not_depend_on_footholds_gains_and_restitution() -> None:
         for x, y in zip(found, expected, strict=True):
             agree(x, y, 1e-11)
     assert len(robot.evaluator._kernels) == 2
-    free = [fj.Contacts(robot, [fj.PointContact("tool", at=at)], (0, 2)) for at in (None, (1, 2, 3))]
+    free = [fj.Contacts(robot, [fj.PointContact("l3", at=at)], (0, 2)) for at in (None, (1, 2, 3))]
     assert fingerprint(free[0].outline) == fingerprint(free[1].outline), "a place that nothing pulls to"
 
 

@@ -13,6 +13,7 @@ from ..conventions import rules
 from ..errors import UnknownName
 from .contacts import derivatives as contact_derivatives
 from .contacts import dynamics as contact_dynamics
+from .contacts import grips
 from .derivatives import direct, fdsva, geometry, idsva, regressor, statics
 from .derivatives import methods as ways
 from .dynamics import aba, coriolis, coupled, crba, factored, minv, projected, rnea
@@ -68,12 +69,13 @@ constrained_dynamics = Quantity(
     "constrained_dynamics", "accelerations and contact forces while the contacts hold", (Q, V, TAU),
     (Result("a", ("v",), True), Result("forces", ("rows",))), contact_dynamics.constrained_dynamics,
     returns=ConstrainedDynamics._make, forces=True, options=("contacts",),
-    margins=("contacts", "mass"), mimic=ITSELF, longest=LONG_CONTACTS, rule=rules.acceleration,
+    margins=("contacts", "mass"), mimic=ITSELF, held=grips.constrained_dynamics, longest=LONG_CONTACTS,
+    rule=rules.acceleration,
 )  # fmt: skip
 impulse_dynamics = Quantity(
     "impulse_dynamics", "the jump of velocities at an impact, and impulses", (Q, V, RESTITUTION),
     (Result("jump", ("v",)), Result("impulses", ("rows",))), contact_dynamics.impulse_dynamics, options=("contacts",),
-    margins=("contacts", "mass"), mimic=ITSELF, longest=LONG_CONTACTS,
+    margins=("contacts", "mass"), mimic=ITSELF, held=grips.impulse_dynamics, longest=LONG_CONTACTS,
 )  # fmt: skip
 
 QUANTITIES: Mapping[str, Quantity] = _table(
@@ -228,11 +230,12 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "contact_inverse_dynamics", "tau = M a + C v + g - J^T forces - J^T fext", (Q, V, A, FORCES),
         (Result("tau", ("v",)),), contact_dynamics.contact_inverse_dynamics, forces=True, options=("contacts",),
-        mimic=ITSELF, longest=LONG_CONTACTS,
+        mimic=ITSELF, held=grips.contact_inverse_dynamics, longest=LONG_CONTACTS,
     ),
     Quantity(
         "contact_jacobian", "J of the contacts in the axes of their forces", (Q,), (Result("J", ("rows", "v")),),
-        contact_dynamics.contact_jacobian, options=("contacts",), mimic=ITSELF, longest=LONG_CONTACTS,
+        contact_dynamics.contact_jacobian, options=("contacts",), mimic=ITSELF, held=grips.contact_jacobian,
+        longest=LONG_CONTACTS,
     ),
     impulse_dynamics,
     Quantity(

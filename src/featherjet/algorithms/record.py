@@ -77,6 +77,7 @@ class Quantity:
     methods: dict[str, Method] = field(default_factory=dict)
     cost: Cost | None = None  # None: known once it is traced
     rolled: bool = False  # whether it is made of walks alone, and one piece of code serves all robots
+    held: Callable[..., Any] | None = None  # the same as walks over bodies and contacts: contacts are data of its code
     longest: int = 100_000  # operations that are worth compiling for one robot
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -87,6 +88,7 @@ class Evaluator:
         self.space: Space = self.coordinates or model
         self._quick: dict[str, Any] = {}  # by quantity: its code for one sample, in the precision that ran last
         self._kernels: dict[tuple, Kernel | None] = {}
+        self._held: WeakKeyDictionary[Any, dict[tuple, Kernel]] = WeakKeyDictionary()  # by contacts, which are data
         self._compiler: TreeCompiler | None = None
         self._fingerprint = Fingerprints()
         self.derived: dict[tuple[str, str, str], Quantity] = {}  # derivatives by autodiff: of, by, mode
@@ -291,6 +293,10 @@ class Evaluator:
         options = options or {}
         if self.backend != "compiled" or self.coordinates is not None:
             return None
+        if "contacts" in options and self.compiler.holds(record):
+            found = self._held.setdefault(options["contacts"], {})
+            key = (record, *names)
+            return found.get(key) or found.setdefault(key, self.compiler.kernel(record, names, options))
         key = self._key(record, names, options)
         try:
             return self._kernels[key]

@@ -38,7 +38,7 @@ def quantity_instructions(tree: Tree, quantity: str) -> int:
             total += sum(count.walk(loop, _variant(node)) for node in tree.nodes)
         elif isinstance(loop, Pairs):
             total += _pairs(tree, loop, count)
-        else:
+        elif isinstance(loop, Responses):
             total += _responses(tree, loop, count)
     return total
 

@@ -44,9 +44,17 @@ class TreeCompiler:
 
     def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them."""
+        if self.holds(quantity):
+            from .held import ContactCompiler
+
+            return ContactCompiler(self.tree, self.tables, self.target, options["contacts"]).kernel(quantity, given)
         if quantity.rolled and not options and not self.unrolls(quantity):
             return self._rolled(quantity, FEXT.name in given)
         return self._straight(quantity, given, options)
+
+    def holds(self, quantity: Quantity) -> bool:
+        """Whether a quantity has contacts and its code takes them as data."""
+        return quantity.held is not None and self.tree.coupling is None
 
     def unrolls(self, quantity: Quantity) -> bool:
         """Whether to compile for this robot alone, which must be quick to compile and faster to run.

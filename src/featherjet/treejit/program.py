@@ -18,13 +18,21 @@ TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
     "pair_runs", "start", "bodies", "paths",
 )  # fmt: skip
-SLOTS = (*HEADER, *COUNTS, *TABLES)
+# Those of contacts follow, in kernels that know contacts.
+CONTACT_COUNTS = ("grips", "rows", "entries", "factor")
+CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "meets", "meeting")
+SLOTS = (*HEADER, *COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
 
 # The constants of each joint in the table, in this order, and how many numbers each has.
 TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
 
 
-Entries = Literal["coordinates", "rates", "forces"]
+# The constants of each grip, three rows of a contact, in this order: its two frames, gains, damping, and whether its
+# force is in world axes; and those of each entry of a grip's rows: its sign, and whether the dof moves the two bodies.
+GRIP = {"X": 12, "Y": 12, "kp": 1, "kd": 1, "mu": 1, "world": 1}
+ENTRY = {"sign": 1, "first": 1, "second": 1}
+
+Entries = Literal["coordinates", "rates", "forces", "rows", "whole"]
 
 
 class Variant(NamedTuple):
@@ -36,10 +44,16 @@ class Variant(NamedTuple):
     nv: int
 
 
-class Key(NamedTuple):
-    """A number stored for each joint ("J") or each dof ("D"): its field, and its path within the field's value."""
+Space = Literal["J", "D", "T", "E"]
 
-    space: Literal["J", "D"]
+
+class Key(NamedTuple):
+    """A number stored for each joint ("J"), dof ("D"), grip ("T") or entry of a grip's rows ("E").
+
+    field: which field it belongs to; path: where it is within the field's value.
+    """
+
+    space: Space
     field: int
     path: tuple
 
@@ -47,7 +61,7 @@ class Key(NamedTuple):
 class Ref(NamedTuple):
     """The target of a load or store.
 
-    space "J", "D": the number `key` of the joint or dof that plays `role`; `k` counts dofs from there.
+    space "J", "D", "T", "E": the number `key` of the joint, dof, grip or entry that plays `role`; `k` counts dofs.
     space "q", "v", ...: entry k of the joint's part of an input; "table", "dofs": its constants; "param": the robot's.
     """
 
@@ -72,6 +86,49 @@ class Walk:
 
     direction: Literal["outward", "inward"]
     stores: dict[Variant, list[Store]]
+
+
+@dataclass
+class Sweep:
+    """A loop over all grips, or over the entries of all grips' rows, with one body of code for each case.
+
+    Cases of grips: 0 a point's force, 1 a surface's force, 2 its moment. Entries have these cases for dofs that move
+    the first body, and three more for those that move only the second. Roles "first", "second": the grip's bodies;
+    "root1", "root2": the roots of their trees; "dof": an entry's degree of freedom.
+    """
+
+    over: Literal["grips", "entries"]
+    stores: dict[int, list[Store]]
+    world: list[Store] = field(default_factory=list)  # the world as a body beyond the last joint, role "world"
+
+
+@dataclass
+class Hold:
+    """The forces that hold all grips: G lambda = -(drift + Y^T left), G = Y^T D^-1 Y + mu; then left += D^-1 Y lambda.
+
+    A grip's rows go up from its bodies as three forces ("H", from `first` and `second`) and leave `felt` at each dof.
+    """
+
+    first: list[Expr]  # T
+    second: list[Expr]  # T; empty if all grips are held by the world
+    felt: list[Expr]  # role "dof", and H
+    handed: list[Expr]
+    dinv: Expr  # role "dof"
+    left: Expr  # role "dof", before
+    drift: list[Expr]  # T
+    held: Key  # D: left, after
+    forces: list[Key]  # T: lambda
+    Y: list[Key]  # E: what each dof feels, and the same times dinv
+
+    @property
+    def values(self) -> list[Expr]:
+        """All expressions that the loop computes."""
+        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv, self.left, *self.drift]
+
+    @property
+    def keys(self) -> list[Key]:
+        """All numbers that the loop stores."""
+        return [self.held, *self.forces, *self.Y]
 
 
 @dataclass
@@ -120,7 +177,7 @@ class Program:
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | Pairs | Responses] = field(default_factory=list)
+    loops: list[Walk | Sweep | Hold | Pairs | Responses] = field(default_factory=list)
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
     outputs: list[Output] = field(default_factory=list)
     watched: Key | None = None  # flagged unless clearly positive
@@ -130,13 +187,14 @@ class Program:
         makers: dict[Key, list[Expr]] = {}
         queue: list[Expr] = []
         for loop in self.loops:
-            if isinstance(loop, Walk):
-                for stores in loop.stores.values():
+            if isinstance(loop, Walk | Sweep):
+                world = loop.world if isinstance(loop, Sweep) else []
+                for stores in (*loop.stores.values(), world):
                     for store in stores:
                         makers.setdefault(_key(store.ref), []).append(store.value)
             else:
                 queue += loop.values
-        found: set[Key] = set()
+        found: set[Key] = {key for loop in self.loops if isinstance(loop, Hold) for key in loop.keys}
 
         def want(key: Key) -> None:
             if key not in found:
@@ -158,7 +216,7 @@ class Program:
                 seen.add(i)
                 op = self.graph.ops[i]
                 stack.extend(op.args)
-                if op.name == "load" and op.data.space in ("J", "D"):  # type: ignore[union-attr]
+                if op.name == "load" and op.data.space in ("J", "D", "T", "E"):  # type: ignore[union-attr]
                     want(op.data.key)  # type: ignore[union-attr,arg-type]
         return found
 
@@ -166,7 +224,7 @@ class Program:
         """The numbers of each dof that matrix loops read, in a fixed order."""
         loads = set()
         for loop in self.loops:
-            if not isinstance(loop, Walk):
+            if isinstance(loop, Pairs | Responses):
                 for i in self.graph.reachable(x.index for x in loop.values):
                     op = self.graph.ops[i]
                     if op.name == "load" and op.data.space == "D":  # type: ignore[union-attr]
@@ -176,9 +234,10 @@ class Program:
 
 @dataclass
 class Output:
-    """A result: a matrix over dofs, or numbers stored for each dof or each joint."""
+    """A result: a matrix over dofs; numbers stored for each dof, joint, grip or entry; grips' rows over dofs; or the
+    factor of G."""
 
-    kind: Literal["matrix", "dofs", "joints"]
+    kind: Literal["matrix", "dofs", "joints", "grips", "entries", "rows", "factor"]
     matrix: int = -1
     keys: tuple[Key, ...] = ()
 

@@ -328,18 +328,18 @@ def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) ->
     results = flat(quantity.algorithm(scan, *names, **options))
     program = scan.program
     if quantity.margins:
-        program.watched = _key(results.pop())
-    program.outputs = [_output(r) for r in results]
+        program.watched = dof_key(results.pop())
+    program.outputs = [output_of(r) for r in results]
     # operands are in the quantity's order, not in that of the algorithm's reads
     program.inputs = {x: program.inputs[x] for x in (*names, "fext") if x in program.inputs}
     return program
 
 
-def _output(result: int | Vector | Rows) -> Output:
+def output_of(result: int | Vector | Rows) -> Output:
     if isinstance(result, int):
         return Output("matrix", result)
     if isinstance(result, Vector):
-        return Output("dofs", keys=(_key(result),))
+        return Output("dofs", keys=(dof_key(result),))
     value = next(iter(result.field.values.values()))
     space: Any = "J" if result.kind == "joints" else "D"
     count = len(value if result.kind == "joints" else value[0])
@@ -347,7 +347,8 @@ def _output(result: int | Vector | Rows) -> Output:
     return Output(result.kind, keys=keys)  # type: ignore[arg-type]
 
 
-def _key(vector: Vector) -> Key:
+def dof_key(vector: Vector) -> Key:
+    """The number that a vector over dofs is made of."""
     field: Field = vector.field
     value = next(iter(field.values.values()))
     assert isinstance(value, list)

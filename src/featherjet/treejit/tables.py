@@ -75,7 +75,8 @@ class Tables(Data):
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
         slots = (self.arrays[name] for name in (*COUNTS, *TABLES))
-        super().__init__(kind, [a if isinstance(a, int) else a.ctypes.data for a in slots])
+        self.slots = [a if isinstance(a, int) else a.ctypes.data for a in slots]
+        super().__init__(kind, self.slots)
 
     @property
     def digest(self) -> str:

@@ -33,7 +33,7 @@ from ..dynamics.rnea import inverse_dynamics
 from ..motion import DofMotion, dof_motions
 from ..scan import Array, Scan
 from . import dynamics as ct
-from .dynamics import Contact, ContactSet, Scene, Touch
+from .dynamics import ContactSet, Held, Scene, Touch
 
 
 class ConstrainedPartials(NamedTuple):
@@ -79,7 +79,7 @@ def xid_by_v(t: Touch, j: DofMotion) -> Motion:
     return j.SPd - (t.v1 + t.v2).cross(j.S)
 
 
-def error_by_q(contact: Contact, t: Touch, move: Motion) -> Motion:
+def error_by_q(contact: Held, t: Touch, move: Motion) -> Motion:
     """The change of the error when the first frame moves by `move`, given in contact axes."""
     e, w = t.error, move.ang
     linear = move.lin - w.cross(e.lin)
@@ -93,7 +93,7 @@ def error_by_q(contact: Contact, t: Touch, move: Motion) -> Motion:
 Change = Callable[[Touch, DofMotion], Motion]
 
 
-def residual_by(contact: Contact, t: Touch, j: DofMotion, dxi: Change, dxid: Change) -> Motion:
+def residual_by(contact: Held, t: Touch, j: DofMotion, dxi: Change, dxid: Change) -> Motion:
     """The change of `dynamics.residual` along a degree of freedom, without that of the error (see `error_by_q`)."""
     d, dd = t.F1.motion_inverse(dxi(t, j)), t.F1.motion_inverse(dxid(t, j))
     if contact.point:
@@ -102,12 +102,12 @@ def residual_by(contact: Contact, t: Touch, j: DofMotion, dxi: Change, dxid: Cha
     return dd if contact.kd is None else dd + contact.kd * d
 
 
-def residual_by_q(contact: Contact, t: Touch, j: DofMotion) -> Motion:
+def residual_by_q(contact: Held, t: Touch, j: DofMotion) -> Motion:
     m = residual_by(contact, t, j, xi_by_q, xid_by_q)
     return m if contact.kp is None else m + contact.kp * error_by_q(contact, t, t.F1.motion_inverse(j.S))
 
 
-def residual_by_v(contact: Contact, t: Touch, j: DofMotion) -> Motion:
+def residual_by_v(contact: Held, t: Touch, j: DofMotion) -> Motion:
     return residual_by(contact, t, j, xi_by_v, xid_by_v)
 
 

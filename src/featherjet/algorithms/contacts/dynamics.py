@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -31,6 +31,17 @@ from ..dynamics.crba import mass_matrix
 from ..dynamics.rnea import inverse_dynamics
 from ..motion import REST, Moving, carried, world_placement
 from ..scan import Array, Scan
+
+
+class Held(Protocol):
+    """What residuals need of a contact; see `Contact`."""
+
+    @property
+    def point(self) -> bool: ...
+    @property
+    def kp(self) -> Scalar | None: ...
+    @property
+    def kd(self) -> Scalar | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,10 +223,10 @@ def jacobian(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
 
 def residuals(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
     """What contacts require to vanish (rows,): relative accelerations and Baumgarte's terms; gamma if a = 0."""
-    return scan.vector([residual(c, t) for c, t in zip(contacts.each, s.touches, strict=True)])
+    return scan.vector([rows_of(c, residual(c, t)) for c, t in zip(contacts.each, s.touches, strict=True)])
 
 
-def residual(contact: Contact, t: Touch) -> list[Scalar]:
+def residual(contact: Held, t: Touch) -> Motion:
     """The residual of one contact, in contact axes."""
     m, xi = t.xid, t.xi
     if contact.point:
@@ -224,7 +235,7 @@ def residual(contact: Contact, t: Touch) -> list[Scalar]:
         m = m + contact.kd * xi
     if contact.kp is not None:
         m = m + contact.kp * t.error
-    return rows_of(contact, m)
+    return m
 
 
 # The linear system (1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import llvmlite.ir as ir
 
@@ -104,6 +104,16 @@ class Lanes:
         undef = ir.Constant(self.V, ir.Undefined)
         first = b.insert_element(undef, x, I32(0))
         return b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
+
+    def plus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
+        """x + y z."""
+        multiply, add = cast(Any, b.fmul), cast(Any, b.fadd)
+        return add(x, multiply(y, z, flags=CONTRACT), flags=CONTRACT)
+
+    def minus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
+        """x - y z."""
+        multiply, subtract = cast(Any, b.fmul), cast(Any, b.fsub)
+        return subtract(x, multiply(y, z, flags=CONTRACT), flags=CONTRACT)
 
     def any_lane(self, b: ir.IRBuilder, mask: Value) -> Value:
         if self.L == 1:

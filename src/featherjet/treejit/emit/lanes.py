@@ -6,13 +6,15 @@ import llvmlite.ir as ir
 
 from ...jit.data import HEADER
 from ...jit.emit.lanes import I64, PTR, Lanes, Value
-from ..program import COUNTS, SLOTS
+from ..program import CONTACT_COUNTS, COUNTS, SLOTS
 
-LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"}  # axis -> slot of its length
+NUMBERS = (*HEADER, *COUNTS, *CONTACT_COUNTS)
+# axis -> slot of its length
+LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"} | {name: name for name in CONTACT_COUNTS}
 
 
 class TreeLanes(Lanes):
-    slots = {name: (k, I64 if name in (*HEADER, *COUNTS) else PTR) for k, name in enumerate(SLOTS)}  # noqa: RUF012
+    slots = {name: (k, I64 if name in NUMBERS else PTR) for k, name in enumerate(SLOTS)}  # noqa: RUF012
 
 
 def tree_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:

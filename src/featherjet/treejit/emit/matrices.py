@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.border import AHEAD, Border
 from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
-from ..program import Output, Pairs, Responses, Walk
+from ..program import Output, Pairs, Responses
 from .columns import Columns
 from .walks import Walks
 
@@ -67,7 +67,7 @@ class MatrixOutput(Border):
             places = b.alloca(I64, I32(2 * len(by_matrix) + 1))
         for k, f in self.matrices.items():
             loop = self.w.program.loops[k]
-            assert not isinstance(loop, Walk)
+            assert isinstance(loop, Pairs | Responses)
             operands = [by_matrix[number] for number in loop.matrices]
             for m, o in enumerate(operands):
                 dense = self.dense(o)

@@ -11,8 +11,9 @@ from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
-from ..program import Output, Pairs, Program, Responses, Walk
+from ..program import Hold, Output, Pairs, Program, Responses, Sweep
 from .columns import Columns
+from .contacts import ContactWalks
 from .lanes import tree_dimension
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
@@ -27,11 +28,12 @@ def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, tripl
     matrices = {
         k: columns.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(columns, loop).emit(k)
         for k, loop in enumerate(program.loops)
-        if not isinstance(loop, Walk)
+        if isinstance(loop, Pairs | Responses)
     }
-    few, many = (RolledCode(Walks(module, program, L, kind), columns, matrices, operands).emit() for L in (1, lanes))
+    W = ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
+    few, many = (RolledCode(W(module, program, L, kind), columns, matrices, operands).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
-    emit_quick(columns, operands, tree_dimension, bool(program.watched))
+    emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is ContactWalks)
     return module
 
 
@@ -51,8 +53,8 @@ class RolledCode(MatrixOutput):
         self.c, self.matrices, self.program = columns, matrices, walks.program
 
     def emit(self, name: str = "samples") -> ir.Function:
-        walks = enumerate(self.program.loops)
-        self.calls = [self.w.emit(k, loop) for k, loop in walks if isinstance(loop, Walk)]
+        loops = enumerate(self.program.loops)
+        self.calls = [self.w.emit(k, loop) for k, loop in loops if not isinstance(loop, Pairs | Responses)]
         if self.matrices:
             self.arrange = self.emit_arrange()
         return super().emit(name)
@@ -60,14 +62,18 @@ class RolledCode(MatrixOutput):
     def compute(self, samples: Value, s: Value) -> None:
         b, w, L = self.b, self.w, self.w.L
         for walk in self.calls:
-            b.call(walk, [self.data, self.J, self.D, *self.inputs])
+            b.call(walk, [self.data, *self.spaces.values(), *self.inputs])
         if self.program.watched:
             with w.loop(b, I64(0), self.nv) as k:
                 at = b.add(b.mul(k, I64(w.ND)), I64(w.offset[self.program.watched]))
-                self.watch(w.load(b, w.vector(b, self.D, at)))
+                self.watch(w.load(b, w.vector(b, self.spaces["D"], at)))
+        if any(isinstance(loop, Hold) for loop in self.program.loops):
+            rows = w.slot(b, self.data, "rows")
+            with w.loop(b, I64(0), rows) as k:
+                self.watch(w.load(b, w.vector(b, self.spaces["W"], b.add(b.mul(rows, b.add(rows, I64(1))), k))))
         self.write_vectors()
         if self.matrices:
-            b.call(self.arrange, [self.data, self.D, self.P, self.area])
+            b.call(self.arrange, [self.data, self.spaces["D"], self.P, self.area])
             left = b.sub(samples, s)
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
                 self.write_matrices(lane)
@@ -91,10 +97,12 @@ class RolledCode(MatrixOutput):
         spare = I64(0)
         for o in matrices:
             spare = b.select(self.dense(o), spare, square)
-        J, D = b.mul(self.joints, I64(w.NJ * w.L)), b.mul(self.nv, I64(w.ND * w.L))
-        counts = [J, D, *inputs, b.mul(self.area, I64(w.L)), own, spare]
+        areas = [b.mul(count, I64(w.L)) for count in w.areas(b, self.data)]
+        counts = [b.mul(self.area, I64(w.L)), own, spare, *areas, *inputs]
         memory, pieces = self.allocate(counts)
-        self.J, self.D, *self.inputs, self.P, self.own, self.spare = pieces
+        self.P, self.own, self.spare, *rest = pieces
+        self.spaces = dict(zip(w.spaces, rest, strict=False))
+        self.inputs = rest[len(areas) :]
         return memory
 
     def length(self, name: str) -> Value:
@@ -127,20 +135,50 @@ class RolledCode(MatrixOutput):
         return self.b.icmp_signed("==", self.strides[o][1], I64(self.w.bytes))
 
     def write_vectors(self) -> None:
-        b, w = self.b, self.w
         for o, out in self.results():
-            if out.kind == "matrix":
-                continue
-            base, size, count = (self.D, w.ND, self.nv) if out.kind == "dofs" else (self.J, w.NJ, self.joints)
-            with w.loop(b, I64(0), count) as i:
-                row = b.mul(i, I64(size))
-                for k, key in enumerate(out.keys):
-                    x = w.load(b, w.vector(b, base, b.add(row, I64(w.offset[key]))))
-                    shift = b.mul(i, self.strides[o][0])
-                    inner = [int(n) for n in self.operands[o].core[1:]]  # core axes after that of dofs or joints
-                    for index, stride in zip(
-                        np.unravel_index(k, inner) if inner else (), self.strides[o][1:], strict=True
-                    ):
-                        shift = b.add(shift, b.mul(I64(int(index)), stride))
-                    for l, pointer in enumerate(self.each_lane(o, shift)):
-                        w.store_unaligned(b, b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)
+            if out.kind == "rows":
+                self.write_rows(o, out)
+            elif out.kind != "matrix":
+                self.write_numbers(o, out)
+
+    def write_numbers(self, o: int, out: Output) -> None:
+        """Write numbers of each dof, joint, grip or entry."""
+        b, w = self.b, self.w
+        if isinstance(w, ContactWalks) and out.kind in ("grips", "entries"):
+            space, size = ("T", w.NT) if out.kind == "grips" else ("E", w.NE)
+            count = w.slot(b, self.data, out.kind)
+        elif out.kind == "factor":
+            space, size, count = "W", 1, w.slot(b, self.data, "factor")
+        else:
+            space, size, count = ("D", w.ND, self.nv) if out.kind == "dofs" else ("J", w.NJ, self.joints)
+        inner = [int(n) for n in self.operands[o].core[1:]]  # core axes after the first
+        apart = 3 if out.kind == "grips" else 1  # entries of the first axis for each row
+        with w.loop(b, I64(0), count) as i:
+            row = b.mul(i, I64(size))
+            for k, offset in enumerate([w.offset[key] for key in out.keys] or [0]):
+                x = w.load(b, w.vector(b, self.spaces[space], b.add(row, I64(offset))))
+                first = b.add(b.mul(i, I64(apart)), I64(k if apart > 1 else 0))
+                shift = b.mul(first, self.strides[o][0])
+                for index, stride in zip(np.unravel_index(k, inner) if inner else (), self.strides[o][1:], strict=True):
+                    shift = b.add(shift, b.mul(I64(int(index)), stride))
+                self.store_lanes(o, shift, x)
+
+    def write_rows(self, o: int, out: Output) -> None:
+        """Write the entries of grips' rows into a matrix (rows, nv) of zeros."""
+        b, w = self.b, self.w
+        assert isinstance(w, ContactWalks)
+        by_row, by_column = self.strides[o]
+        with w.loop(b, I64(0), w.slot(b, self.data, "rows")) as r, w.loop(b, I64(0), self.nv) as c:
+            self.store_lanes(o, b.add(b.mul(r, by_row), b.mul(c, by_column)), w.const(0.0))
+        with w.loop(b, I64(0), w.slot(b, self.data, "entries")) as e:
+            dof, grip = (w.entry_field(b, self.data, e, k) for k in range(2))
+            for k, key in enumerate(out.keys):
+                at = b.add(b.mul(e, I64(w.NE)), I64(w.offset[key]))
+                x = w.load(b, w.vector(b, self.spaces["E"], at))
+                row = b.add(b.mul(grip, I64(3)), I64(k))
+                self.store_lanes(o, b.add(b.mul(row, by_row), b.mul(dof, by_column)), x)
+
+    def store_lanes(self, o: int, shift: Value, x: Value) -> None:
+        """Store each lane of x in its own sample of an operand."""
+        for l, pointer in enumerate(self.each_lane(o, shift)):
+            self.w.store_unaligned(self.b, self.b.extract_element(x, I32(l)) if self.w.L > 1 else x, pointer)

@@ -8,7 +8,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.lanes import I64, PTR, Value
 from ...jit.number import Number
-from ..program import TABLE, Key, Program, Ref, Store, Variant, Walk
+from ..program import TABLE, Hold, Key, Program, Ref, Store, Sweep, Variant, Walk
 from .lanes import TreeLanes
 
 NT = sum(TABLE.values())
@@ -17,21 +17,29 @@ NT = sum(TABLE.values())
 class Walks(TreeLanes):
     """Code of walks. J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
 
+    spaces: tuple[str, ...] = ("J", "D")
+
     def __init__(self, module: ir.Module, program: Program, lanes: int, kind: Number) -> None:
         super().__init__(module, program.graph, lanes, kind)
         self.program = program
         columns = program.column_keys()  # first in D, as `arrange` reads them together
         rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
         self.offset: dict[Key, int] = {}
-        sizes = {"J": 0, "D": 0}
+        self.counts = dict.fromkeys(self.spaces, 0)
         for key in [*columns, *rest]:
-            self.offset[key] = sizes[key.space]
-            sizes[key.space] += 1
-        self.NJ, self.ND = max(sizes["J"], 1), max(sizes["D"], 1)
+            self.offset[key] = self.counts[key.space]
+            self.counts[key.space] += 1
+        self.NJ, self.ND = max(self.counts["J"], 1), max(self.counts["D"], 1)
+        self.arguments = 1 + len(self.spaces) + len(program.inputs)  # of every loop: data, spaces, inputs
 
-    def emit(self, number: int, loop: Walk) -> ir.Function:
-        """A function of (data, J, D, inputs...) that runs one walk."""
-        f = self.function(f"walk{number}", [PTR] * (3 + len(self.program.inputs)))
+    def areas(self, b: ir.IRBuilder, data: Value) -> list[Value]:
+        """How many vectors each space has."""
+        return [b.mul(self.slot(b, data, s), I64(n)) for s, n in (("joints", self.NJ), ("nv", self.ND))]
+
+    def emit(self, number: int, loop: Walk | Sweep | Hold) -> ir.Function:
+        """A function of (data, spaces..., inputs...) that runs one walk."""
+        assert isinstance(loop, Walk)
+        f = self.function(f"walk{number}", [PTR] * self.arguments)
         data = f.args[0]
         b = ir.IRBuilder(f.append_basic_block("entry"))
         joints = self.slot(b, data, "joints")
@@ -55,7 +63,8 @@ class Walks(TreeLanes):
 
     def environment(self, b: ir.IRBuilder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
         """Pointers to the memory of joint i, by space."""
-        data, J, D, *inputs = memory
+        data, J, D = memory[:3]
+        inputs = memory[1 + len(self.spaces) :]
         first = self.integer(b, self.slot(b, data, "v_start"), i)
         env: dict = {
             ("J", "self"): self.vector(b, J, b.mul(i, I64(self.NJ))),
@@ -70,15 +79,15 @@ class Walks(TreeLanes):
             if entries == "coordinates":
                 start = self.integer(b, self.slot(b, data, "q_start"), i)
             else:
-                start = b.mul(i, I64(6)) if entries == "forces" else first
+                start = {"forces": b.mul(i, I64(6)), "rates": first}.get(entries, I64(0))
             env[name] = self.vector(b, pointer, start)
         return env
 
     def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[Value, bool]:
         """Where a reference points, and whether to a single number instead of a vector."""
-        if ref.space in ("table", "dofs", "param"):
+        if ref.space in ("table", "dofs", "param", "grip", "entry"):
             return self.number(b, env[ref.space], I64(ref.k)), True
-        if ref.space in ("J", "D"):
+        if ref.space in self.spaces:
             assert ref.key is not None
             at = ref.k * self.ND + self.offset[ref.key]
             return self.vector(b, env[ref.space, ref.role], I64(at)), False

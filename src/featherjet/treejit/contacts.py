@@ -1,0 +1,298 @@
+"""Contacts for rolled programs: the walks of `algorithms.contacts.grips`, recorded; and the tables that say what holds.
+
+Which frames are held, where, and how, are numbers in `ContactTables`: one piece of code serves all contacts of all
+robots with the same kinds of joints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.contacts.dynamics import Contact, ContactSet
+from ..algorithms.contacts.grips import POINT, PUSH, TWIST, Grip, Side, ground
+from ..jit.data import Data
+from ..jit.graph import Expr
+from ..math.spatial import Transform
+from ..math.vec3 import Mat3, Vec3
+from ..model.model import WORLD
+from ..model.tree import Tree
+from .program import CONTACT_COUNTS, CONTACT_TABLES, ENTRY, GRIP, Hold, Key, Output, Program, Ref, Store, Sweep, Variant
+from .pytree import leaves, mapped, split
+from .rolled import Field, RolledScan, Rows, Source, Vector, dof_key, output_of
+from .tables import Tables, integers
+
+CASES = (POINT, PUSH, TWIST)
+
+
+class GripField:
+    """One value for each grip ("T") or each entry of its rows ("E"), traced for each case."""
+
+    def __init__(self, space: Any, number: int, loop: Any, values: dict[int, Any]) -> None:
+        self.space, self.number, self.loop, self.values = space, number, loop, values
+
+
+class GripRows:
+    """Numbers of grips or entries as a result."""
+
+    def __init__(self, kind: Any, keys: tuple[Key, ...] = ()) -> None:
+        self.kind, self.keys = kind, keys
+
+
+class ContactScan(RolledScan):
+    """Records walks over bodies and over contacts. closed: whether bodies hold bodies, not only the world bodies."""
+
+    def __init__(self, variants: Sequence[Variant], closed: bool) -> None:
+        super().__init__(variants)
+        self.closed = closed
+
+    # Inputs
+
+    def grip_forces(self, name: str) -> Source:
+        """A vector (rows,) as three numbers for each grip."""
+        self.program.inputs[name] = "rows"
+        return Source(lambda _: tuple(self._load(Ref(name, "self", k)) for k in range(3)))
+
+    def number(self, name: str) -> Expr:
+        """A vector of one number."""
+        self.program.inputs[name] = "whole"
+        return self._load(Ref(name, "self", 0))
+
+    # Walks
+
+    def touches(self, step: Callable[..., Any], bodies: Field, places: Field) -> GripField:
+        """Every grip with its two bodies: step(grip, first, its root's place, second, its root's place)."""
+        loop = Sweep("grips", {case: [] for case in CASES})
+        self.program.loops.append(loop)
+        at = [self._joint(f, role) for f, role in ((bodies, "first"), (places, "root1"))]
+        if self.closed:
+            at += [self._joint(f, role) for f, role in ((bodies, "second"), (places, "root2"))]
+            for field, value in zip((bodies, places), ground(self.tree.gravity), strict=True):
+                keys = [(Key("J", field.number, path), x) for path, x in leaves(self._lifted(value))]
+                loop.world += [Store(Ref("J", "world", 0, key), x) for key, x in keys]
+        else:
+            at += [None, None]
+        return self._grip_field("T", loop, lambda case: step(self._grip(case), *at))
+
+    def grips(self, step: Callable[..., Any], *inputs: Any) -> GripField:
+        """Every grip by itself."""
+        loop = self.program.loops[-1]
+        if not isinstance(loop, Sweep) or loop.over != "grips":
+            loop = Sweep("grips", {case: [] for case in CASES})
+            self.program.loops.append(loop)
+        return self._grip_field("T", loop, lambda case: step(self._grip(case), *self._each_at(inputs, case, loop)))
+
+    def sides(self, step: Callable[..., tuple], dofs: Field, *inputs: Any) -> GripField:
+        """Every grip with every dof that moves its bodies: step(grip, side, the dof's record, *inputs)."""
+        loop = Sweep("entries", {case: [] for case in range(2 * len(CASES) if self.closed else len(CASES))})
+        self.program.loops.append(loop)
+        dof = self._dof(dofs, "dof")
+
+        def value(case: int) -> tuple:
+            kind, beyond = case % len(CASES), case >= len(CASES)
+            side = Side(*(self._load(Ref("entry", "self", k)) for k in range(len(ENTRY))), beyond=beyond)
+            return step(self._grip(kind), side, dof, *self._each_at(inputs, kind, loop))
+
+        return self._grip_field("E", loop, value)
+
+    def gather(self, step: Callable[..., tuple], *inputs: Any) -> Field:
+        """The sum, for each joint, of the forces that grips hand to their two bodies: step(grip, *inputs)."""
+        host, number = self._last_walk() or self._begin("outward"), self._number()
+        loop = Sweep("grips", {case: [] for case in CASES})
+        self.program.loops.append(loop)
+        shape: Any = None
+        for case in CASES:
+            handed = step(self._grip(case), *self._each_at(inputs, case, loop))
+            for role, f in zip(("first", "second"), handed, strict=True):
+                shape = handed[0]
+                for path, x in leaves(self._lifted(f)):
+                    loop.stores[case].append(Store(Ref("J", role, 0, Key("J", number, path)), x, add=True))
+        for v in self.program.variants:
+            zero = self.graph.const(0.0)
+            host.stores[v] += [Store(Ref("J", "self", 0, Key("J", number, path)), zero) for path, _ in leaves(shape)]
+        total = self._loads(shape, lambda path: Ref("J", "self", 0, Key("J", number, path)))
+        return Field(number, loop, {v: total for v in self.program.variants})
+
+    def hold(self, dofs: Field, left: Any, grips: GripField, drift: GripField) -> tuple[Field, GripField, GripRows]:
+        """Forces for which `drift` and the accelerations due to `left` vanish, and what they add to `left`.
+
+        dofs: the pivots of all joints (`aba.Pivot`); grips: `grips.Touched`.
+        """
+        dof = self._dof(dofs, "dof")
+        t = self._loaded(grips, CASES[0])
+        handed = self._loads(t.rows, lambda path: Ref("H", "self", 0, Key("J", 0, path)))
+        felt = [dof.S.dot(p) for p in handed]
+        passed = [p + x * dof.K for p, x in zip(handed, felt, strict=True)]
+        n, keys = self._number(), [str(k) for k in range(3)]
+        loop = Hold(
+            first=[x for _, x in leaves(t.rows)],
+            second=[x for _, x in leaves(t.others)],
+            felt=felt,
+            handed=[x for p in passed for _, x in leaves(p)],
+            dinv=dof.dinv,
+            left=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
+            drift=[x for _, x in leaves(self._loaded(drift, CASES[0]))],
+            held=Key("D", n, ()),
+            forces=[Key("T", n, (k,)) for k in keys],
+            Y=[Key("E", n, (part, k)) for part in ("Y", "Z") for k in keys],
+        )
+        self.program.loops.append(loop)
+        after = {v: [self._load(Ref("D", "self", k, loop.held)) for k in range(v.nv)] for v in self.program.variants}
+        forces = tuple(self._load(Ref("T", "self", 0, key)) for key in loop.forces)
+        return Field(n, loop, after), GripField("T", n, loop, {c: forces for c in CASES}), GripRows("factor")
+
+    # Results
+
+    def rows(self, field: GripField) -> GripRows:
+        """Three numbers of each grip, as a vector (rows,)."""
+        return self._result("grips", field)
+
+    def entries(self, field: GripField) -> GripRows:
+        """The numbers of each entry, (entries, count)."""
+        return self._result("entries", field)
+
+    def dense(self, field: GripField) -> GripRows:
+        """Three numbers of each entry, as a matrix (rows, nv)."""
+        return self._result("rows", field)
+
+    def _result(self, kind: str, field: GripField) -> GripRows:
+        count = len(field.values[CASES[0]])
+        return GripRows(kind, tuple(Key(field.space, field.number, (str(k),)) for k in range(count)))
+
+    # Inside
+
+    def _grip_field(self, space: Any, loop: Sweep, value: Callable[[int], Any]) -> GripField:
+        field = GripField(space, self._number(), loop, {case: self._lifted(value(case)) for case in loop.stores})
+        for case, found in field.values.items():
+            keys = [(Key(space, field.number, path), x) for path, x in leaves(found)]
+            loop.stores[case] += [Store(Ref(space, "self", 0, key), x) for key, x in keys]
+        return field
+
+    def _each_at(self, inputs: Sequence[Any], case: int, loop: Any) -> list[Any]:
+        """The values of grips' fields at the current grip."""
+        found = []
+        for f in inputs:
+            own = isinstance(f, GripField) and f.loop is loop
+            if isinstance(f, Source):
+                found.append(f.at(self.program.variants[0]))  # inputs are the same for all
+            else:
+                found.append(f.values[case] if own else self._loaded(f, case))
+        return found
+
+    def _loaded(self, field: GripField, case: int) -> Any:
+        """A grip's value, loaded."""
+        return self._loads(field.values[case], lambda path: Ref("T", "self", 0, Key("T", field.number, path)))
+
+    def _joint(self, field: Field, role: str) -> Any:
+        """The value of any joint, all loaded, since its variant is unknown; lists become None."""
+        shape = next(value for value in field.values.values() if value is not None)
+
+        def leaf(path: tuple, _: Any) -> Any:
+            rest, k = split(path)
+            return None if k is not None else self._load(Ref("J", role, 0, Key("J", field.number, rest)))
+
+        return mapped(shape, leaf)
+
+    def _grip(self, case: int) -> Grip:
+        """A grip whose constants are loads from the table."""
+        x = [self._load(Ref("grip", "self", k)) for k in range(sum(GRIP.values()))]
+
+        def placement(k: int) -> Transform:
+            a, b, c, p = (Vec3(*x[k + 3 * j : k + 3 * j + 3]) for j in range(4))
+            return Transform(Mat3(a, b, c), p)
+
+        return Grip(case, placement(0), placement(12), *x[24:])
+
+
+def trace_contacts(
+    algorithm: Callable[..., Any], inputs: Sequence[str], variants: Sequence[Variant], closed: bool, margins: bool
+) -> Program:
+    """The program of an algorithm of `grips`, for all robots with these joint variants; "fext" is an input or not."""
+    scan = ContactScan(variants, closed)
+    options = {"fext": scan.forces("fext")} if "fext" in inputs else {}
+    found = algorithm(scan, *(x for x in inputs if x != "fext"), **options)
+    results = list(found) if isinstance(found, tuple) else [found]
+    if margins:
+        scan.program.watched = dof_key(results.pop())
+    scan.program.outputs = [contact_output(r) for r in results]
+    scan.program.inputs = {x: scan.program.inputs[x] for x in inputs if x in scan.program.inputs}
+    return scan.program
+
+
+def contact_output(result: int | Vector | Rows | GripRows) -> Output:
+    return Output(result.kind, keys=result.keys) if isinstance(result, GripRows) else output_of(result)
+
+
+class Layout:
+    """The numbers of one set of contacts, as tables.
+
+    grip: (case, first body, second body, their roots), the world being the body after the last; grip_values: GRIP.
+    climbs: where each grip's entries begin that move only the first body, only the second, both; and where they end.
+    entry: (dof, grip, case); entry_values: ENTRY. meeting: entries of two grips at the same dof; `meets` says where
+    those of grips t and s <= t begin, at t (t + 1) / 2 + s.
+    """
+
+    def __init__(self, tree: Tree, contacts: ContactSet) -> None:
+        world = len(tree.nodes)
+        held = [(c, case) for c in contacts.each for case in ((POINT,) if c.point else (PUSH, TWIST))]
+        self.closed = any(c.other != WORLD for c in contacts.each)
+        bodies, values, climbs, entries, sides = [], [], [], [], []
+        for g, (c, case) in enumerate(held):
+            other = [c.other, tree.path(c.other)[0].index] if c.other != WORLD else [world, world]
+            bodies.append((case, c.body, other[0], tree.path(c.body)[0].index, other[1]))
+            values.append([*numbers(c.X), *numbers(c.Y), c.kp or 0.0, c.kd or 0.0, contacts.mu or 0.0, c.world_axes])
+            for beyond, (dofs, side) in enumerate(parts(tree, c)):
+                climbs.append(len(entries))
+                entries += [(dof, g, case + (len(CASES) if beyond == 1 else 0)) for dof in reversed(dofs)]
+                sides += [side] * len(dofs)
+            climbs.append(len(entries))
+        meets, meeting = meetings([range(climbs[4 * g], climbs[4 * g + 3]) for g in range(len(held))], entries)
+        rows = 3 * len(held)
+        self.counts = {"grips": len(held), "rows": rows, "entries": len(entries), "factor": rows * (rows + 1)}
+        self.tables = {
+            "grip": integers(bodies),
+            "grip_values": np.array(values, float),
+            "climbs": integers(climbs),
+            "entry": integers(entries),
+            "entry_values": np.array(sides, float),
+            "meets": meets,
+            "meeting": meeting,
+        }
+
+
+class ContactTables(Data):
+    """The block that a kernel with contacts reads: the robot's tables, then those of its contacts."""
+
+    def __init__(self, tables: Tables, layout: Layout) -> None:
+        kind = tables.kind
+        own = {k: x if x.dtype == np.int64 else x.astype(kind.dtype) for k, x in layout.tables.items()}
+        self._keep = tables, own
+        pointers = [own[name].ctypes.data for name in CONTACT_TABLES]
+        super().__init__(kind, [*tables.slots, *(layout.counts[name] for name in CONTACT_COUNTS), *pointers])
+
+
+def numbers(X: Transform) -> list[Any]:
+    return [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
+
+
+def parts(tree: Tree, c: Contact) -> list[tuple[list[int], tuple[float, float, float]]]:
+    """The dofs that move only the first body, only the second, and both; each with the numbers of ENTRY."""
+    first, second = tree.dof_path(c.body), tree.dof_path(c.other)
+    return [
+        ([k for k in first if k not in second], (1.0, 1.0, 0.0)),
+        ([k for k in second if k not in first], (-1.0, 0.0, 1.0)),
+        ([k for k in first if k in second], (0.0, 1.0, 1.0)),
+    ]
+
+
+def meetings(grips: Sequence[range], entries: Sequence[tuple]) -> tuple[np.ndarray, np.ndarray]:
+    """`meets` and `meeting` of ContactTables."""
+    where = [{entries[e][0]: e for e in own} for own in grips]
+    starts, found = [0], []
+    for t in range(len(grips)):
+        for s in range(t + 1):
+            found += [(e, where[s][dof]) for dof, e in where[t].items() if dof in where[s]]
+            starts.append(len(found))
+    return integers(starts), integers(found or [(0, 0)])

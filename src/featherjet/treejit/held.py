@@ -1,0 +1,69 @@
+"""Kernels of quantities with contacts, whose held frames are data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from ..algorithms.contacts.dynamics import ContactSet
+from ..algorithms.record import Axis, Quantity, shape, sizes
+from ..jit.data import Data
+from ..jit.emit.border import Operand
+from ..jit.engine import CPU, Library
+from ..jit.kernel import Kernel
+from ..jit.library import library
+from ..jit.number import Number
+from ..model.tree import Tree
+from .contacts import ContactTables, Layout, trace_contacts
+from .tables import Tables, variants
+
+Axes = Mapping[str, Sequence[Axis]]
+
+
+class Stage(NamedTuple):
+    """An algorithm of `grips` as a program: its inputs and results with their axes, and whether M has margins."""
+
+    name: str
+    algorithm: Callable[..., Any]
+    inputs: Axes
+    results: Axes
+    margins: bool
+
+
+class ContactCompiler:
+    """Makes the kernels of one tree with one set of contacts; tables(kind): the tree's tables for a kind of number."""
+
+    def __init__(self, tree: Tree, tables: Callable[[Number], Tables], cpu: CPU, contacts: ContactSet) -> None:
+        self.tree, self.cpu = tree, cpu
+        layout = Layout(tree, contacts)  # kernels keep this, not the contacts, whose end is theirs
+        self.data = cache(lambda kind: ContactTables(tables(kind), layout))
+        self.closed, self.sizes = layout.closed, sizes(tree, contacts) | layout.counts
+
+    def kernel(self, quantity: Quantity, given: Sequence[str]) -> Kernel:
+        """The kernel of a quantity for these inputs."""
+        assert quantity.held is not None
+        inputs = {name: quantity.input(name).axes for name in given}
+        results = {r.name: r.axes for r in quantity.results}
+        return self.rolled(Stage(quantity.name, quantity.held, inputs, results, bool(quantity.margins)))
+
+    def rolled(self, stage: Stage) -> Kernel:
+        """The kernel of a program that walks over bodies and contacts."""
+        cpu, closed, kinds = self.cpu, self.closed, variants(self.tree)
+
+        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
+            lanes = cpu.fitting(kind)
+
+            def make() -> Any:
+                from .emit.rolled import emit_rolled
+
+                operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
+                operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
+                program = trace_contacts(stage.algorithm, list(stage.inputs), kinds, closed, stage.margins)
+                return emit_rolled(program, operands, lanes, cpu.triple, kind), ""
+
+            what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name
+            return library(cpu, what, stage.name, make), self.data(kind)
+
+        shapes, results = ({k: shape(x, self.sizes) for k, x in side.items()} for side in (stage.inputs, stage.results))
+        return Kernel(stage.name, shapes, list(results.values()), load, separate_single=False)

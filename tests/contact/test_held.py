@@ -1,0 +1,131 @@
+"""Compiled contacts, whose held frames are data: one piece of code for all contacts, against the reference."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import featherjet as fj
+from featherjet.errors import SingularContacts
+from featherjet.jit import library
+from featherjet.model.builder import transform
+from helpers import agree
+
+
+def two_trees() -> fj.Model:
+    """Two roots, branches, and joints of one, three and six dofs; few kinds, since each costs compile time."""
+    rng = np.random.default_rng(2)
+    b = fj.ModelBuilder("two_trees")
+    kinds = {"base": "free", "arm": "revolute", "wrist": "spherical", "leg": "revolute", "slide": "prismatic"}
+    parents = {"arm": "base", "wrist": "arm", "leg": "base", "shin": "leg", "hand": "slide"}
+    for name in ("base", "arm", "wrist", "leg", "shin", "slide", "hand"):
+        place = transform(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
+        kind = kinds.get(name, "revolute")
+        b.add_joint(name, kind, parents.get(name), place, axis=rng.normal(size=3), armature=0.05)
+        b.add_body(name, rng.uniform(1, 3), rng.normal(size=3), np.diag(rng.uniform(1, 1.5, 3)))
+    return b.build()
+
+
+TREE = two_trees()
+TOLERANCE = 1e-9  # conditions of M and G
+
+
+def draw(robot: fj.Robot, rng: np.random.Generator, closed: bool) -> fj.Contacts:
+    """Up to four points and surfaces, of which the first, if `closed`, are held by other bodies."""
+    frames = [f.name for f in robot.model.frames if f.joint >= 0]
+
+    def placement() -> np.ndarray:
+        return transform(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
+
+    held: list[fj.PointContact | fj.SurfaceContact] = []
+    for k in range(int(rng.integers(1, 5))):
+        frame, other = map(str, rng.choice(frames, 2, replace=False))
+        apart = robot.model.frame(frame).joint != robot.model.frame(other).joint
+        what = other if closed and apart and k < 2 else None
+        at, offset, axes = placement(), placement(), str(rng.choice(["local", "world_aligned"]))
+        held.append(
+            fj.SurfaceContact(frame, what, at, offset, axes)
+            if rng.random() < 0.5
+            else fj.PointContact(frame, what, at[:3, 3], offset[:3, 3], axes)
+        )
+    gains = (rng.uniform(0, 9), rng.uniform(0, 5)) if rng.random() < 0.7 else (0.0, 0.0)
+    return fj.Contacts(robot, held, gains, rng.uniform(0.1, 2))
+
+
+def everything(robot: fj.Robot, contacts: fj.Contacts, q, v, tau, fext) -> dict[str, np.ndarray]:
+    """All quantities with contacts, by name."""
+    found = {}
+    forces = np.linspace(-1, 1, contacts.rows)
+    for name, results in {
+        "constrained": robot.constrained_dynamics(q, v, tau, contacts, fext),
+        "without fext": robot.constrained_dynamics(q, v, tau, contacts),
+        "impulse": robot.impulse_dynamics(q, v, contacts, 0.3),
+        "inverse": robot.contact_inverse_dynamics(q, v, tau, contacts, forces, fext),
+        "jacobian": (robot.contact_jacobian(q, contacts),),
+    }.items():
+        names = getattr(results, "_fields", ("J",))
+        found |= {f"{name} {part}": x for part, x in zip(names, results, strict=True)}
+    return found
+
+
+@pytest.mark.parametrize("closed", [False, True])
+@pytest.mark.parametrize("size", [(), (3, 7)])
+def test_any_contacts_of_any_tree(closed: bool, size: tuple[int, ...]) -> None:
+    """Batches that fill no vector, and single states, on a tree of all joints."""
+    rng = np.random.default_rng(1)
+    compiled, plain = fj.Robot(TREE, "compiled"), fj.Robot(TREE, "numpy")
+    for _ in range(6):
+        contacts = draw(plain, rng, closed)
+        q = plain.random_configuration(rng, size=size or None)
+        v, tau = rng.normal(size=(2, *size, plain.nv))
+        fext = rng.normal(size=(plain.njoints, 6))
+        found, expected = (everything(r, contacts, q, v, tau, fext) for r in (compiled, plain))
+        for name, x in expected.items():
+            agree(found[name], x, TOLERANCE, f"{name} with {contacts.held}", 1e-3)
+
+
+def test_other_frames_and_places_compile_nothing() -> None:
+    """Which frames are held, where, how stiffly and how many: data. A robot that walks never compiles."""
+    robot = fj.load("quadruped", backend="compiled")
+    q, v = robot.random_configuration(0), np.ones(robot.nv)
+    feet = ("LF_foot", "RF_foot", "LH_foot", "RH_foot")
+    first = fj.Contacts(robot, [fj.PointContact(feet[0])])
+    robot.constrained_dynamics(q, v, v, first), robot.impulse_dynamics(q, v, first, 0.1)
+    before = set(library._loaded)
+    for held in ([fj.PointContact(f) for f in feet], [fj.SurfaceContact(feet[2], at=np.eye(4), axes="local")]):
+        contacts = fj.Contacts(robot, held, (0.0, 2.0), 1e-3)
+        robot.constrained_dynamics(q, v, v, contacts), robot.impulse_dynamics(q, v, contacts, 0.7)
+    assert set(library._loaded) == before
+
+
+def test_code_is_forgotten_with_its_contacts() -> None:
+    robot = fj.load("arm", backend="compiled")
+    q, zero = robot.random_configuration(0), np.zeros(7)
+    contacts = fj.Contacts(robot, [fj.PointContact("tool")])
+    a = robot.constrained_dynamics(q, zero, zero, contacts).a
+    again = pickle.loads(pickle.dumps(contacts))
+    assert len(robot.evaluator._held) == 1
+    assert again.names == contacts.names
+    assert not again.ready
+    agree(robot.constrained_dynamics(q, zero, zero, contacts).a, a, 0.0, "the second call, by quick code")
+    del contacts
+    gc.collect()
+    assert len(robot.evaluator._held) == 0
+
+
+def test_singular_contacts_are_refused() -> None:
+    """Also from the second call on, which takes the quick way."""
+    robot = fj.load("arm", backend="compiled")
+    contacts = fj.Contacts(robot, [fj.PointContact("tool")])
+    zero = np.zeros(robot.nv)
+    for q in (robot.random_configuration(0), robot.random_configuration(1)):
+        robot.constrained_dynamics(q, zero, zero, contacts)
+    for q in (robot.neutral(), np.stack([robot.random_configuration(0), robot.neutral()])):
+        with pytest.raises(SingularContacts, match="the force at 'tool' is not"):
+            robot.constrained_dynamics(q, zero, zero, contacts)
+        with pytest.raises(SingularContacts):
+            robot.impulse_dynamics(q, zero, contacts)
