@@ -11,3 +11,4 @@ class Flag(IntFlag):
     NONFINITE = 1  # an input is not finite
     NOT_UNIT = 2  # a quaternion or cosine-sine pair is not of norm one
     SMALL_MARGIN = 4  # a watched result is close to zero; the caller must look closer
+    NO_MEMORY = 8  # there was no memory to compute in; no result is written

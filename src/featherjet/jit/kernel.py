@@ -21,6 +21,7 @@ from .batches import GRAIN, SLICE, Team, flattened, in_turn, slices
 from .data import Data
 from .emit.quick import headers_are_known, quick_call
 from .engine import CPU, Library, target
+from .flags import Flag
 from .gufunc import Gufunc
 from .library import library
 from .memory import POOL, SMALL
@@ -216,6 +217,8 @@ class Kernel:
         flags = int(report.flags[0])
         if flags:
             report.flags[0] = 0
+            if flags & Flag.NO_MEMORY:
+                raise MemoryError(f"{self.name}: no memory to compute in; try fewer threads, or a smaller batch")
         results = results if isinstance(results, tuple) else (results,)
         return tuple(map(np.asarray, results)) if () in self.shapes else results, flags
 

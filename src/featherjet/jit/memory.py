@@ -69,7 +69,11 @@ class Pool:
                     del self._free[k]
                     self._unused -= length
                     return block
-        return np.empty(length, np.uint8)
+        try:
+            return np.empty(length, np.uint8)
+        except MemoryError:
+            self.clear()
+            return np.empty(length, np.uint8)
 
     def take_back(self, block: np.ndarray) -> None:
         """Keep a block that no array views, or free it.

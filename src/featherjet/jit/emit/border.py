@@ -15,6 +15,7 @@ import llvmlite.ir as ir
 from ..flags import Flag
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
 
+BIT = ir.IntType(1)
 AHEAD = 2  # rounds of samples between prefetching the results' memory and writing it
 
 
@@ -70,6 +71,7 @@ class Border:
         self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
         self.inputs: list[Value] = []
         self.sizes: list[Value] = []
+        self.overflow: Value = BIT(0)
         memory = self.scratch(samples)
         with w.loop(b, I64(0), samples, L) as s:
             self.point(args, s, samples)
@@ -86,20 +88,42 @@ class Border:
     # Memory
 
     def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
-        """Memory for pieces of `counts` numbers, in whole cache lines; and where each piece begins."""
+        """Memory for pieces of `counts` numbers, in whole cache lines; and where each piece begins.
+
+        If there is none, or if a size does not fit into 64 bits, the code sets a flag and returns.
+        """
         b, w = self.b, self.w
         line = LINE // w.bytes
-        rounded = [b.and_(b.add(count, I64(line - 1)), I64(-line)) for count in counts]
+        rounded = [b.and_(self.checked("sadd", count, I64(line - 1)), I64(-line)) for count in counts]
         total: Value = I64(line)
         for count in rounded:
-            total = b.add(total, count)
-        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(w.bytes))])
+            total = self.checked("sadd", total, count)
+        size = self.checked("smul", total, I64(w.bytes))
+        size = b.select(self.overflow, I64(-1), size)  # more than any system has
+        memory = b.call(external(w.module, "malloc", PTR, I64), [size])
+        with b.if_then(b.icmp_unsigned("==", b.ptrtoint(memory, I64), I64(0)), likely=False):
+            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(int(Flag.NO_MEMORY))), self.report, align=8)
+            b.ret_void()
         at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
         pieces = []
         for count in rounded:
             pieces.append(at)
             at = w.number(b, at, count)
         return memory, pieces
+
+    def product(self, *factors: Value) -> Value:
+        """A size in scratch memory; if it does not fit into 64 bits, `allocate` refuses it."""
+        total = factors[0]
+        for factor in factors[1:]:
+            total = self.checked("smul", total, factor)
+        return total
+
+    def checked(self, operation: str, x: Value, y: Value) -> Value:
+        """The sum (sadd) or product (smul) of integers; `overflow` remembers whether one did not fit into 64 bits."""
+        b, pair = self.b, ir.LiteralStructType([I64, BIT])
+        found = b.call(external(self.w.module, f"llvm.{operation}.with.overflow.i64", pair, I64, I64), [x, y])
+        self.overflow = b.or_(self.overflow, b.extract_value(found, 1))
+        return b.extract_value(found, 0)
 
     def core_strides(self, steps: Value) -> list[list[Value]]:
         """Byte strides of each operand's core dimensions, which NumPy lists after the outer ones."""

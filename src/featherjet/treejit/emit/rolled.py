@@ -83,22 +83,22 @@ class RolledCode(MatrixOutput):
         b, w = self.b, self.w
         self.joints, self.nq, self.nv = (w.slot(b, self.data, s) for s in ("joints", "nq", "nv"))
         groups = w.slot(b, self.data, "groups")
-        self.area = b.mul(groups, I64(self.c.L * len(self.c.keys)))
+        self.area = self.product(groups, I64(self.c.L * len(self.c.keys)))
         own = I64(0)
         for loop in self.program.loops:
             if isinstance(loop, Responses):
                 state, left = ResponsesCode(self.c, loop).sizes()
-                size = b.add(b.mul(self.joints, I64(state)), b.mul(self.nv, I64(left)))
-                own = b.mul(size, I64(self.c.L))
+                parts = self.product(self.joints, I64(state)), self.product(self.nv, I64(left))
+                own = self.product(self.checked("sadd", *parts), I64(self.c.L))
         self.sizes = [self.length(x) for x in self.names]
-        inputs = [b.mul(size, I64(w.L)) for size in self.sizes]
+        inputs = [self.product(size, I64(w.L)) for size in self.sizes]
         matrices = [o for o, out in self.results() if out.kind == "matrix"]
-        square = b.mul(b.mul(self.nv, self.nv), I64(len(matrices)))
+        square = self.product(self.nv, self.nv, I64(len(matrices)))
         spare = I64(0)
         for o in matrices:
             spare = b.select(self.dense(o), spare, square)
-        areas = [b.mul(count, I64(w.L)) for count in w.areas(b, self.data)]
-        counts = [b.mul(self.area, I64(w.L)), own, spare, *areas, *inputs]
+        areas = [self.product(count, I64(w.L)) for count in w.areas(b, self.data)]
+        counts = [self.product(self.area, I64(w.L)), own, spare, *areas, *inputs]
         memory, pieces = self.allocate(counts)
         self.P, self.own, self.spare, *rest = pieces
         self.spaces = dict(zip(w.spaces, rest, strict=False))
@@ -108,10 +108,7 @@ class RolledCode(MatrixOutput):
     def length(self, name: str) -> Value:
         """The number of entries in one sample of an input."""
         core = next(x.core for x in self.operands if x.name == name)
-        total: Value = I64(1)
-        for k in core:
-            total = self.b.mul(total, self.dimension(k))
-        return total
+        return self.product(I64(1), *(self.dimension(k) for k in core))
 
     def dimension(self, name: int | str) -> Value:
         return tree_dimension(self.w, self.b, self.data, name)
