@@ -105,6 +105,18 @@ def test_the_table_of_joints_is_that_of_the_code():
     assert table == {name: (kind.nq, kind.nv) for name, kind in KINDS.items()}
 
 
+@pytest.mark.parametrize(
+    "table, title",
+    [("methods", "inverse: `idsva`"), ("methods", "M^-1: `direct`"), ("direct", "panda, 7 dofs"),
+     ("direct", "hyq, free base, 18"), ("autodiff", '`method="autodiff"`')],
+)  # fmt: skip
+def test_counts_are_those_that_the_tool_prints(table, title):
+    """A row of each table that is quick to count."""
+    found = runpy.run_path(str(ROOT / "tools/operations.py"))["TABLES"][table]
+    assert found.head in found.page.read_text()
+    assert found.line(title) in found.page.read_text(), "run: python tools/operations.py"
+
+
 def test_the_table_of_quantities_is_that_of_the_records():
     tool = runpy.run_path(str(ROOT / "tools/quantities.py"))
     assert tool["PAGE"].read_text().endswith(tool["table"]()), "run: python tools/quantities.py"

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.progress import Progress
 from rich.text import Text
 
-from ..errors import MissingExtra, UnknownName
+from ..errors import InputError, MissingExtra, UnknownName
 from ..terminal import console, progress
 from .bench import duration, write
 from .output import fail, line, table
@@ -34,6 +34,8 @@ examples:
   featherjet reproduce                           list the experiments
   featherjet reproduce singh-fig3                run one of them
   featherjet reproduce all --out reproduce       run all of them, in about ten minutes
+  featherjet reproduce singh-fig5 --robot atlas=atlas_v4.urdf
+                                                 with your file of a robot that no package brings
   featherjet reproduce all --quick               small robots and short turns, to see that everything runs
 
 All methods are compiled alike, as straight-line code for one robot whose vector lanes are samples of a batch. Their
@@ -47,6 +49,10 @@ def add(commands: Any) -> None:
     sub = command(commands, "reproduce", run, "run the experiments of the papers again", EXAMPLES)
     sub.add_argument("items", nargs="*", metavar="ITEM", help="names of experiments, or all (default: list them)")
     sub.add_argument("--quick", action="store_true", help="small robots and short turns, to see that everything runs")
+    sub.add_argument(
+        "--robot", action="append", default=[], metavar="NAME=FILE", dest="robots",
+        help="a URDF or MJCF file of one of the papers' robots: lwr, ur3, baxter, hyq, atlas or talos_full",
+    )  # fmt: skip
     sub.add_argument("--out", default="reproduce", metavar="DIR", help="folder for JSON and PNG (default: reproduce)")
 
 
@@ -68,7 +74,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
-    lab, host = Lab(args.quick), machine()
+    lab, host = Lab(args.quick, files=named_files(args.robots)), machine()
+    for name in lab.files:
+        lab.robot(name)  # a file that cannot be read is reported at once
     for name in chosen:
         experiment = EXPERIMENTS[name]
         started = time.process_time()
@@ -97,6 +105,21 @@ def run(args: argparse.Namespace) -> int:
         draw(experiment, outcome, folder / f"{name}.png")
         line()
     return 0
+
+
+def named_files(given: Sequence[str]) -> dict[str, str]:
+    """The files of NAME=FILE arguments, by name."""
+    from ..lab.reproduce.lab import ROOTS
+
+    files: dict[str, str] = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or not path:
+            raise InputError(f"--robot {text}: expected NAME=FILE, as in atlas=atlas_v4.urdf")
+        if name not in ROOTS:
+            raise UnknownName("robot of the papers", name, ROOTS)
+        files[name] = path
+    return files
 
 
 def show_progress(lab: Lab, bar: Progress, name: str) -> None:

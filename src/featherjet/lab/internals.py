@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms.quantities import quantity as find_quantity
 from ..algorithms.scan import Array, Scan
+from ..evaluate.differentiation import tree_tangent
 from ..evaluate.reference import evaluate
 from ..jit.engine import Library, compile_module, target
 from ..jit.graph import Expr, TooLong
@@ -33,6 +34,7 @@ __all__ = [
     "lanes",
     "load_function",
     "reference_results",
+    "tree_tangent",
 ]
 
 Shape = tuple[int, ...]

@@ -23,7 +23,9 @@ from ..scan import Array, Scan
 from . import chain_rule, pinocchio
 from .idsva import inverse_dynamics_derivatives
 
-AZA_FROM = 60  # dofs from which sending columns through the tree is faster than multiplying, on NumPy arrays
+# Dofs from which sending columns through the tree is faster than multiplying: on NumPy arrays, and by the operations of
+# straight-line code of a chain. `featherjet reproduce singh-fig7` measures the crossover on the host.
+AZA_FROM, AZA_FROM_TRACED = 60, 24
 
 
 def multiplied(derivatives: Callable) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]]:
@@ -73,10 +75,15 @@ def reduced(scan: Scan, G: Array, q: Array, v: Array, tau: Array, fext: Sequence
     return ForwardDynamicsDerivatives(solved[0], solved[1], ltl.inverse(M)), margins
 
 
+def by_size(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
+    """FDSVA as [IDSVA] Sec. V-D describes it: DMM for small robots, AZA from the crossover on."""
+    least = AZA_FROM_TRACED if scan.dtype is object else AZA_FROM
+    return (aza if scan.nv >= least else dmm)(scan, q, v, tau, fext)
+
+
 def auto(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
     """The fastest on NumPy: DMM or AZA by the robot's size, or LTL if joints mimic."""
-    by = by_ltl if scan.tree.coupling is not None else aza if scan.nv >= AZA_FROM else dmm
-    return by(scan, q, v, tau, fext)
+    return (by_ltl if scan.tree.coupling is not None else by_size)(scan, q, v, tau, fext)
 
 
 def times(A: Array, B: Array) -> Array:

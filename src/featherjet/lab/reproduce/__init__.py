@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import accuracy, carpentier, chains, products, recursions, robots, rounding, summary, trees
+from . import accuracy, carpentier, chains, generated, products, recursions, robots, rounding, summary, trees
 from .lab import Lab
 from .report import Outcome
 
@@ -40,6 +40,9 @@ EXPERIMENTS: dict[str, Experiment] = {
     "singh-table1": Experiment("[IDSVA] Table I", "kinds of methods: effort, speed, accuracy", summary.table1),
     "carpentier-table1": Experiment(
         "[RSS18] Table I, Fig. 2", "derivatives, finite differences, M^-1", carpentier.table1
+    ),
+    "carpentier-autodiff": Experiment(
+        "[RSS18] Sec. V-A.2", "against automatic differentiation with generated code", generated.section5a2
     ),
     "carpentier-fig3": Experiment("[RSS18] Fig. 3", "rounding in finite differences of what is zero", rounding.figure3),
     "guenter-rose": Experiment("[BP]", "operations of the Balafoutis-Patel recursion", recursions.operation_counts),

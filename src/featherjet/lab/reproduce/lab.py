@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 
@@ -20,9 +21,14 @@ from ..internals import TooLong
 from .algorithms import Algorithm, TracedAlgorithm
 from .growth import Growth
 
+Root = Literal["fixed", "free"]
 BATCH_BYTES = 1 << 18  # that the results of a batch may fill, so that they stay in a core's cache
 FEWEST, MOST, GRAIN = 64, 4096, 64  # states in a batch
 CHAIN = "auto{}"  # the papers' serial chains, by number of joints; trees are "auto{}x2"
+ROOTS: dict[str, Root] = {  # the papers' robots, which a user may have files of
+    "lwr": "fixed", "ur3": "fixed", "baxter": "fixed", "hyq": "free", "atlas": "free", "talos_full": "free",
+}  # fmt: skip
+STAND_INS = {"lwr": "arm", "atlas": "humanoid36"}  # for those that no package brings
 GRIPPERS = ("left_gripper", "right_gripper")
 DEAD_CODE = 3  # a trace may hold this many times the operations that are compiled; the rest is dead
 
@@ -68,6 +74,7 @@ class Lab:
     step: Callable[[str], object] = lambda text: None
     plan: Callable[[int], object] = lambda steps: None
     seed: int = 0
+    files: Mapping[str, str] = field(default_factory=dict)  # of the papers' robots, by name
     _robots: dict[str, Robot] = field(default_factory=dict)
     _traced: dict[tuple[Algorithm, str], TracedAlgorithm | None] = field(default_factory=dict)
     _growth: dict[Algorithm, Growth] = field(default_factory=dict)
@@ -82,13 +89,27 @@ class Lab:
         return 20_000 if self.quick else 120_000
 
     def robot(self, name: str) -> Robot:
-        """By a name of `featherjet bench`; "humanoid36" is the built-in one with locked grippers, the size of Atlas."""
+        """By a name of `featherjet bench`; "humanoid36" is the built-in one with locked grippers, the size of Atlas.
+
+        A robot of the papers comes from the user's file, if there is one, or is another that stands in for it.
+        """
         if name not in self._robots:
+            if name in self.files:
+                self._robots[name] = _from_file(self.files[name], ROOTS[name])
+                return self._robots[name]
             try:
-                self._robots[name] = _load(name)
+                self._robots[name] = _load(STAND_INS.get(name, name))
             except FeatherjetError as error:
                 raise NotInstalled(f"{name}: pip install 'featherjet[robots]' ({error})") from None
         return self._robots[name]
+
+    def stand_ins(self, *names: str) -> list[str]:
+        """Remarks on robots that stand in for others."""
+        return [
+            f"{self.robot(name).name} stands in for {name}, which no package brings (--robot {name}=FILE takes yours)."
+            for name in names
+            if name in STAND_INS and name not in self.files
+        ]
 
     def traced(self, algorithm: Algorithm, name: str, limit: int | None = None) -> TracedAlgorithm | None:
         """The algorithm traced for the robot; None if it is too long to compile."""
@@ -153,6 +174,12 @@ class Lab:
         if algorithm not in self._growth:
             self._growth[algorithm] = Growth.of(algorithm)
         return self._growth[algorithm]
+
+
+def _from_file(path: str, root: Root) -> Robot:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PhysicsWarning)
+        return load(path, root, backend="numpy")
 
 
 def _load(name: str) -> Robot:
