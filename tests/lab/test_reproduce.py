@@ -337,3 +337,30 @@ def test_analytical_zeros_are_zeros(capsys):
         assert (largest == other == 0) == (method != "finite-difference-forward"), (quantity, method)
     steps = outcome.tables[1].rows
     assert steps[0][1] / steps[1][1] == pytest.approx(10, rel=1e-3)  # truncation, not rounding
+
+
+# The papers' robots
+
+
+def test_a_users_file_takes_the_place_of_a_stand_in(capsys, tmp_path):
+    assert Lab(quick=True).robot("atlas").nv == 36
+    path = tmp_path / "mine.urdf"
+    path.write_text(
+        '<robot name="mine"><link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" '
+        'ixz="0" iyz="0"/></inertial></link></robot>'
+    )
+    mine = Lab(quick=True, files={"atlas": str(path)})
+    assert mine.robot("atlas").nv == 6  # with a free base
+    assert mine.stand_ins("atlas", "lwr") == [
+        "arm stands in for lwr, which no package brings (--robot lwr=FILE takes yours)."
+    ]
+
+
+@pytest.mark.parametrize(
+    "given, message",
+    [("atlas", "expected NAME=FILE"), ("atlas=", "expected NAME=FILE"), ("atls=a.urdf", "did you mean: atlas"),
+     ("atlas=missing.urdf", "missing.urdf")],
+)  # fmt: skip
+def test_bad_files_are_refused_at_once(given, message, capsys):
+    assert main(["reproduce", "singh-fig5", "--quick", "--robot", given]) == 2
+    assert message in capsys.readouterr().err

@@ -171,7 +171,7 @@ def by_casadi(
 def generated(tree: Tree, side: Side, folder: Path) -> Path:
     """C of the derivatives by q (in the tangent space), v and the third input, and of a loop over states."""
     try:
-        import casadi
+        import casadi  # type: ignore[import-not-found]
     except ImportError:
         raise NoCasadi("CasADi is not installed (pip install casadi)") from None
     sx: Any = casadi.SX
