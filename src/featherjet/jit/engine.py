@@ -124,13 +124,21 @@ def compile_module(target: CPU, module: ir.Module, straight: str = "") -> bytes:
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
-    builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(parsed, builder)
+    simplify(parsed, machine)
     if straight:
         parsed.link_in(llvm.parse_assembly(f'target triple = "{module.triple}"\n{straight}'))
     return machine.emit_object(parsed)
+
+
+def simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Run the few passes that pay. The graph is simplified already, and the rest of LLVM's usual pipeline gains nothing
+    here, but takes as long as generating code."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
 
 
 class Library:

@@ -132,7 +132,7 @@ class Lanes:
 
     def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
         cells = [self.cell(b) for _ in range(2)]
-        b.call(sincos_function(self.module, self.L, self.kind), [x, *cells])
+        b.call(sincos_function(self.module, self.L, self.kind, inline=True), [x, *cells])
         sine, cosine = (b.load(cell, typ=self.V, align=self.bytes) for cell in cells)
         return sine, cosine
 

@@ -59,12 +59,15 @@ def sincos_name(lanes: int, kind: Number) -> str:
     return f"sincos{lanes}f{8 * kind.bytes}"
 
 
-def sincos_function(module: ir.Module, lanes: int, kind: Number) -> ir.Function:
-    """An internal function of (x, pointer to sine, pointer to cosine) on `lanes` numbers."""
-    name = sincos_name(lanes, kind)
+def sincos_function(module: ir.Module, lanes: int, kind: Number, inline: bool = False) -> ir.Function:
+    """A function of (x, pointer to sine, pointer to cosine) on `lanes` numbers.
+
+    inline: a version that becomes part of its callers. In a loop over bodies that is faster by a tenth.
+    """
+    name = sincos_name(lanes, kind) + ("inline" if inline else "")
     if name in module.globals:
         return module.globals[name]  # type: ignore[return-value]
-    return SinCos(module, lanes, kind).emit(name)
+    return SinCos(module, lanes, kind).emit(name, inline)
 
 
 class SinCos:
@@ -75,26 +78,47 @@ class SinCos:
         self.V = kind.vector(lanes)
         self.W = ir.VectorType(kind.integer, lanes) if lanes > 1 else kind.integer
 
-    def emit(self, name: str) -> ir.Function:
+    def emit(self, name: str, inline: bool) -> ir.Function:
+        slow = self.emit_slow(name + "slow")
+        f = self.function(name)
+        if inline:
+            f.linkage = "internal"
+            f.attributes.add("alwaysinline")
+        x, to_sine, to_cosine = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("reduce"))
+        with b.if_else(self.all_within_reach(x), likely=True) as (yes, no):
+            with yes:
+                n, y, t = self.reduced(x)
+                sine, cosine = self.polynomials(y, t)
+                self.store_quadrant(n, sine, cosine, to_sine, to_cosine)
+            with no:
+                b.call(slow, f.args)
+        b.ret_void()
+        return f
+
+    def emit_slow(self, name: str) -> ir.Function:
+        """The slow path: the system's own functions, lane by lane."""
+        f = self.function(name)
+        f.linkage = "internal"
+        f.attributes.add("noinline")
+        x, *targets = f.args
+        b, N, double = ir.IRBuilder(f.append_basic_block("entry")), self.kind.type, DOUBLE.type
+        function = ir.FunctionType(double, [double])
+        libm = [self.module.globals.get(n) or ir.Function(self.module, function, n) for n in ("sin", "cos")]
+        for k in range(self.lanes):
+            xk = b.extract_element(x, ir.IntType(32)(k)) if self.lanes > 1 else x
+            xk = xk if N == double else b.fpext(xk, double)
+            for called, target in zip(libm, targets, strict=True):
+                y = b.call(called, [xk])
+                y = y if N == double else b.fptrunc(y, N)
+                b.store(y, b.gep(target, [I64(k)], source_etype=N), align=self.kind.bytes)
+        b.ret_void()
+        return f
+
+    def function(self, name: str) -> ir.Function:
         pointer = ir.PointerType()
         f = ir.Function(self.module, ir.FunctionType(ir.VoidType(), [self.V, pointer, pointer]), name)
         f.attributes.add("nounwind")
-        x, to_sine, to_cosine = f.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("reduce"))
-        fast, slow, done = (f.append_basic_block(n) for n in ("fast", "slow", "done"))
-        b.cbranch(self.all_within_reach(x), fast, slow)
-
-        b.position_at_end(fast)
-        n, y, t = self.reduced(x)
-        sine, cosine = self.polynomials(y, t)
-        self.store_quadrant(n, sine, cosine, to_sine, to_cosine)
-        b.branch(done)
-
-        b.position_at_end(slow)
-        self.by_libm(x, to_sine, to_cosine)
-        b.branch(done)
-        b.position_at_end(done)
-        b.ret_void()
         return f
 
     def all_within_reach(self, x: Value) -> Value:
@@ -147,19 +171,6 @@ class SinCos:
         sign_c = b.shl(b.and_(b.add(quadrant, self.integer(1)), self.integer(2)), to_sign)
         b.store(b.bitcast(b.xor(b.bitcast(s, W), sign_s), V), to_sine, align=align)
         b.store(b.bitcast(b.xor(b.bitcast(c, W), sign_c), V), to_cosine, align=align)
-
-    def by_libm(self, x: Value, to_sine: Value, to_cosine: Value) -> None:
-        """The slow path: the system's own functions, lane by lane."""
-        b, N, double = self.b, self.kind.type, DOUBLE.type
-        function = ir.FunctionType(double, [double])
-        libm = [self.module.globals.get(n) or ir.Function(self.module, function, n) for n in ("sin", "cos")]
-        for k in range(self.lanes):
-            xk = b.extract_element(x, ir.IntType(32)(k)) if self.lanes > 1 else x
-            xk = xk if N == double else b.fpext(xk, double)
-            for f, target in zip(libm, (to_sine, to_cosine), strict=True):
-                y = b.call(f, [xk])
-                y = y if N == double else b.fptrunc(y, N)
-                b.store(y, b.gep(target, [I64(k)], source_etype=N), align=self.kind.bytes)
 
     # Building blocks
 
