@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import arrays
-from .algorithms.quantities import FEXT, QUANTITIES, Quantity
+from .algorithms.quantities import FEXT, QUANTITIES, Input, Q, Quantity
 from .errors import InputError, UnknownName
 from .model import configuration
 from .model.model import Array
@@ -38,7 +38,7 @@ def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Arra
     inverse_dynamics_derivatives, this differentiates the first.
     """
     given = _checked(robot, quantity, by, inputs)
-    moved = _moved(robot, by, given[by], 1j * STEP)
+    moved = _moved(robot, QUANTITIES[quantity].input(by), given[by], 1j * STEP)
     result = robot.evaluator.reference(quantity, given | {by: moved})[0]
     return np.moveaxis(np.imag(result) / STEP, 0, -1)
 
@@ -47,7 +47,7 @@ def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6,
     """The same by central differences: less accurate, but without complex numbers."""
     _check_step(step)
     given = _checked(robot, quantity, by, inputs)
-    moved = [given | {by: _moved(robot, by, given[by], h)} for h in (step, -step)]
+    moved = [given | {by: _moved(robot, QUANTITIES[quantity].input(by), given[by], h)} for h in (step, -step)]
     ends = [robot.evaluator.reference(quantity, inputs)[0] for inputs in moved]
     return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
 
@@ -56,7 +56,7 @@ def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, step: fl
     """Central differences (..., nv), on the manifold, of your own function of q, (..., nq) -> (...)."""
     _check_step(step)
     at = robot.evaluator.checked_q("q", q)
-    ends = [np.asarray(f(_moved(robot, "q", at, h))) for h in (step, -step)]
+    ends = [np.asarray(f(_moved(robot, Q, at, h))) for h in (step, -step)]
     return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
 
 
@@ -129,7 +129,10 @@ def _checked(robot: Robot, name: str, by: str, inputs: Mapping[str, object]) -> 
     return out | {by: np.broadcast_to(out[by], (*batch, out[by].shape[-1]))}
 
 
-def _moved(robot: Robot, by: str, x: Array, h: complex) -> Array:
-    """x moved by h along each tangent direction, (nv, ..., n)."""
-    directions = h * np.eye(robot.nv).reshape(robot.nv, *(1 for _ in x.shape[:-1]), robot.nv)
-    return configuration.integrate(robot.evaluator.space, x, directions) if by == "q" else x + directions
+def _moved(robot: Robot, given: Input, x: Array, h: complex) -> Array:
+    """x moved by h along each direction, those of the tangent space for configurations, (directions, ..., n)."""
+    n = robot.nv if given.axes == ("q",) else x.shape[-1]
+    directions = h * np.eye(n).reshape(n, *(1 for _ in x.shape[:-1]), n)
+    if given.axes != ("q",):
+        return x + directions
+    return configuration.integrate(robot.evaluator.space, x, directions)

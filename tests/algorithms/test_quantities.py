@@ -34,6 +34,7 @@ def case(record: Quantity, robot: fj.Robot, batch: int = 2) -> Case:
     known = {"view": view(robot.evaluator, robot.frame_names[-1], "local"), "contacts": contacts.core}
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "weights": s.a, "fext": s.fext}
     given |= {"w": s.v, "dq": s.a, "dv": s.v, "da": s.a, "dtau": s.v, "dfext": s.fext}
+    given |= {"q0": s.q, "q1": s.q[::-1], "t": np.full((batch, 1), 0.3)}
     given |= {"forces": np.ones((batch, 3)), "restitution": np.full((batch, 1), 0.5)}
     inputs = {i.name: given[i.name] for i in record.inputs} | ({"fext": s.fext} if record.forces else {})
     return Case(robot, {name: known[name] for name in record.options}, inputs)

@@ -19,6 +19,7 @@ from featherjet.lab.bench.peers import to_mujoco
 from featherjet.math import rotations as so3
 from featherjet.model import configuration
 from featherjet.model.builder import transform
+from featherjet.model.manifolds import on_arrays
 from featherjet.model.model import Mimic
 from featherjet.verify import check, complex_step
 from helpers import CALLS, State, agree, each_agrees, every_kind, models, random_state, with_state
@@ -254,7 +255,7 @@ def test_derivatives_by_raw_coordinates(robot: fj.Robot, convention: str) -> Non
     got = own.inverse_dynamics_derivatives(s.q, s.v, s.a).dtau_dq @ own.rate_map_inverse(s.q)
     moved = s.q[:, None] + 1j * H * np.eye(own.nq)
     for _, manifold, iq, _ in configuration.parts(own.evaluator.space):
-        moved[..., iq] = manifold.normalised(moved[..., iq])
+        moved[..., iq] = on_arrays(manifold.normalised, moved[..., iq])
     inputs = {"q": moved, "v": s.v[:, None], "a": s.a[:, None]}
     expected = np.swapaxes(own.evaluator.reference("inverse_dynamics", inputs)[0].imag / H, -1, -2)
     each_agrees(got, expected, STEP)

@@ -29,6 +29,7 @@ MADE = {
     "sin": lambda a: a.sincos()[0],
     "cos": lambda a: a.sincos()[1],
     "sqrt": Expr.sqrt,
+    "where_less": lambda a, b, x, y: a.where_less(a, b, x, y),
 }
 
 
@@ -54,7 +55,9 @@ def programs(draw: st.DrawFn) -> tuple[list[Expr], list[Expr], dict[str, float],
         a, b = values[i], values[j]
         if (name == "div" and abs(b) < 0.1) or (name == "sqrt" and a < 0.1) or max(abs(a), abs(b)) > 10:
             name = "sin"
-        args = [made[i], made[j]] if OPERATIONS[name].arity == 2 else [made[i]]
+        args = ([made[i], made[j]] * 2)[: OPERATIONS[name].arity]
+        if abs(a - b) < 1e-9 and name == "where_less":
+            name, args = "add", args[:2]  # no derivative where the choice changes
         y = MADE[name](*args)
         made.append(y)
         values.append(value(y, point).real)
@@ -63,6 +66,7 @@ def programs(draw: st.DrawFn) -> tuple[list[Expr], list[Expr], dict[str, float],
             "sub": sizes[i] + sizes[j],
             "mul": abs(b) * sizes[i] + abs(a) * sizes[j],
             "div": sizes[i] / abs(b or 1) + abs(a / (b or 1) ** 2) * sizes[j],
+            "where_less": sizes[i] + sizes[j],
             "sqrt": sizes[i] / 2 / abs(a or 1) ** 0.5,
         }
         sizes.append(grown.get(name, sizes[i]) + 1)

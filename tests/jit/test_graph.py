@@ -35,7 +35,7 @@ def same(a: Expr, b: Expr) -> bool:
 
 
 def test_the_set_of_operations_is_closed(x, y):
-    made = [x + y, x - y, x * y, x / y, -x, *x.sincos(), x.sqrt(), x + 2]
+    made = [x + y, x - y, x * y, x / y, -x, *x.sincos(), x.sqrt(), x + 2, x.where_less(x, y, x, 2.0)]
     assert {e.op.name for e in made} == set(OPERATIONS) - {"const", "load"}
     assert {op.name for op in x.graph.ops} == set(OPERATIONS)
     x.graph.verify()
@@ -52,6 +52,7 @@ def test_the_set_of_operations_is_closed(x, y):
         lambda x, y: x.sincos()[0],
         lambda x, y: x.sincos()[1],
         lambda x, y: x.sqrt(),
+        lambda x, y: x.where_less(x, y, y, 1.0),
         lambda x, y: x * 2.5,
         lambda x, y: (x + y) * (x + y),
     ],
@@ -92,6 +93,8 @@ def test_constants_fold(g):
         (two / three, 2 / 3),
         (-two, -2),
         (two.sqrt(), math.sqrt(2)),
+        (two.where_less(two, three, 5.0, 7.0), 5),
+        (two.where_less(two, two, 5.0, 7.0), 7),
         (two.sincos()[0], math.sin(2)),
         (two.sincos()[1], math.cos(2)),
         (1 + two, 3),

@@ -30,6 +30,7 @@ from helpers import models, random_state
 
 COSTED = [x.name for x in QUANTITIES.values() if x.cost is not None]
 MEANING = {"sin": np.sin, "cos": np.cos, "sqrt": np.sqrt, "mul": operator.mul, "div": operator.truediv}
+MEANING["where_less"] = lambda a, b, x, y: np.where(a < b, x, y)
 
 
 def traced(model: fj.Model, name: str, fext: bool = False) -> unrolled.Straight:
@@ -137,6 +138,7 @@ trees = st.recursive(
     lambda t: (
         st.tuples(st.sampled_from(["add", "sub", "mul", "div"]), t, t)
         | st.tuples(st.sampled_from(["neg", "sin", "cos", "sqrt"]), t)
+        | st.tuples(st.just("where_less"), t, t, t, t)
     ),
     max_leaves=20,
 )
@@ -153,6 +155,8 @@ def build(tree, loads: dict[str, Expr]) -> Expr:
         return (args[0] * args[0] + 1.0).sqrt()
     if tree[0] == "neg":
         return -args[0]
+    if tree[0] == "where_less":
+        return args[0].where_less(*args)
     if tree[0] == "div":
         return args[0] / (args[1] * args[1] + 1.0)
     return {"add": operator.add, "sub": operator.sub, "mul": operator.mul}[tree[0]](*args)

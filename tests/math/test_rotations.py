@@ -14,7 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from featherjet.errors import InputError, UnknownName
 from featherjet.math import rotations as ro
-from featherjet.math.rotations.stumpff import gamma_inverse_coefficient, stumpff
+from featherjet.math.stumpff import gamma_inverse_coefficient, stumpff
 
 BATCHES = [(), (5,), (2, 3)]
 PAIRS = list(itertools.product(ro.PARAMETERISATIONS, repeat=2))

@@ -8,8 +8,9 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+from featherjet.math.scalars import sincos
 from featherjet.math.spatial import ArticulatedInertia, BodyInertia, Coriolis, Force, Inertia, Motion, Transform, span
-from featherjet.math.vec3 import Mat3, Sym3, Vec3, sincos
+from featherjet.math.vec3 import Mat3, Sym3, Vec3
 from spatial_helpers import block, crb, crf, crm, skew, times
 
 Array = np.ndarray

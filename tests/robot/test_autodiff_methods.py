@@ -16,6 +16,8 @@ from featherjet.algorithms.scan import Scan
 from featherjet.conventions.charts import CONVENTIONS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.evaluate import differentiation
+from featherjet.jit.autodiff import jacobian
+from featherjet.jit.graph import Graph
 from featherjet.jit.straight import trace
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Mimic
@@ -33,11 +35,15 @@ MANIFOLDS = {k: kind.manifold for k, kind in KINDS.items()} | {
 
 
 @pytest.mark.parametrize("name", MANIFOLDS)
-def test_rate_maps_on_any_scalars(name, rng):
+def test_rate_maps_are_the_rates_of_integrate(name, rng):
+    """By the graph's derivatives of `integrate` at no displacement, where its coefficients come from their series."""
     m = MANIFOLDS[name]
-    for q in m.normalised(rng.normal(size=(3, m.nq))):
-        F = differentiation.rate_map(m, q.astype(object))
-        np.testing.assert_allclose(F.astype(float), m.rate_map(q), rtol=0, atol=1e-15)
+    q = m.normalised(rng.normal(size=m.nq))
+    graph = Graph()
+    v = [graph.load(k) for k in range(m.nv)]
+    J = jacobian([graph.lift(x) for x in m.integrate(q, v)], v)
+    values = graph.interpret([x.index for x in J.flat], dict.fromkeys(range(m.nv), 0.0))
+    np.testing.assert_allclose(np.reshape(values, J.shape), m.rate_map(q), rtol=0, atol=1e-15)
 
 
 # Methods
@@ -252,13 +258,15 @@ def test_energies(robot, mode):
 
 
 @pytest.mark.parametrize("quantity", [x.name for x in QUANTITIES.values() if not x.options])
-def test_quantities_by_q(robot, quantity):
+def test_quantities_by_their_first_input(robot, quantity):
     s = random_state(robot, 2)
-    inputs = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a}
+    inputs = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "weights": s.a}
+    inputs |= {"dv": s.v, "q0": s.q, "q1": robot.integrate(s.q, s.a), "t": np.full((2, 1), 0.3)}
     state = {i.name: inputs[i.name] for i in QUANTITIES[quantity].inputs}
-    found = fj.autodiff(robot, quantity)(*state.values())
+    by = next(iter(state))
+    found = fj.autodiff(robot, quantity, by)(*state.values())
     first = found[0] if isinstance(found, tuple) else found
-    agree(first, verify.complex_step(robot, quantity, "q", **state), 1e-12, floor=1e-3)
+    agree(first, verify.complex_step(robot, quantity, by, **state), 1e-12, floor=1e-3)
 
 
 def test_by_forces_and_of_frames(robot):

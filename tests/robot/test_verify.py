@@ -15,6 +15,10 @@ INPUTS = {name: inputs for name, inputs in CALLS.items() if name in QUANTITIES} 
     "projected_newton_euler": ("q", "v", "fext"),
     "static_torque": ("q", "fext"),
     "torque_regressor": ("q", "v", "a"),
+    "interpolate": ("q0", "q1", "t"),
+    "tangent_rate": ("dv", "v"),
+    "rate_map": ("q",),
+    "rate_map_inverse": ("q",),
 }
 PAIRS = [(quantity, by) for quantity, inputs in INPUTS.items() for by in inputs if by != "fext"]
 
@@ -22,6 +26,7 @@ PAIRS = [(quantity, by) for quantity, inputs in INPUTS.items() for by in inputs 
 def arguments(robot: fj.Robot, quantity: str, size: int = 2) -> dict[str, np.ndarray]:
     s = random_state(robot, size)
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": robot.inverse_dynamics(*s), "fext": s.fext}
+    given |= {"dv": s.v, "q0": s.q, "q1": robot.integrate(s.q, s.a), "t": np.full((size, 1), 0.3)}
     return {name: given[name] for name in INPUTS[quantity]}
 
 
@@ -31,9 +36,9 @@ def test_complex_step_and_central_differences_agree(quantity: str, by: str) -> N
     inputs = arguments(robot, quantity)
     exact = verify.complex_step(robot, quantity, by, **inputs)
     rough = verify.central_difference(robot, quantity, by, **inputs)
-    value = getattr(robot, quantity)(**inputs)
+    value = robot.evaluator(quantity, *(x for name, x in inputs.items() if name != "fext"), fext=inputs.get("fext"))
     value = value[0] if isinstance(value, tuple) else value
-    assert exact.shape == rough.shape == (*value.shape, robot.nv)
+    assert exact.shape == rough.shape == (*value.shape, 1 if by == "t" else robot.nv)
     agree(rough, exact, 1e-6, floor=np.abs(value).max())
 
 

@@ -15,8 +15,9 @@ import featherjet as fj
 from featherjet.algorithms.dynamics import rnea
 from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit.graph import Expr, Graph
+from featherjet.math.scalars import sincos
 from featherjet.math.spatial import Force, Motion
-from featherjet.math.vec3 import Mat3, Vec3, sincos
+from featherjet.math.vec3 import Mat3, Vec3
 from featherjet.model.joints import KINDS
 from featherjet.model.tree import Tree
 from featherjet.treejit import pytree

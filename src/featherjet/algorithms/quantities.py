@@ -2,7 +2,8 @@
 
 Robot's methods, bound calls, both backends, the verifier, conventions, automatic differentiation, the command line
 and the table in docs/quantities.md all read these records. To add a quantity, write its algorithm and its record;
-record.py says what is in one, and second_order.py has those of products and second derivatives.
+record.py says what is in one; space.py has those of configurations, second_order.py those of products and second
+derivatives.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from .results import (
     InverseDynamicsDerivatives,
 )
 from .second_order import RECORDS as SECOND_ORDER
+from .space import RECORDS as SPACE
 
 
 def _table(*rows: Quantity) -> dict[str, Quantity]:
@@ -217,6 +219,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         named(centroidal.CentroidalDerivatives, SIX_V), centroidal.centroidal_derivatives,
         returns=centroidal.CentroidalDerivatives._make, needs_mass=True, rule=rules.centroidal_derivatives,
     ),
+    # Configurations
+    *SPACE,
     # Contacts
     constrained_dynamics,
     Quantity(

@@ -82,6 +82,7 @@ class Quantity:
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
     rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there
+    of_space: bool = False  # whether it walks the joints of the configuration space, each convention's own, and no tree
 
     def __str__(self) -> str:
         return self.name

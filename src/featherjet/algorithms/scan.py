@@ -56,6 +56,10 @@ class Scan:
         """One sequence of scalars for each joint, as a vector over degrees of freedom (nv, lanes...)."""
         return self.stack([x for entries in field for x in entries])
 
+    def configuration(self, field: Sequence[Sequence]) -> Array:
+        """One sequence of scalars for each joint, as a vector of coordinates (nq, lanes...)."""
+        return self.vector(field)
+
     def joint_rows(self, field: Sequence[tuple]) -> Array:
         """One tuple of k scalars for each joint, as an array (njoints, k, lanes...)."""
         return np.stack([self.stack(x) for x in field])

@@ -6,15 +6,19 @@ parts of the standard v that its convention expresses in fixed axes (`turned`), 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from ..math import rotations as so3
-from ..model.manifolds import SO3, Euclidean, Manifold, plane_rotation, side_by_side
+from ..math.lie import Quaternion, Turn
+from ..math.scalars import Scalar
+from ..model.manifolds import SO3, Euclidean, Manifold, Rows, Scalars, entries, side_by_side
 
 Array = np.ndarray
+T = TypeVar("T")
 
 
 class BodyQuaternion(SO3):
@@ -23,38 +27,52 @@ class BodyQuaternion(SO3):
     quaternion = "w x y z"
 
     def neutral(self) -> Array:
-        return so3.quaternion_identity()
+        return np.array([1.0, 0.0, 0.0, 0.0])
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        return self.normalised(so3.quaternion_product(q, so3.exp(v)))
+    def turned(self, q: Scalars, turn: Turn) -> list[Scalar]:
+        return self.normalised(real_first(real_last(q).times(turn.exp())))
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        return so3.log(so3.quaternion_product(so3.quaternion_conjugate(q0), q1))
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        return super().difference(real_last(q0), real_last(q1))
 
-    def rate_map(self, q: Array) -> Array:
-        return np.swapaxes(so3.quaternion_rate_map(q, "B"), -1, -2) / 2
+    def rate_map(self, q: Scalars) -> Rows:
+        return real_first(super().rate_map(real_last(q)))
 
 
 class FixedQuaternion(BodyQuaternion):
     """Rotations by a unit quaternion w x y z, tangent in fixed axes: exp(v) q."""
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        return self.normalised(so3.box_plus(q, v))
+    def turned(self, q: Scalars, turn: Turn) -> list[Scalar]:
+        return self.normalised(real_first(turn.exp().times(real_last(q))))
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        return so3.box_minus(q1, q0)
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        return entries(real_last(q1).times(real_last(q0).conjugate()).log())
 
-    def adjoint_inverse(self, v: Array) -> Array:
-        return so3.exp_matrix(v)
+    def adjoint_inverse(self, v: Scalars) -> Rows:
+        return super().adjoint_inverse([-x for x in v])
 
-    def right_jacobian(self, v: Array) -> Array:
-        return so3.gamma(v)
+    def right_jacobian(self, v: Scalars) -> Rows:
+        return super().right_jacobian([-x for x in v])
 
-    def right_jacobian_inverse(self, v: Array) -> Array:
-        return so3.gamma_inverse(v)
+    def right_jacobian_inverse(self, v: Scalars) -> Rows:
+        return super().right_jacobian_inverse([-x for x in v])
 
-    def rate_map(self, q: Array) -> Array:
-        return np.swapaxes(so3.quaternion_rate_map(q, "I"), -1, -2) / 2
+    def rate_map(self, q: Scalars) -> Rows:
+        """dq/dt = (v, 0) q / 2: as that in the body's axes, with the vector negated."""
+        w, x, y, z = (0.5 * a for a in q)
+        return [[-x, -y, -z], [w, z, -y], [-z, w, x], [y, -x, w]]
+
+
+def real_last(q: Scalars) -> Quaternion:
+    """The quaternion of w x y z."""
+    w, x, y, z = q
+    return Quaternion(x, y, z, w)
+
+
+def real_first(q: Sequence[T]) -> list[T]:
+    """x y z w as w x y z."""
+    x, y, z, w = q
+    return [w, x, y, z]
 
 
 class Product(Manifold):
@@ -67,37 +85,46 @@ class Product(Manifold):
         self.units = first.units + shifted
         self._factors = first, second
 
+    def __repr__(self) -> str:
+        return f"Product{self._factors}"
+
     def neutral(self) -> Array:
         return np.concatenate([m.neutral() for m in self._factors])
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        moved = [m.integrate(x, d) for m, x, d in zip(self._factors, self._split_q(q), self._split_v(v), strict=True)]
-        return np.concatenate(moved, -1)
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        parts = zip(self._factors, self._split_q(q), self._split_v(v), strict=True)
+        return [x for m, part, d in parts for x in m.integrate(part, d)]
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
         ends = zip(self._factors, self._split_q(q0), self._split_q(q1), strict=True)
-        return np.concatenate([m.difference(a, b) for m, a, b in ends], -1)
+        return [x for m, a, b in ends for x in m.difference(a, b)]
 
-    def adjoint_inverse(self, v: Array) -> Array:
+    def adjoint_inverse(self, v: Scalars) -> Rows:
         return self._blocks(lambda m, x: m.adjoint_inverse(x), self._split_v(v))
 
-    def right_jacobian(self, v: Array) -> Array:
+    def right_jacobian(self, v: Scalars) -> Rows:
         return self._blocks(lambda m, x: m.right_jacobian(x), self._split_v(v))
 
-    def right_jacobian_inverse(self, v: Array) -> Array:
+    def right_jacobian_inverse(self, v: Scalars) -> Rows:
         return self._blocks(lambda m, x: m.right_jacobian_inverse(x), self._split_v(v))
 
-    def rate_map(self, q: Array) -> Array:
+    def rate_map(self, q: Scalars) -> Rows:
         return self._blocks(lambda m, x: m.rate_map(x), self._split_q(q))
 
-    def _split_q(self, q: Array) -> tuple[Array, Array]:
-        return q[..., : self._factors[0].nq], q[..., self._factors[0].nq :]
+    def _split_q(self, q: Scalars) -> tuple[Scalars, Scalars]:
+        return q[: self._factors[0].nq], q[self._factors[0].nq :]
 
-    def _split_v(self, v: Array) -> tuple[Array, Array]:
-        return v[..., : self._factors[0].nv], v[..., self._factors[0].nv :]
+    def _split_v(self, v: Scalars) -> tuple[Scalars, Scalars]:
+        return v[: self._factors[0].nv], v[self._factors[0].nv :]
 
-    def _blocks(self, block: Callable[[Manifold, Array], Array], given: tuple[Array, Array]) -> Array:
+    def _blocks(self, block: Callable[[Manifold, Scalars], Rows], given: tuple[Scalars, Scalars]) -> Rows:
         return side_by_side(*(block(m, x) for m, x in zip(self._factors, given, strict=True)))
+
+
+def plane_rotation(cs: Array) -> Array:
+    """The matrix (..., 2, 2) of a cosine and sine (..., 2)."""
+    c, s = cs[..., 0], cs[..., 1]
+    return np.stack([np.stack([c, -s], -1), np.stack([s, c], -1)], -2)
 
 
 @dataclass(frozen=True, eq=False)

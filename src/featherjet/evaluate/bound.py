@@ -41,7 +41,9 @@ class Bound:
         self.inputs = tuple(shapes)
         self.results = tuple(r.name for r in record.results)
         self._given = {k: np.zeros(shape) for k, shape in shapes.items()}
-        self._given["q"][:] = configuration.neutral(evaluator.space)
+        for i in inputs:
+            if i.axes == ("q",):
+                self._given[i.name][:] = configuration.neutral(evaluator.space)
         found = zip(self.results, record.result_shapes(size), strict=True)
         self._found = {k: np.zeros(shape) for k, shape in found}
         self._arrays = self._given | self._found

@@ -57,7 +57,7 @@ class Derivative:
             [graph.lift(y) for r in outputs for y in r.flat],
             [x for name in by for x in given[name].flat],
             mode,
-            side_by_side(*moves),
+            np.array(side_by_side(*moves), object),
         )
         rows = np.split(flat, np.cumsum([r.size for r in outputs])[:-1])
         ends = np.cumsum([m.shape[1] for m in moves])[:-1]
@@ -95,33 +95,7 @@ def identity(x: Array) -> Array:
 def tangent(manifolds: Iterable[tuple[Manifold, slice]]) -> Directions:
     """The directions of the tangent space of q, from the manifolds of its parts."""
     known = list(manifolds)
-    return lambda q: side_by_side(*(rate_map(m, q[part]) for m, part in known))
-
-
-def rate_map(manifold: Manifold, q: Array) -> Array:
-    """`manifold.rate_map` on scalars of any kind: F (nq, nv) with dq/dt = F v.
-
-    Its entries are polynomials in q of degree two at most, as the entries of a quaternion's R are. So its values at a
-    few points determine the coefficients, exactly, since all are multiples of 1/2. With f the map less its constant:
-    f(e_i) = b_i + A_ii, f(-e_i) = -b_i + A_ii, f(e_i + e_j) = f(e_i) + f(e_j) + A_ij.
-    """
-    e = np.eye(manifold.nq)
-    constant = manifold.rate_map(0 * e[0])
-    plus, minus, pairs = (manifold.rate_map(x) - constant for x in (e, -e, e[:, None] + e))
-    F = constant.astype(object)
-    for i, x in enumerate(q):
-        F = F + times((plus[i] - minus[i]) / 2, x) + times((plus[i] + minus[i]) / 2, x * x)
-        for j in range(i):
-            F = F + times(pairs[i, j] - plus[i] - plus[j], x * q[j])
-    return F
-
-
-def times(A: Array, x: Any) -> Array:
-    """A x for a matrix A of numbers and a scalar x; zeros stay numbers."""
-    out = A.astype(object)
-    for k in np.flatnonzero(A):
-        out.flat[k] = out.flat[k] * x
-    return out
+    return lambda q: np.array(side_by_side(*(m.rate_map(q[part]) for m, part in known)), object)
 
 
 # Methods for the derivatives of dynamics
@@ -237,8 +211,8 @@ class DerivedQuantity(Quantity):
         with _lock:
             if key not in self.known:
                 directions = {self.along: identity}
-                if self.along == "q":
-                    directions = {"q": tangent((m, part) for _, m, part, _ in self.model.parts)}
+                if of.input(self.along).axes == ("q",):
+                    directions = {self.along: tangent((m, part) for _, m, part, _ in self.model.parts)}
 
                 def run(**given: Array) -> list[Array]:
                     return of.compute(Scan(tree, (), object), given, **options)
@@ -256,7 +230,7 @@ class DerivedQuantity(Quantity):
 
 def differentiated(model: Model, of: Quantity, by: str, mode: str) -> DerivedQuantity:
     """The derivative of a quantity of one model by an input."""
-    axes = {"q": ("v",), "fext": (6 * model.njoints,)}.get(by) or of.input(by).axes
+    axes = {("q",): ("v",), ("joints", 6): (6 * model.njoints,)}.get(of.input(by).axes) or of.input(by).axes
     return DerivedQuantity(
         name=f"{of.name} by {by}, {mode}",
         summary=f"derivative of {of.name} by {by}",
@@ -267,6 +241,7 @@ def differentiated(model: Model, of: Quantity, by: str, mode: str) -> DerivedQua
         options=of.options,
         margins=of.margins,
         needs_mass=of.needs_mass,
+        of_space=of.of_space,
         of=of,
         model=model,
         along=by,

@@ -24,7 +24,7 @@ from ..jit.fingerprint import Fingerprints
 from ..jit.flags import Flag
 from ..jit.graph import TooLong
 from ..model import configuration
-from ..model.configuration import Space
+from ..model.configuration import Places, Space
 from ..model.model import Array, Model
 from ..model.tree import Tree
 from . import reference
@@ -101,6 +101,7 @@ class Evaluator:
             default = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", ""))
             self.unroll = default if unroll is None else unroll
             self.threads = processors() if threads is None else threads
+        self.places = Places(self.space)
         self._sizes = sizes(self.tree) | {"q": self.space.nq}
 
     def with_model(self, model: Model) -> Evaluator:
@@ -164,6 +165,8 @@ class Evaluator:
         if given.axes == ("v",):
             return self.checked_v(given.name, x)
         core = shape(given.axes, size)
+        if core == (1,):
+            return arrays.finite(given.name, x, core, "one number")
         if given is FEXT:
             letters = f"njoints = {core[0]}, then force and moment"
         else:
@@ -193,7 +196,7 @@ class Evaluator:
         options = self._without_default_method(record, options)
         optional = {i.name: x for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None}
         check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
-        if self.coordinates is not None:
+        if self.coordinates is not None and not record.of_space:
             inputs = check()
             return copied(out, translated(self.coordinates, self.standard.run_named, record, inputs, **options))
         names = [*(i.name for i in record.inputs), *optional]
@@ -291,7 +294,7 @@ class Evaluator:
         more operations than their record allows and would take too long to compile.
         """
         options = options or {}
-        if self.backend != "compiled" or self.coordinates is not None:
+        if self.backend != "compiled" or (self.coordinates is not None and not record.of_space):
             return None
         if "contacts" in options and self.compiler.holds(record):
             found = self._held.setdefault(options["contacts"], {})
@@ -314,7 +317,7 @@ class Evaluator:
         if self._compiler is None:
             from ..treejit.compiler import TreeCompiler
 
-            self._compiler = TreeCompiler(self.tree, self.unroll)
+            self._compiler = TreeCompiler(self.tree, self.unroll, self.places)
         return self._compiler
 
     # The reference
@@ -325,11 +328,15 @@ class Evaluator:
         def run(name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
             record = quantity(name)
             taken = {i.name: inputs[i.name] for i in (*record.inputs, *record.optional) if i.name in inputs}
-            return reference.evaluate(self.tree, record, taken, **options)
+            return reference.evaluate(self._walked(record), record, taken, **options)
 
-        if self.coordinates is None:
+        if self.coordinates is None or quantity(name).of_space:
             return run(name, inputs, **options)
         return translated(self.coordinates, run, quantity(name), inputs, **options)
+
+    def _walked(self, record: Quantity) -> Any:
+        """What a quantity's algorithm walks: the Tree, or Places."""
+        return self.places if record.of_space else self.tree
 
     def refuse_singular(self, name: str, inputs: Mapping[str, Array]) -> None:
         """Raise SingularMassMatrix if a quantity at checked inputs has no margin."""
@@ -354,7 +361,7 @@ class Evaluator:
         pieces = []
         for start in range(0, max(int(np.prod(batch)), 1), chunk):
             part = {name: x[start : start + chunk] for name, x in flat.items()}
-            results = reference.evaluate(self.tree, record, part, **options)
+            results = reference.evaluate(self._walked(record), record, part, **options)
             count = len(results) - len(record.margins)
             for kind, margins in reversed(list(zip(record.margins, results[count:], strict=True))):
                 self._refuse_small(kind, margins, start, batch)

@@ -9,13 +9,15 @@ import numpy as np
 
 from ..algorithms.quantities import Quantity
 from ..algorithms.scan import Scan
-from ..model.tree import Tree
 
 Array = np.ndarray
 
 
-def evaluate(tree: Tree, quantity: Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
-    """A quantity's results, then its margins, at checked inputs in standard coordinates; batch axes lead."""
+def evaluate(tree: Any, quantity: Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
+    """A quantity's results, then its margins, at checked inputs in standard coordinates; batch axes lead.
+
+    tree: the Tree, or the Places of a configuration space, that its algorithm walks.
+    """
     axes = {name: len(quantity.input(name).axes) for name in inputs}
     lanes = np.broadcast_shapes(*(x.shape[: x.ndim - axes[name]] for name, x in inputs.items()))
     given = {name: trailing(x, axes[name], lanes) for name, x in inputs.items()}

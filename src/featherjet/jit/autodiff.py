@@ -31,6 +31,7 @@ PARTIALS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "sub": lambda y, a, b: (1.0, -1.0),
     "mul": lambda y, a, b: (b, a),
     "div": lambda y, a, b: (1.0 / b, -y * (1.0 / b)),
+    "where_less": lambda z, a, b, x, y: (0.0, 0.0, z.where_less(a, b, 1.0, 0.0), z.where_less(a, b, 0.0, 1.0)),
 }
 
 
@@ -128,7 +129,9 @@ def partials_of(graph: Graph, i: int) -> tuple[Any, ...]:
 
 
 def accumulate(total: Rates, factor: Expr | float, rates: Rates) -> None:
-    """total += factor * rates; a number as factor is +1 or -1."""
+    """total += factor * rates; a number as factor is 1, -1 or 0."""
+    if not isinstance(factor, Expr) and factor == 0:
+        return
     for j, x in rates.items():
         step = factor * x if isinstance(factor, Expr) else x if factor > 0 else -x
         total[j] = total[j] + step if j in total else step

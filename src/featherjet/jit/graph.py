@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..math.vec3 import sincos
-
-
-def square_root(x: Any) -> Any:
-    """The square root of a number, an array or an expression."""
-    own = getattr(x, "sqrt", None)
-    return own() if own else np.sqrt(x)
+from ..math.scalars import sincos, sqrt, where_less
 
 
 def sine(x: Any) -> Any:
@@ -61,11 +55,12 @@ OPERATIONS: Mapping[str, Operation] = {
     "neg": Operation(1, operator.neg, "fneg"),
     "sin": Operation(1, sine),
     "cos": Operation(1, cosine),
-    "sqrt": Operation(1, square_root, intrinsic="sqrt"),
+    "sqrt": Operation(1, sqrt, intrinsic="sqrt"),
     "add": Operation(2, operator.add, "fadd"),
     "sub": Operation(2, operator.sub, "fsub"),
     "mul": Operation(2, operator.mul, "fmul"),
     "div": Operation(2, quotient, "fdiv"),
+    "where_less": Operation(4, where_less),  # a, b, x, y: x where a < b, else y
 }
 
 
@@ -318,6 +313,15 @@ class Expr:
         if self.value is not None:
             return self.graph.const(math.sqrt(self.value))
         return self.graph.add(Op("sqrt", (self.index,)))
+
+    def where_less(self, a: Any, b: Any, x: Any, y: Any) -> Expr:
+        """x where a < b, else y; any of the four may be numbers."""
+        a, b, x, y = map(self.graph.lift, (a, b, x, y))
+        if x.index == y.index:
+            return x
+        if a.value is not None and b.value is not None:
+            return x if a.value < b.value else y
+        return self.graph.add(Op("where_less", (a.index, b.index, x.index, y.index)))
 
     def _refuse(self, *_: Any) -> Any:
         raise TypeError(

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherjet.math import rotations
+from featherjet.math.lie import Turn
 from featherjet.math.rotations import gamma, gamma_inverse, skew
-from featherjet.math.rotations.inputs import Array, checked, times
-from featherjet.math.rotations.stumpff import stumpff
+from featherjet.math.rotations.inputs import Array, checked, times, vector
+from featherjet.math.vec3 import Mat3
 
 # Homogeneous transforms
 
@@ -129,18 +130,11 @@ def _blocks(diagonal: Array, upper: Array, lower: Array) -> Array:
 def left_jacobian(xi: ArrayLike) -> Array:
     """J with exp(xi + dxi) = exp(J dxi) exp(xi) to first order; (..., 6) -> (..., 6, 6).
 
-    J = [[Gamma(phi), Q], [0, Gamma(phi)]], Q the dual part of Gamma = 1 + c2 skew(phi) + c3 skew(phi)^2:
-    Q = c2 R + c3 (P R + R P) + (phi.rho) ((2 c4 - c3) P + (3 c5 - c4) P^2), with P = skew(phi), R = skew(rho)
-    and the Stumpff functions c_n of |phi|^2.
+    J = [[Gamma(phi), Q], [0, Gamma(phi)]], Q the dual part of Gamma (`featherjet.math.lie`).
     """
     xi = checked("left_jacobian", "xi", xi, 6)
-    rho, phi = xi[..., :3], xi[..., 3:]
-    P, R = skew(phi), skew(rho)
-    PP = P @ P
-    c2, c3, c4, c5 = stumpff(np.sum(phi * phi, -1)[..., None, None], 2, 3, 4, 5)
-    slope = np.sum(phi * rho, -1)[..., None, None]
-    Q = c2 * R + c3 * (P @ R + R @ P) + slope * ((2 * c4 - c3) * P + (3 * c5 - c4) * PP)
-    return _blocks(np.eye(3) + c2 * P + c3 * PP, Q, np.zeros_like(Q))
+    turn = Turn(vector(xi[..., 3:]), 5)
+    return _dual(turn.gamma(), turn.gamma_dual(vector(xi[..., :3])))
 
 
 def left_jacobian_inverse(xi: ArrayLike) -> Array:
@@ -149,9 +143,13 @@ def left_jacobian_inverse(xi: ArrayLike) -> Array:
     Regular up to |phi| < 2 pi.
     """
     xi = checked("left_jacobian_inverse", "xi", xi, 6)
-    Gi = gamma_inverse(xi[..., 3:])
-    Q = left_jacobian(xi)[..., :3, 3:]
-    return _blocks(Gi, -Gi @ Q @ Gi, np.zeros_like(Gi))
+    turn = Turn(vector(xi[..., 3:]), 5)
+    return _dual(turn.gamma_inverse(), turn.gamma_inverse_dual(vector(xi[..., :3])))
+
+
+def _dual(real: Mat3, dual: Mat3) -> Array:
+    diagonal = real.to_array()
+    return _blocks(diagonal, dual.to_array(), np.zeros_like(diagonal))
 
 
 def right_jacobian(xi: ArrayLike) -> Array:

@@ -16,14 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .fieldwise import Linear
-
-Scalar = Any  # float | complex | numpy.ndarray | tracer
-
-
-def sincos(x: Scalar) -> tuple[Scalar, Scalar]:
-    """Sine and cosine of an angle [rad]; a tracer provides its own."""
-    own = getattr(x, "sincos", None)
-    return own() if own else (np.sin(x), np.cos(x))
+from .scalars import Scalar
 
 
 @dataclass(slots=True, eq=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import InputError
-from .manifolds import Manifold
+from .manifolds import Manifold, on_arrays
 from .model import Array, Model, Part
 
 UNIT_TOLERANCE = 1e-6  # how far a quaternion's (or cosine-sine pair's) norm may be from one
@@ -27,6 +29,36 @@ class Space(Protocol):
     def parts(self) -> Sequence[Part]: ...
 
     def joint_limits(self) -> list[tuple[Array, Array, Array, Array]]: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """A joint of a configuration space: its number among them, its manifold, and its slices of q and v."""
+
+    index: int
+    manifold: Manifold
+    q: slice
+    v: slice
+
+
+class Places:
+    """The joints of a configuration space one after the other, for algorithms that need no tree."""
+
+    coupling = None
+
+    def __init__(self, space: Space) -> None:
+        self.nodes = [Place(k, part.manifold, part.q, part.v) for k, part in enumerate(space.parts)]
+        self.nq, self.nv = space.nq, space.nv
+
+    @property
+    def units(self) -> list[tuple[int, int]]:
+        """(start, size) of the parts of q that must have norm one: quaternions and cosine-sine pairs."""
+        return [(x.q.start + part.start, part.stop - part.start) for x in self.nodes for part in x.manifold.units]
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything that code for this space depends on."""
+        return hashlib.sha256(repr([x.manifold for x in self.nodes]).encode()).hexdigest()
 
 
 def parts(space: Space) -> Sequence[Part]:
@@ -52,7 +84,7 @@ def unit_parts(space: Space, name: str, q: Array) -> Array:
                 )
         if manifold.units:
             out = q.copy() if out is q else out
-            out[..., iq] = manifold.normalised(q[..., iq])
+            out[..., iq] = on_arrays(manifold.normalised, q[..., iq])
     return out
 
 
@@ -62,26 +94,12 @@ def neutral(space: Space) -> Array:
 
 
 def integrate(space: Space, q: Array, v: Array) -> Array:
-    """q moved along the tangent vector v, (..., nq)."""
+    """q moved along the tangent vector v, (..., nq); both may be complex, for derivatives by complex step."""
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     out = np.empty((*batch, space.nq), np.result_type(q, v))
     for _, manifold, iq, iv in space.parts:
-        out[..., iq] = manifold.integrate(q[..., iq], v[..., iv])
+        out[..., iq] = on_arrays(manifold.integrate, q[..., iq], v[..., iv])
     return out
-
-
-def difference(space: Space, q0: Array, q1: Array) -> Array:
-    """The tangent vector at q0 that leads to q1, (..., nv)."""
-    batch = np.broadcast_shapes(q0.shape[:-1], q1.shape[:-1])
-    out = np.empty((*batch, space.nv), np.result_type(q0, q1))
-    for _, manifold, iq, iv in space.parts:
-        out[..., iv] = manifold.difference(q0[..., iq], q1[..., iq])
-    return out
-
-
-def interpolate(space: Space, q0: Array, q1: Array, t: Array) -> Array:
-    """The geodesic from q0 (t = 0) to q1 (t = 1); t (...) broadcasts against the batch."""
-    return integrate(space, q0, np.asarray(t)[..., None] * difference(space, q0, q1))
 
 
 class Limits(NamedTuple):
@@ -103,47 +121,4 @@ def random(model: Model, rng: np.random.Generator, size: tuple[int, ...]) -> Arr
     out = np.empty((*size, model.nq))
     for joint, manifold, iq, _ in model.parts:
         out[..., iq] = manifold.random(rng, size, joint.lower, joint.upper)
-    return out
-
-
-def integrate_jacobians(space: Space, q: Array, v: Array) -> tuple[Array, Array]:
-    """Jacobians of integrate by q and by v, each (..., nv, nv), between the tangent spaces of both ends."""
-    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    v = np.broadcast_to(v, (*batch, space.nv))
-    return (
-        block_diagonal(space, v, lambda m, x: m.adjoint_inverse(x)),
-        block_diagonal(space, v, lambda m, x: m.right_jacobian(x)),
-    )
-
-
-def difference_jacobians(space: Space, q0: Array, q1: Array) -> tuple[Array, Array]:
-    """Jacobians of difference by q0 and by q1, each (..., nv, nv)."""
-    d = difference(space, q0, q1)
-    return (
-        block_diagonal(space, d, lambda m, x: -m.right_jacobian_inverse(-x)),
-        block_diagonal(space, d, lambda m, x: m.right_jacobian_inverse(x)),
-    )
-
-
-def rate_map(space: Space, q: Array) -> Array:
-    """F with dq/dt = F v, (..., nq, nv); [KINDR] F."""
-    out = np.zeros((*q.shape, space.nv), q.dtype)
-    for _, manifold, iq, iv in space.parts:
-        out[..., iq, iv] = manifold.rate_map(q[..., iq])
-    return out
-
-
-def rate_map_inverse(space: Space, q: Array) -> Array:
-    """Fbar with v = Fbar dq/dt, (..., nv, nq), blind to changes of norm; [KINDR] Fbar."""
-    out = np.zeros((*q.shape[:-1], space.nv, space.nq), q.dtype)
-    for _, manifold, iq, iv in space.parts:
-        out[..., iv, iq] = manifold.rate_map_inverse(q[..., iq])
-    return out
-
-
-def block_diagonal(space: Space, v: Array, block: Callable[[Manifold, Array], Array]) -> Array:
-    """One block for each joint, on zeros."""
-    out = np.zeros((*v.shape, space.nv), v.dtype)
-    for _, manifold, _, iv in space.parts:
-        out[..., iv, iv] = block(manifold, v[..., iv])
     return out

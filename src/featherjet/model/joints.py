@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from ..math.scalars import Scalar, sincos
 from ..math.spatial import Motion, Subspace, Transform
-from ..math.vec3 import Mat3, Scalar, Vec3, sincos
+from ..math.vec3 import Mat3, Vec3
 from .manifolds import SE2, SE3, SO2, SO3, Euclidean, Manifold
 
 ZERO = Vec3(0.0, 0.0, 0.0)

@@ -72,7 +72,7 @@ def coordinates(joint: Joint, value: object) -> Array:
     for part in joint.kind.manifold.units:
         if abs(np.linalg.norm(x[part]) - 1) > 1e-6:
             raise InputError(f"joint {joint.name!r} ({joint.kind}): coordinates {x[part]} must have norm 1")
-    return joint.kind.manifold.normalised(x)
+    return np.array(joint.kind.manifold.normalised(x))
 
 
 def displacement(joint: Joint, q: Array) -> Array:

@@ -1,36 +1,47 @@
-"""The manifolds of joint coordinates, all with the same methods, vectorised over leading axes.
+"""The manifolds of joint coordinates, all with the same methods, on sequences of generic scalars.
 
-`integrate(q, v)` is q exp(v), where v is a tangent vector at q in the body's axes. `integrate` is analytic, so that
-complex tangent vectors differentiate exactly (featherjet.verify).
+`integrate(q, v)` is q exp(v), where v is a tangent vector at q in the body's axes. All methods are analytic, so that
+complex numbers differentiate exactly (featherjet.verify), and none branches on values, so that the compiler traces
+them; `difference` jumps at half a turn. Matrices are lists of rows.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
-from ..math import rotations as so3
-from ..math import se3
+from ..math.lie import Quaternion, Turn
+from ..math.scalars import Scalar, sincos, sqrt
+from ..math.stumpff import angle_of
+from ..math.vec3 import Mat3, Vec3
 
 Array = np.ndarray
+Scalars = Sequence[Scalar] | Array
+Rows = list[list[Scalar]]
 
 
 class Manifold:
-    """Coordinates q (nq,) with tangent vectors v (nv,)."""
+    """Coordinates q (nq) with tangent vectors v (nv)."""
 
     nq: int
     nv: int
     units: tuple[slice, ...] = ()  # parts of q whose norm must be one
     quaternion = "x y z w"  # the order of a quaternion's components in q
 
+    def __repr__(self) -> str:
+        return type(self).__name__
+
     def neutral(self) -> Array:
         """The coordinates (nq,) of zero displacement."""
         raise NotImplementedError
 
-    def integrate(self, q: Array, v: Array) -> Array:
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """q exp(v)."""
         raise NotImplementedError
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
         """The shortest v with integrate(q0, v) = q1: log(q0^-1 q1)."""
         raise NotImplementedError
 
@@ -38,37 +49,50 @@ class Manifold:
         """Coordinates (*size, nq) drawn uniformly between the limits, or over the whole group without limits."""
         raise NotImplementedError
 
-    def adjoint_inverse(self, v: Array) -> Array:
-        """The Jacobian (..., nv, nv) of integrate by q: the adjoint of exp(-v)."""
+    def adjoint_inverse(self, v: Scalars) -> Rows:
+        """The Jacobian (nv, nv) of integrate by q: the adjoint of exp(-v)."""
         raise NotImplementedError
 
-    def right_jacobian(self, v: Array) -> Array:
-        """The Jacobian (..., nv, nv) of integrate by v."""
+    def right_jacobian(self, v: Scalars) -> Rows:
+        """The Jacobian (nv, nv) of integrate by v."""
         raise NotImplementedError
 
-    def right_jacobian_inverse(self, v: Array) -> Array:
-        """The Jacobian (..., nv, nv) of difference by q1; that by q0 is minus the same at -v."""
+    def right_jacobian_inverse(self, v: Scalars) -> Rows:
+        """The Jacobian (nv, nv) of difference by q1; that by q0 is minus the same at -v."""
         raise NotImplementedError
 
-    def rate_map(self, q: Array) -> Array:
-        """The matrix F (..., nq, nv) with dq/dt = F v: the rates of q along `integrate`; [KINDR] F."""
+    def rate_map(self, q: Scalars) -> Rows:
+        """The matrix F (nq, nv) with dq/dt = F v: the rates of q along `integrate`; [KINDR] F."""
         raise NotImplementedError
 
-    def rate_map_inverse(self, q: Array) -> Array:
-        """The matrix Fbar (..., nv, nq) with v = Fbar dq/dt, which ignores changes of norm; [KINDR] Fbar.
+    def rate_map_inverse(self, q: Scalars) -> Rows:
+        """The matrix Fbar (nv, nq) with v = Fbar dq/dt, which ignores changes of norm; [KINDR] Fbar.
 
         The columns of F are orthogonal, so that dividing each by its squared norm gives the left inverse.
         """
-        F = self.rate_map(q)
-        return np.swapaxes(F / (F * F).sum(-2, keepdims=True), -1, -2)
+        columns = list(zip(*self.rate_map(q), strict=True))
+        scales = [1.0 / sum(x * x for x in column) for column in columns]
+        return [[x * scale for x in column] for column, scale in zip(columns, scales, strict=True)]
 
-    def normalised(self, q: Array) -> Array:
+    def normalised(self, q: Scalars) -> list[Scalar]:
         """q with its unit parts scaled to norm one; analytic, without complex conjugation."""
-        q = q.copy()
+        q = list(q)
         for part in self.units:
-            x = q[..., part]
-            q[..., part] = x / np.sqrt((x * x).sum(-1, keepdims=True))
+            scale = 1.0 / sqrt(sum(x * x for x in q[part]))
+            q[part] = [scale * x for x in q[part]]
         return q
+
+
+def on_arrays(function: Callable[..., Sequence[Any]], *arrays: Array) -> Array:
+    """A function of sequences of scalars on arrays (..., n): its results, or rows of results, along the last axes."""
+    found = function(*(tuple(np.moveaxis(x, -1, 0)) for x in arrays))
+    matrix = isinstance(found[0], list)
+    flat = np.stack(np.broadcast_arrays(*([x for row in found for x in row] if matrix else found)), -1)
+    return flat.reshape(*flat.shape[:-1], len(found), -1) if matrix else flat
+
+
+def identity(n: int) -> Rows:
+    return [[float(i == j) for j in range(n)] for i in range(n)]
 
 
 class Euclidean(Manifold):
@@ -77,25 +101,28 @@ class Euclidean(Manifold):
     def __init__(self, n: int) -> None:
         self.nq = self.nv = n
 
+    def __repr__(self) -> str:
+        return f"Euclidean({self.nq})"
+
     def neutral(self) -> Array:
         return np.zeros(self.nq)
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        return q + v
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        return [x + d for x, d in zip(q, v, strict=True)]
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        return q1 - q0
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        return [b - a for a, b in zip(q0, q1, strict=True)]
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
         return rng.uniform(*bounded(lower, upper, np.pi), size=(*size, self.nq))
 
-    def adjoint_inverse(self, v: Array) -> Array:
-        return np.broadcast_to(np.eye(self.nv), (*v.shape, self.nv))
+    def adjoint_inverse(self, v: Scalars) -> Rows:
+        return identity(self.nv)
 
     right_jacobian = right_jacobian_inverse = adjoint_inverse
 
-    def rate_map(self, q: Array) -> Array:
-        return np.broadcast_to(np.eye(self.nv), (*q.shape, self.nv))
+    def rate_map(self, q: Scalars) -> Rows:
+        return identity(self.nv)
 
 
 class SO2(Manifold):
@@ -106,27 +133,24 @@ class SO2(Manifold):
     def neutral(self) -> Array:
         return np.array([1.0, 0.0])
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        c, s = np.cos(v[..., 0]), np.sin(v[..., 0])
-        x, y = q[..., 0], q[..., 1]
-        return self.normalised(np.stack([c * x - s * y, s * x + c * y], -1))
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        s, c = sincos(v[0])
+        return self.normalised([c * q[0] - s * q[1], s * q[0] + c * q[1]])
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        cos = q0[..., 0] * q1[..., 0] + q0[..., 1] * q1[..., 1]
-        sin = q0[..., 0] * q1[..., 1] - q0[..., 1] * q1[..., 0]
-        return np.arctan2(sin, cos)[..., None]
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        return [angle_of(q0[0] * q1[1] - q0[1] * q1[0], q0[0] * q1[0] + q0[1] * q1[1])]
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
         angle = rng.uniform(-np.pi, np.pi, size)
         return np.stack([np.cos(angle), np.sin(angle)], -1)
 
-    def adjoint_inverse(self, v: Array) -> Array:
-        return np.ones((*v.shape, 1))
+    def adjoint_inverse(self, v: Scalars) -> Rows:
+        return identity(1)
 
     right_jacobian = right_jacobian_inverse = adjoint_inverse
 
-    def rate_map(self, q: Array) -> Array:
-        return np.stack([-q[..., 1], q[..., 0]], -1)[..., None]
+    def rate_map(self, q: Scalars) -> Rows:
+        return [[-q[1]], [q[0]]]
 
 
 class SO3(Manifold):
@@ -137,29 +161,32 @@ class SO3(Manifold):
     def neutral(self) -> Array:
         return np.array([0.0, 0.0, 0.0, 1.0])
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        turned = so3.quaternion_product(so3.wxyz_from_xyzw(q), so3.exp(v))
-        return self.normalised(so3.xyzw_from_wxyz(turned))
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        return self.turned(q, Turn(Vec3(*v), 1))
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        back = so3.quaternion_conjugate(so3.wxyz_from_xyzw(q0))
-        return so3.log(so3.quaternion_product(back, so3.wxyz_from_xyzw(q1)))
+    def turned(self, q: Scalars, turn: Turn) -> list[Scalar]:
+        """q exp(turn)."""
+        return self.normalised(Quaternion(*q).times(turn.exp()))
+
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        return entries(Quaternion(*q0).conjugate().times(Quaternion(*q1)).log())
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
-        return self.normalised(rng.normal(size=(*size, 4)))
+        return on_arrays(self.normalised, rng.normal(size=(*size, 4)))
 
-    def adjoint_inverse(self, v: Array) -> Array:
-        return so3.exp_matrix(-v)
+    def adjoint_inverse(self, v: Scalars) -> Rows:
+        return rows(Turn(-Vec3(*v), 1).matrix())
 
-    def right_jacobian(self, v: Array) -> Array:
-        return so3.gamma(-v)
+    def right_jacobian(self, v: Scalars) -> Rows:
+        return rows(Turn(-Vec3(*v), 3).gamma())
 
-    def right_jacobian_inverse(self, v: Array) -> Array:
-        return so3.gamma_inverse(-v)
+    def right_jacobian_inverse(self, v: Scalars) -> Rows:
+        return rows(Turn(-Vec3(*v), 3).gamma_inverse())
 
-    def rate_map(self, q: Array) -> Array:
-        wxyz = np.swapaxes(so3.quaternion_rate_map(so3.wxyz_from_xyzw(q), "B"), -1, -2) / 2
-        return np.roll(wxyz, -1, axis=-2)
+    def rate_map(self, q: Scalars) -> Rows:
+        """dq/dt = q (v, 0) / 2."""
+        x, y, z, w = (0.5 * a for a in q)
+        return [[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]]
 
 
 class SE3(Manifold):
@@ -171,34 +198,35 @@ class SE3(Manifold):
     def neutral(self) -> Array:
         return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        R = so3.matrix_from_quaternion(so3.wxyz_from_xyzw(q[..., 3:]))
-        step = R @ (so3.gamma(v[..., 3:]) @ v[..., :3, None])
-        turned = self.rotation.integrate(q[..., 3:], v[..., 3:])
-        return np.concatenate([q[..., :3] + step[..., 0], turned], -1)
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        turn = Turn(Vec3(*v[3:]), 3)
+        p = Vec3(*q[:3]) + Mat3.from_quaternion(*q[3:]) @ turn.gamma_times(Vec3(*v[:3]))
+        return [*entries(p), *self.rotation.turned(q[3:], turn)]
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        w = self.rotation.difference(q0[..., 3:], q1[..., 3:])
-        R0 = so3.matrix_from_quaternion(so3.wxyz_from_xyzw(q0[..., 3:]))
-        r = np.swapaxes(R0, -1, -2) @ (q1[..., :3] - q0[..., :3])[..., None]
-        return np.concatenate([(so3.gamma_inverse(w) @ r)[..., 0], w], -1)
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        w = Vec3(*self.rotation.difference(q0[3:], q1[3:]))
+        r = Mat3.from_quaternion(*q0[3:]).transposed_times(Vec3(*q1[:3]) - Vec3(*q0[:3]))
+        return [*entries(Turn(w, 3).gamma_inverse_times(r)), *entries(w)]
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
         p = rng.uniform(*bounded(lower[:3], upper[:3], 1.0), size=(*size, 3))
         return np.concatenate([p, self.rotation.random(rng, size, lower, upper)], -1)
 
-    def adjoint_inverse(self, v: Array) -> Array:
-        return se3.adjoint(se3.exp(-v))
+    def adjoint_inverse(self, v: Scalars) -> Rows:
+        turn = Turn(-Vec3(*v[3:]), 3)
+        R = turn.matrix()
+        return dual(R, Mat3.skew(turn.gamma_times(-Vec3(*v[:3]))).compose(R))
 
-    def right_jacobian(self, v: Array) -> Array:
-        return se3.right_jacobian(v)
+    def right_jacobian(self, v: Scalars) -> Rows:
+        turn = Turn(-Vec3(*v[3:]), 5)
+        return dual(turn.gamma(), turn.gamma_dual(-Vec3(*v[:3])))
 
-    def right_jacobian_inverse(self, v: Array) -> Array:
-        return se3.right_jacobian_inverse(v)
+    def right_jacobian_inverse(self, v: Scalars) -> Rows:
+        turn = Turn(-Vec3(*v[3:]), 5)
+        return dual(turn.gamma_inverse(), turn.gamma_inverse_dual(-Vec3(*v[:3])))
 
-    def rate_map(self, q: Array) -> Array:
-        R = so3.matrix_from_quaternion(so3.wxyz_from_xyzw(q[..., 3:]))
-        return side_by_side(R, self.rotation.rate_map(q[..., 3:]))
+    def rate_map(self, q: Scalars) -> Rows:
+        return side_by_side(rows(Mat3.from_quaternion(*q[3:])), self.rotation.rate_map(q[3:]))
 
 
 class SE2(Manifold):
@@ -206,67 +234,75 @@ class SE2(Manifold):
 
     nq, nv, units = 4, 3, (slice(2, 4),)
     rotation, space = SO2(), SE3()
-    inside = np.array([0, 1, 5])  # the tangent directions of SE(3) that stay in the plane
+    inside = (0, 1, 5)  # the tangent directions of SE(3) that stay in the plane
 
     def neutral(self) -> Array:
         return np.array([0.0, 0.0, 1.0, 0.0])
 
-    def integrate(self, q: Array, v: Array) -> Array:
-        step = so3.gamma(self._lift(v)[..., 3:])[..., :2, :2] @ v[..., :2, None]
-        shift = self._rotate(q[..., 2], q[..., 3], step[..., 0])
-        return np.concatenate([q[..., :2] + shift, self.rotation.integrate(q[..., 2:], v[..., 2:])], -1)
+    def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        x, y, c, s = q
+        step = Turn(Vec3(0.0, 0.0, v[2]), 3).gamma_times(Vec3(v[0], v[1], 0.0))
+        moved = [x + c * step.x - s * step.y, y + s * step.x + c * step.y]
+        return [*moved, *self.rotation.integrate(q[2:], v[2:])]
 
-    def difference(self, q0: Array, q1: Array) -> Array:
-        w = self.rotation.difference(q0[..., 2:], q1[..., 2:])
-        r = self._rotate(q0[..., 2], -q0[..., 3], q1[..., :2] - q0[..., :2])
-        axis = w * np.array([0.0, 0.0, 1.0])
-        return np.concatenate([(so3.gamma_inverse(axis)[..., :2, :2] @ r[..., None])[..., 0], w], -1)
+    def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
+        (w,) = self.rotation.difference(q0[2:], q1[2:])
+        x, y, c, s = q1[0] - q0[0], q1[1] - q0[1], q0[2], q0[3]
+        r = Vec3(c * x + s * y, c * y - s * x, 0.0)
+        way = Turn(Vec3(0.0, 0.0, w), 3).gamma_inverse_times(r)
+        return [way.x, way.y, w]
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
         p = rng.uniform(*bounded(lower[:2], upper[:2], 1.0), size=(*size, 2))
         return np.concatenate([p, self.rotation.random(rng, size, lower, upper)], -1)
 
-    def adjoint_inverse(self, v: Array) -> Array:
+    def adjoint_inverse(self, v: Scalars) -> Rows:
         return self._confine(self.space.adjoint_inverse(self._lift(v)))
 
-    def right_jacobian(self, v: Array) -> Array:
+    def right_jacobian(self, v: Scalars) -> Rows:
         return self._confine(self.space.right_jacobian(self._lift(v)))
 
-    def right_jacobian_inverse(self, v: Array) -> Array:
+    def right_jacobian_inverse(self, v: Scalars) -> Rows:
         return self._confine(self.space.right_jacobian_inverse(self._lift(v)))
 
-    def rate_map(self, q: Array) -> Array:
-        return side_by_side(plane_rotation(q[..., 2:]), self.rotation.rate_map(q[..., 2:]))
+    def rate_map(self, q: Scalars) -> Rows:
+        c, s = q[2:]
+        return side_by_side([[c, -s], [s, c]], self.rotation.rate_map(q[2:]))
 
-    def _lift(self, v: Array) -> Array:
-        lifted = np.zeros((*v.shape[:-1], 6), v.dtype)
-        lifted[..., self.inside] = v
-        return lifted
+    def _lift(self, v: Scalars) -> list[Scalar]:
+        return [v[0], v[1], 0.0, 0.0, 0.0, v[2]]
 
-    def _confine(self, J: Array) -> Array:
-        return J[..., self.inside[:, None], self.inside]
-
-    @staticmethod
-    def _rotate(c: Array, s: Array, x: Array) -> Array:
-        return np.stack([c * x[..., 0] - s * x[..., 1], s * x[..., 0] + c * x[..., 1]], -1)
+    def _confine(self, J: Rows) -> Rows:
+        return [[J[i][j] for j in self.inside] for i in self.inside]
 
 
-def plane_rotation(cs: Array) -> Array:
-    """The matrix (..., 2, 2) of a cosine and sine (..., 2)."""
-    c, s = cs[..., 0], cs[..., 1]
-    return np.stack([np.stack([c, -s], -1), np.stack([s, c], -1)], -2)
+# Vectors and matrices as lists
 
 
-def side_by_side(*blocks: Array) -> Array:
-    """The block-diagonal matrix (..., m, n) of matrices with a common batch."""
-    batch = np.broadcast_shapes(*(b.shape[:-2] for b in blocks))
-    sizes = [b.shape[-2:] for b in blocks]
-    out = np.zeros((*batch, sum(m for m, _ in sizes), sum(n for _, n in sizes)), np.result_type(*blocks))
-    i = j = 0
-    for block, (m, n) in zip(blocks, sizes, strict=True):
-        out[..., i : i + m, j : j + n] = block
-        i, j = i + m, j + n
-    return out
+def entries(v: Vec3) -> list[Scalar]:
+    return [v.x, v.y, v.z]
+
+
+def rows(M: Mat3) -> Rows:
+    return [list(row) for row in zip(entries(M.x), entries(M.y), entries(M.z), strict=True)]
+
+
+def dual(real: Mat3, upper: Mat3) -> Rows:
+    """[[real, upper], [0, real]]."""
+    diagonal, corner = rows(real), rows(upper)
+    top = [a + b for a, b in zip(diagonal, corner, strict=True)]
+    return top + [[0.0, 0.0, 0.0, *row] for row in diagonal]
+
+
+def side_by_side(*blocks: Rows | Array) -> Rows:
+    """The block-diagonal matrix."""
+    widths = [len(block[0]) for block in blocks]
+    before = [sum(widths[:k]) for k in range(len(blocks))]
+    return [
+        [0.0] * at + list(row) + [0.0] * (sum(widths) - at - width)
+        for block, at, width in zip(blocks, before, widths, strict=True)
+        for row in block
+    ]
 
 
 def bounded(lower: Array, upper: Array, default: float) -> tuple[Array, Array]:

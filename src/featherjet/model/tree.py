@@ -17,6 +17,7 @@ import numpy as np
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Scalar, Sym3, Vec3
 from .joints import JointKind
+from .manifolds import Manifold
 from .model import WORLD, Array, Model
 
 
@@ -38,6 +39,10 @@ class Node:
     @property
     def is_root(self) -> bool:
         return self.parent == WORLD
+
+    @property
+    def manifold(self) -> Manifold:
+        return self.kind.manifold
 
     @property
     def dofs(self) -> range:

@@ -199,46 +199,41 @@ class Robot:
         coordinates = self.evaluator.coordinates
         return q if coordinates is None else coordinates.q_from_standard(q)
 
-    def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
+    def integrate(self, q: ArrayLike, dv: ArrayLike, out: Out = None) -> Array:
         """q moved along the tangent vector dv (..., nv)."""
-        return configuration.integrate(self.evaluator.space, *self._pair({"q": q}, {"dv": dv}))
+        return self._run("integrate", (q, dv), None, out)[0]
 
-    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+    def difference(self, q0: ArrayLike, q1: ArrayLike, out: Out = None) -> Array:
         """The tangent vector (..., nv) that takes q0 to q1."""
-        return configuration.difference(self.evaluator.space, *self._pair({"q0": q0, "q1": q1}))
+        return self._run("difference", (q0, q1), None, out)[0]
 
-    def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike) -> Array:
-        """The geodesic between q0 (t = 0) and q1 (t = 1)."""
-        t = arrays.finite("t", t, (), "any shape")
-        start, end = self.checked_q("q0", q0), self.checked_q("q1", q1)
-        arrays.common_batch({"q0": (start, 1), "q1": (end, 1), "t": (t, 0)})
-        return configuration.interpolate(self.evaluator.space, start, end, t)
+    def interpolate(self, q0: ArrayLike, q1: ArrayLike, t: ArrayLike, out: Out = None) -> Array:
+        """The geodesic between q0 (t = 0) and q1 (t = 1); t (...) broadcasts against the batch."""
+        if type(t) is float:
+            t = np.array(t, np.float32 if getattr(q0, "dtype", None) == np.float32 else np.float64)
+        share = (t if isinstance(t, np.ndarray) else arrays.finite("t", t, (), "any shape"))[..., None]
+        return self._run("interpolate", (q0, q1, share), None, out)[0]
 
-    def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike) -> tuple[Array, Array]:
+    def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike, out: Out = None) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of integrate by q and by dv."""
-        return configuration.integrate_jacobians(self.evaluator.space, *self._pair({"q": q}, {"dv": dv}))
+        by_q, by_dv = self._run("integrate_jacobians", (q, dv), None, out)
+        return by_q, by_dv
 
-    def difference_jacobians(self, q0: ArrayLike, q1: ArrayLike) -> tuple[Array, Array]:
+    def difference_jacobians(self, q0: ArrayLike, q1: ArrayLike, out: Out = None) -> tuple[Array, Array]:
         """Jacobians (..., nv, nv) of difference by q0 and by q1."""
-        return configuration.difference_jacobians(self.evaluator.space, *self._pair({"q0": q0, "q1": q1}))
+        by_q0, by_q1 = self._run("difference_jacobians", (q0, q1), None, out)
+        return by_q0, by_q1
 
-    def rate_map(self, q: ArrayLike) -> Array:
+    def rate_map(self, q: ArrayLike, out: Out = None) -> Array:
         """F (..., nq, nv) of dq/dt = F v."""
-        return configuration.rate_map(self.evaluator.space, self.checked_q("q", q))
+        return self._run("rate_map", (q,), None, out)[0]
 
-    def rate_map_inverse(self, q: ArrayLike) -> Array:
+    def rate_map_inverse(self, q: ArrayLike, out: Out = None) -> Array:
         """Fbar (..., nv, nq) of v = Fbar dq/dt, for any dq/dt, even one that changes the norms of quaternions.
 
         D @ Fbar converts a derivative D in the tangent space of q (nv columns) to one by the entries of q (nq columns).
         """
-        return configuration.rate_map_inverse(self.evaluator.space, self.checked_q("q", q))
-
-    def _pair(self, of_q: Mapping[str, ArrayLike], of_v: Mapping[str, ArrayLike] | None = None) -> list[Array]:
-        """Checked configurations and vectors whose batches broadcast."""
-        found = {name: self.checked_q(name, x) for name, x in of_q.items()}
-        found |= {name: self.checked_v(name, x) for name, x in (of_v or {}).items()}
-        arrays.common_batch({name: (x, 1) for name, x in found.items()})
-        return list(found.values())
+        return self._run("rate_map_inverse", (q,), None, out)[0]
 
     # Dynamics
 

@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator
-from ..model import configuration
 from ..model.model import Array, Model
 from ..view.playable import ContactForces
 from .trajectory import Trajectory
@@ -50,7 +49,7 @@ class Playback:
         t = np.asarray(t, float)
         k = self._step(t)
         share = (t - self._t[k]) / (self._t[k + 1] - self._t[k])
-        return configuration.interpolate(self.model, self.trajectory.q[k], self.trajectory.q[k + 1], share)
+        return self._evaluate("interpolate", self.trajectory.q[k], self.trajectory.q[k + 1], share[..., None])
 
     def placements(self, t: ArrayLike) -> Array:
         """Placements (..., njoints, 4, 4) of the joints' frames in the world."""

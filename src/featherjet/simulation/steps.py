@@ -12,7 +12,6 @@ from ..contact.bilateral import Contacts
 from ..contact.dynamics import constrained_dynamics
 from ..contact.ground import Ground, Meeting
 from ..evaluate.evaluator import Evaluator
-from ..model import configuration
 from ..model.model import Array
 
 PUSH_OUT = 0.2  # share of a penetration that one step removes
@@ -33,7 +32,7 @@ class Smooth:
     """Motion without impacts, free or with bilateral contacts; torques are constant over a step."""
 
     def __init__(self, evaluator: Evaluator, dt: float, method: str, contacts: Contacts | None = None) -> None:
-        self.evaluate, self.space, self.dt, self.contacts = evaluator, evaluator.space, dt, contacts
+        self.evaluate, self.dt, self.contacts = evaluator, dt, contacts
         self.advance: Callable[..., tuple[Array, Array]] = {"rk4": self.rk4, "semi-implicit": self.semi_implicit}[
             method
         ]
@@ -50,22 +49,21 @@ class Smooth:
     def semi_implicit(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
         """v first, then q with the new v: first order, but the energy stays bounded."""
         v = v + self.dt * a
-        return configuration.integrate(self.space, q, self.dt * v), v
+        return self.evaluate("integrate", q, self.dt * v), v
 
     def rk4(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
         """The classical fourth-order method for x in q(t) = integrate(q, x), with x' = dx/dq1 v (Munthe-Kaas)."""
-        space, dt = self.space, self.dt
+        dt = self.dt
 
         def rates(x: Array, u: Array) -> tuple[Array, Array]:
-            turn = configuration.block_diagonal(space, x, lambda m, d: m.right_jacobian_inverse(d))
-            return turn @ u, self.acceleration(configuration.integrate(space, q, x), u, tau)[0]
+            return self.evaluate("tangent_rate", x, u), self.acceleration(self.evaluate("integrate", q, x), u, tau)[0]
 
         k1 = v, a
         k2 = rates(dt / 2 * k1[0], v + dt / 2 * k1[1])
         k3 = rates(dt / 2 * k2[0], v + dt / 2 * k2[1])
         k4 = rates(dt * k3[0], v + dt * k3[1])
         x, dv = (dt / 6 * (k1[i] + 2 * k2[i] + 2 * k3[i] + k4[i]) for i in (0, 1))
-        return configuration.integrate(space, q, x), v + dv
+        return self.evaluate("integrate", q, x), v + dv
 
 
 class TimeStepping:
@@ -79,7 +77,7 @@ class TimeStepping:
     """
 
     def __init__(self, evaluator: Evaluator, dt: float, ground: Ground) -> None:
-        self.evaluate, self.space, self.dt = evaluator, evaluator.space, dt
+        self.evaluate, self.dt = evaluator, dt
         self.ground, self.contacts = ground, ground
         self.slow = 2 * dt * float(np.linalg.norm(evaluator.model.gravity))
         self.last = np.zeros(3 * len(ground.feet))
@@ -93,14 +91,14 @@ class TimeStepping:
         forces = np.einsum("nij,ni->nj", met.axes, P) / dt
         mean = (v + after) / 2
         flies = not P.any() and (gap + dt * (met.J @ mean)[2::3] > 0).all()
-        moved = configuration.integrate(self.space, q, dt * (mean if flies else after))
+        moved = self.evaluate("integrate", q, dt * (mean if flies else after))
         return Stepped(moved, after, forces.ravel(), found.residual, found.converged)
 
     def attempt(
         self, q: Array, v: Array, guess: Array, gap: Array, tau: Array
     ) -> tuple[Array, Meeting, gauss_seidel.Percussions]:
         """The velocity after the step from a guess of it, the feet halfway, and the percussions (also in `last`)."""
-        halfway = configuration.integrate(self.space, q, self.dt / 2 * guess)
+        halfway = self.evaluate("integrate", q, self.dt / 2 * guess)
         met = self.ground.meet(self.evaluate, halfway)
         J, at = met.J, (halfway, (v + guess) / 2)
         M, h = self.evaluate("mass_matrix", at[0]), self.evaluate("bias", *at)

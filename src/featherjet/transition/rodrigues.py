@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..math.vec3 import Mat3, Scalar, Vec3, sincos
+from ..math.scalars import Scalar, sincos
+from ..math.vec3 import Mat3, Vec3
 
 HALF = 0.5
 

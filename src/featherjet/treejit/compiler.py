@@ -18,6 +18,7 @@ from ..jit.kernel import Kernel
 from ..jit.library import library
 from ..jit.number import DOUBLE, Number
 from ..jit.straight import Function, Straight, shortest
+from ..model.configuration import Places
 from ..model.tree import Tree
 from .tables import Tables, unit_parts, variants
 
@@ -32,8 +33,8 @@ class TreeCompiler:
     with mimicking joints); None chooses for each quantity.
     """
 
-    def __init__(self, tree: Tree, unroll: bool | None = None) -> None:
-        self.tree, self.unroll = tree, unroll
+    def __init__(self, tree: Tree, unroll: bool | None = None, places: Places | None = None) -> None:
+        self.tree, self.unroll, self.places = tree, unroll, places
         self.target = target()
         self._tables: dict[Number, Tables] = {}
 
@@ -68,6 +69,10 @@ class TreeCompiler:
             return self.unroll
         return quantity.cost.of(self.tree) <= (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
 
+    def _walked(self, quantity: Quantity) -> Any:
+        """What a quantity's algorithm walks: the Tree, or Places."""
+        return self.places if quantity.of_space and self.places else self.tree
+
     def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
         """The straight-line code of a quantity without options, for these inputs."""
         first, *others = self._functions(quantity, {})
@@ -76,7 +81,7 @@ class TreeCompiler:
 
     def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
         """A quantity as a function of arrays of scalars; for a small robot, its alternatives follow."""
-        tree = self.tree
+        tree = self._walked(quantity)
 
         def run(record: Quantity, **arrays: Any) -> list[Any]:
             return record.compute(Scan(tree, (), object), arrays, **options)
@@ -89,17 +94,22 @@ class TreeCompiler:
     def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         known = tuple((k, fingerprint(x)) for k, x in sorted(options.items()))
         function, *others = self._functions(quantity, options)
-        size = sizes(self.tree, options.get("contacts"))
+        walked = self._walked(quantity)
+        size = sizes(walked, options.get("contacts"))
+        if isinstance(walked, Places):
+            digest, units = walked.digest, walked.units
+        else:
+            digest, units = self.tables(DOUBLE).digest, unit_parts(walked)
         return jit.compile(
             function,
             quantity.input_shapes(given, size),
-            (quantity.name, self.tables(DOUBLE).digest, tuple(given), known),
+            (quantity.name, digest, tuple(given), known),
             quantity.name,
             cpu=self.target,
             outputs=quantity.result_shapes(size),
             alternatives=others,
             watch=len(quantity.margins),
-            units={i.name: unit_parts(self.tree) for i in quantity.inputs if i.expands == "q"},
+            units={i.name: units for i in quantity.inputs if i.expands == "q"},
             limit=None if quantity.cost is not None and not options else quantity.longest,
         )
 

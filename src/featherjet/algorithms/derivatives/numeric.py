@@ -14,6 +14,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from ..configurations import integrate
 from ..dynamics import aba, coupled, rnea
 from ..results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from ..scan import Array, Scan
@@ -82,16 +83,8 @@ def sweep(scan: Scan, rule: Rule, f: Evaluate, at: Sequence[Array], directions: 
         lanes = (move.shape[1], *scan.lanes)
         steps = np.broadcast_to(h * move.reshape(*move.shape, *(1 for _ in scan.lanes)), (len(move), *lanes))
         given = [part[:, None] for part in at]
-        given[x] = integrate(scan, given[x], steps) if x == 0 else given[x] + steps
+        wide = Scan(scan.tree, lanes, np.result_type(given[x], steps))
+        given[x] = integrate(wide, given[x], steps) if x == 0 else given[x] + steps
         return f(Scan(scan.tree, lanes, np.result_type(*given)), *given)
 
     return [rule(partial(away, x), here) for x in range(len(directions))]
-
-
-def integrate(scan: Scan, q: Array, v: Array) -> Array:
-    """q (nq, lanes...) moved along v (nv, lanes...), in the tree's coordinates."""
-    parts = []
-    for node in scan.tree.nodes:
-        moved = node.kind.manifold.integrate(np.moveaxis(q[node.q], 0, -1), np.moveaxis(v[node.v], 0, -1))
-        parts.append(np.moveaxis(moved, -1, 0))
-    return np.concatenate(parts)

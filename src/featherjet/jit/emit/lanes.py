@@ -270,6 +270,8 @@ class Lanes:
             values[-1 - i] = both[op.name == "sin"]  # for the partner, which may come later
             return both[op.name == "cos"]
         operands = [values[a] for a in op.args]
+        if op.name == "where_less":
+            return b.select(b.fcmp_ordered("<", *operands[:2]), *operands[2:])
         return self.apply(b, OPERATIONS[op.name], operands)
 
     def apply(self, b: ir.IRBuilder, operation: Operation, operands: Sequence[Value]) -> Value:

@@ -102,6 +102,8 @@ class Text:
             return self.sum(i)
         if op.name in TRIG:
             return self.trig(op.name, op.args[0])
+        if op.name == "where_less":
+            return self.where_less(*(self.value(a) for a in op.args))
         return self.apply(op.name, *(self.value(a) for a in op.args))
 
     def apply(self, name: str, *operands: str) -> str:
@@ -111,6 +113,11 @@ class Text:
             typed = ", ".join(f"{self.V} {x}" for x in operands)
             return self.new(f"call {self.V} @llvm.{operation.intrinsic}.{self.suffix}({typed})")
         return self.new(f"{operation.instruction} contract {self.V} {', '.join(operands)}")
+
+    def where_less(self, a: str, b: str, x: str, y: str) -> str:
+        bits = f"<{self.memory.lanes} x i1>" if self.memory.lanes > 1 else "i1"
+        less = self.new(f"fcmp olt {self.V} {a}, {b}")
+        return self.new(f"select {bits} {less}, {self.V} {x}, {self.V} {y}")
 
     def sum(self, i: int) -> str:
         (_, first), rest, flip = self.schedule.chain(i)

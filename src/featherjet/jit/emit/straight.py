@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from math import prod
@@ -39,6 +40,12 @@ def emit_text(module: ir.Module, name: str, text: str) -> None:
     value = ir.Constant(ir.ArrayType(I8, len(letters)), letters)
     constant = ir.GlobalVariable(module, value.type, name)
     constant.initializer, constant.global_constant = value, True  # type: ignore[assignment]
+
+
+def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as runs of consecutive ones: (first, last + 1)."""
+    cuts = [k for k in range(1, len(numbers)) if numbers[k] != numbers[k - 1] + 1]
+    return [(numbers[a], numbers[b - 1] + 1) for a, b in itertools.pairwise([0, *cuts, len(numbers)])]
 
 
 class StraightCode(Border):
@@ -99,9 +106,10 @@ class StraightCode(Border):
         self.sizes = [I64(prod(shape)) for shape in self.program.inputs.values()]
         for i, places in self.sinks.items():
             op = self.program.graph.ops[i]
-            for k in places:
-                if op.name == "const":
-                    w.store(b, w.const(op.data[0]), w.vector(b, base, I64(k)))  # type: ignore[index]
+            if op.name == "const":
+                for start, stop in runs(places):
+                    with w.loop(b, I64(start), I64(stop)) as k:
+                        w.store(b, w.const(op.data[0]), w.vector(b, base, k))  # type: ignore[index]
         return memory
 
     def normalise(self) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...algorithms.dynamics import aba, rnea
 from ...algorithms.scan import Array, Scan
-from ...math.vec3 import Scalar, sincos
+from ...math.scalars import Scalar, sincos
 from ..internals import Symbol
 from .algorithms import Algorithm
 

@@ -9,7 +9,6 @@ components in I. Leading axes are batch axes and broadcast. Perturbations act fr
     rates         time derivatives to and from angular velocity, in both frames
     points        velocities of points, composition of angular velocities
     quaternion    skew matrices and quaternion algebra
-    stumpff       their scalar functions, analytic at zero
 
 Every formula of the first half of the sheet, and of its Appendix I, was checked against first principles.
 These are misprinted, as the tests show; with the correct form:

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherjet.errors import UnknownName
-from featherjet.math.rotations.inputs import Array, checked
-from featherjet.math.rotations.quaternion import quaternion_product, skew
-from featherjet.math.rotations.stumpff import angle_over_sine, stumpff
+from featherjet.math.lie import Quaternion, Turn
+from featherjet.math.rotations.inputs import Array, checked, vector
+from featherjet.math.rotations.quaternion import quaternion_product
 from featherjet.math.vec3 import Mat3
 
 # The square of a smaller number is no longer a normal float: a vector this short has no direction.
@@ -56,15 +56,15 @@ def elementary_rotation(axis: str, angle: ArrayLike) -> Array:
 def quaternion_from_rotation_vector(phi: ArrayLike) -> Array:
     """[cos(t/2), (phi/t) sin(t/2)], t = |phi|; (..., 3) -> (..., 4). Holomorphic, exact at zero."""
     phi = checked("quaternion_from_rotation_vector", "phi", phi, 3)
-    c0, c1 = stumpff(np.sum(phi * phi, -1, keepdims=True) / 4, 0, 1)
-    return np.concatenate([c0, c1 * phi / 2], -1)
+    x, y, z, w = Turn(vector(phi), 1).exp()
+    return np.stack([w, x, y, z], -1)
 
 
 def rotation_vector_from_quaternion(q: ArrayLike) -> Array:
     """2 atan2(|qv|, q0) qv/|qv| of q or -q, whichever has q0 >= 0; (..., 4) -> (..., 3), length <= pi."""
-    q = _upper(checked("rotation_vector_from_quaternion", "q", q, 4))
-    w, vec = q[..., :1], q[..., 1:]
-    return 2 * angle_over_sine(np.sum(vec * vec, -1, keepdims=True), w) * vec
+    w, x, y, z = np.moveaxis(checked("rotation_vector_from_quaternion", "q", q, 4), -1, 0)
+    v = Quaternion(x, y, z, w).log()
+    return np.stack([v.x, v.y, v.z], -1)
 
 
 def _upper(q: Array) -> Array:
@@ -128,10 +128,7 @@ def quaternion_from_matrix(C: ArrayLike) -> Array:
 
 def matrix_from_rotation_vector(phi: ArrayLike) -> Array:
     """1 + (sin t/t) skew(phi) + ((1 - cos t)/t^2) skew(phi)^2; (..., 3) -> (..., 3, 3). Holomorphic."""
-    phi = checked("matrix_from_rotation_vector", "phi", phi, 3)
-    S = skew(phi)
-    c1, c2 = stumpff(np.sum(phi * phi, -1)[..., None, None], 1, 2)
-    return np.eye(3) + c1 * S + c2 * (S @ S)
+    return Turn(vector(checked("matrix_from_rotation_vector", "phi", phi, 3)), 1).matrix().to_array()
 
 
 def rotation_vector_from_matrix(C: ArrayLike) -> Array:

@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherjet.errors import InputError, UnknownName
+from featherjet.math.lie import Turn
 from featherjet.math.rotations.conversions import (
     matrix_from_rotation_vector,
     quaternion_from_rotation_vector,
     rotation_vector_from_matrix,
     rotation_vector_from_quaternion,
 )
-from featherjet.math.rotations.inputs import Array, checked, checked_rotation
-from featherjet.math.rotations.quaternion import quaternion_conjugate, quaternion_product, skew
-from featherjet.math.rotations.stumpff import gamma_inverse_coefficient, stumpff
+from featherjet.math.rotations.inputs import Array, checked, checked_rotation, vector
+from featherjet.math.rotations.quaternion import quaternion_conjugate, quaternion_product
 
 Frame = Literal["I", "B"]
 
@@ -138,10 +138,7 @@ def gamma(v: ArrayLike) -> Array:
     Gamma = 1 + ((1 - cos t)/t^2) skew(v) + ((t - sin t)/t^3) skew(v)^2, t = |v|; (..., 3) -> (..., 3, 3).
     The right Jacobian is Gamma(-v) = Gamma(v)^T.
     """
-    v = checked("gamma", "v", v, 3)
-    S = skew(v)
-    c2, c3 = stumpff(np.sum(v * v, -1)[..., None, None], 2, 3)
-    return np.eye(3) + c2 * S + c3 * (S @ S)
+    return Turn(vector(checked("gamma", "v", v, 3)), 3).gamma().to_array()
 
 
 def gamma_inverse(v: ArrayLike) -> Array:
@@ -149,7 +146,4 @@ def gamma_inverse(v: ArrayLike) -> Array:
 
     Regular up to t = |v| < 2 pi, where exp folds and no inverse exists.
     """
-    v = checked("gamma_inverse", "v", v, 3)
-    S = skew(v)
-    d = gamma_inverse_coefficient(np.sum(v * v, -1)[..., None, None])
-    return np.eye(3) - S / 2 + d * (S @ S)
+    return Turn(vector(checked("gamma_inverse", "v", v, 3)), 3).gamma_inverse().to_array()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from featherjet.errors import InputError
+from featherjet.math.vec3 import Vec3
 
 Array = NDArray[Any]
 
@@ -41,3 +42,8 @@ def checked_rotation(function: str, name: str, value: ArrayLike) -> Array:
 def times(M: Array, x: Array) -> Array:
     """M x for matrices (..., n, m) and vectors (..., m); leading axes broadcast."""
     return (M @ x[..., None])[..., 0]
+
+
+def vector(x: Array) -> Vec3:
+    """Vectors (..., 3) as one vector whose scalars are arrays (...)."""
+    return Vec3(x[..., 0], x[..., 1], x[..., 2])

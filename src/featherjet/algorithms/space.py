@@ -1,0 +1,42 @@
+"""The records of motion on the manifold of configurations."""
+
+from __future__ import annotations
+
+from . import configurations
+from .record import VV, Input, Q, Quantity, Result, V
+
+Q0, Q1, DV = Input("q0", ("q",), "q"), Input("q1", ("q",), "q"), Input("dv", ("v",), "v")
+
+RECORDS = (
+    Quantity(
+        "integrate", "q moved along the tangent vector dv", (Q, DV), (Result("end", ("q",)),),
+        configurations.integrate, of_space=True,
+    ),
+    Quantity(
+        "difference", "the tangent vector that takes q0 to q1", (Q0, Q1), (Result("dv", ("v",)),),
+        configurations.difference, of_space=True,
+    ),
+    Quantity(
+        "interpolate", "the geodesic from q0 (t = 0) to q1 (t = 1)", (Q0, Q1, Input("t", (1,))),
+        (Result("q", ("q",)),), configurations.interpolate, of_space=True,
+    ),
+    Quantity(
+        "integrate_jacobians", "of integrate by q and by dv, between tangent spaces", (Q, DV),
+        (Result("by_q", VV), Result("by_dv", VV)), configurations.integrate_jacobians, of_space=True,
+    ),
+    Quantity(
+        "difference_jacobians", "of difference by q0 and by q1, between tangent spaces", (Q0, Q1),
+        (Result("by_q0", VV), Result("by_q1", VV)), configurations.difference_jacobians, of_space=True,
+    ),
+    Quantity(
+        "tangent_rate", "the rate of dv while integrate(q, dv) moves with velocity v", (DV, V),
+        (Result("rate", ("v",)),), configurations.tangent_rate, of_space=True,
+    ),
+    Quantity(
+        "rate_map", "F of dq/dt = F v", (Q,), (Result("F", ("q", "v")),), configurations.rate_map, of_space=True,
+    ),
+    Quantity(
+        "rate_map_inverse", "Fbar of v = Fbar dq/dt, blind to changes of norm", (Q,), (Result("Fbar", ("v", "q")),),
+        configurations.rate_map_inverse, of_space=True,
+    ),
+)  # fmt: skip
