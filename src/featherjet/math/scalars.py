@@ -31,5 +31,5 @@ def where_less(a: Scalar, b: Scalar, x: Scalar, y: Scalar) -> Scalar:
         own = getattr(scalar, "where_less", None)
         if own:
             return own(a, b, x, y)
-    less: Any = np.real(a) < np.real(b)
-    return np.where(less, x, y)
+    where: Any = np.where
+    return where(np.real(a) < np.real(b), x, y)
