@@ -10,15 +10,17 @@ import numpy as np
 from ...evaluate.evaluator import processors
 from ...model.model import Array
 from ...robot.robot import Robot
-from .checking import APPROXIMATE, LONG, LONG_EXACT, CheckedContender, States
+from .checking import APPROXIMATE, EXACT, LONG, LONG_EXACT, ROUNDED, ROUNDED_INVERSE, CheckedContender, States
 from .peer_contenders import mujoco_loop, pinocchio_call, pinocchio_loop, single_results
 from .peers import NotAvailable
 from .quantities import BenchmarkedQuantity
 
-BATCH, THREADS, SINGLE, BOUND, REFERENCE = (
+BATCH, FLOATS, THREADS, SINGLE, FLOAT_STATE, BOUND, REFERENCE = (
     "featherjet, batch, one thread",
+    "featherjet, batch, one thread, float32",
     "featherjet, batch, all threads",
     "featherjet, one state",
+    "featherjet, one state, float32",
     "featherjet, one state, bound",
     "featherjet, numpy reference",
 )
@@ -66,17 +68,29 @@ def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
     call = getattr(Robot(robot.model, "compiled", threads), quantity.name)
     inputs = states.inputs(quantity)
     results = states.results(quantity, owned=name == BATCH)
+    if name == FLOATS:
+        inputs, results = (tuple(x.astype(np.float32) for x in arrays) for arrays in (inputs, results))
     out = results[0] if len(results) == 1 else results
 
     def run(_: int) -> None:
         call(*inputs, out=out)
 
-    return CheckedContender(name, run, len(states.q), whole=True, pinned=threads == 1, results=lambda: results)
+    return CheckedContender(
+        name, run, len(states.q), whole=True, pinned=threads == 1, results=lambda: results,
+        tolerance=rounded(quantity) if name == FLOATS else EXACT,
+    )  # fmt: skip
+
+
+def rounded(quantity: BenchmarkedQuantity) -> float:
+    """What single precision may differ by; M^-1 magnifies it by up to 1e5, beyond which double precision takes over."""
+    return ROUNDED_INVERSE if quantity.divides_by_mass else ROUNDED
 
 
 def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
     call = getattr(Robot(robot.model, "compiled", 1), quantity.name)
     q, v, third = states.first_inputs(quantity)
+    if name == FLOAT_STATE:
+        q, v, third = (x.astype(np.float32) for x in (q, v, third))
     last: list[Any] = [None]
 
     def run(n: int) -> None:
@@ -85,7 +99,8 @@ def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: State
             result = call(q, v, third)
         last[0] = result
 
-    return CheckedContender(name, run, 1 << 20, results=lambda: single_results(last[0]))
+    tolerance = rounded(quantity) if name == FLOAT_STATE else EXACT
+    return CheckedContender(name, run, 1 << 20, results=lambda: single_results(last[0]), tolerance=tolerance)
 
 
 def bound(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
@@ -146,8 +161,10 @@ def differences(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: 
 
 MAKERS: dict[str, Maker] = {
     BATCH: batch,
+    FLOATS: batch,
     THREADS: batch,
     SINGLE: single,
+    FLOAT_STATE: single,
     BOUND: bound,
     REFERENCE: reference,
     PIN_LOOP: pinocchio_loop,
