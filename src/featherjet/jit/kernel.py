@@ -262,6 +262,8 @@ class Kernel:
             outs = out
         if any(o.shape != (*batch, *shape) for o, shape in zip(outs, self.shapes, strict=True)):
             return None
+        if total * self.cost <= SLICE and (threads == 1 or total * self.cost < 2 * WORTH):
+            return self._run(code, arrays, outs)  # one slice, one thread
         if out:  # what they overlap is copied, as NumPy does within one call
             arrays = [x.copy() if any(np.may_share_memory(o, x) for o in out) else x for x in arrays]
         return outs, self._in_slices(code, *flattened(batch, arrays, self.cores, outs), threads)

@@ -215,7 +215,7 @@ class Border:
             name = f"llvm.masked.load.{w.kind.suffix(w.L)}.p0"
             masked = external(w.module, name, w.V, PTR, I32, mask.type, w.V)
             x = [b.call(masked, [w.number(b, lane, full), I32(w.bytes), mask, w.const(0.0)]) for lane in lanes]
-            for j, y in enumerate(transposed(b, x)[: w.L - 1]):
+            for j, y in enumerate(transposed(b, x, first=True)[: w.L - 1]):
                 with b.if_then(b.icmp_signed("<", I64(j), rest)):
                     store(y, w.vector(b, target, b.add(full, I64(j))))
 

@@ -293,17 +293,50 @@ def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> i
     return found or ir.Function(module, ir.FunctionType(result, list(args)), name)  # type: ignore[return-value]
 
 
-def transposed(b: ir.IRBuilder, x: list[Value]) -> list[Value]:
-    """The transpose of L vectors of L lanes, by butterflies; overwrites x."""
-    L, bit = len(x), 1
-    mask = ir.VectorType(I32, L)
-    while bit < L:
+def transposed(b: ir.IRBuilder, x: list[Value], first: bool = False) -> list[Value]:
+    """The transpose of L vectors of L lanes, by butterflies; overwrites x.
+
+    first: only the first of the results are used. Otherwise the last of x may be undefined. Either way saves shuffles.
+    """
+    L = len(x)
+    bits = [1 << k for k in range(L.bit_length() - 1)]
+    single = x[0].type.element == ir.FloatType()
+    stages = [bits[:2], *([bit] for bit in bits[2:])] if single else [[bit] for bit in bits]
+    for stage in reversed(stages) if first else stages:
+        if len(stage) == 2:
+            transpose_blocks(b, x)
+            continue
+        (bit,) = stage
         for i in range(L):
             if not i & bit:
                 a, c = x[i], x[i | bit]
                 low = [t if not t & bit else L + (t ^ bit) for t in range(L)]
                 high = [t | bit if not t & bit else L + t for t in range(L)]
-                x[i] = b.shuffle_vector(a, c, ir.Constant(mask, low))
-                x[i | bit] = b.shuffle_vector(a, c, ir.Constant(mask, high))
-        bit *= 2
+                x[i], x[i | bit] = shuffled(b, a, c, low), shuffled(b, a, c, high)
     return x
+
+
+def transpose_blocks(b: ir.IRBuilder, x: list[Value]) -> None:
+    """Transpose all blocks of 4 by 4, by the shuffles within quarters that every CPU has; overwrites x."""
+    L = len(x)
+
+    def both(a: Value, c: Value, width: int) -> tuple[Value, Value]:
+        """The first halves of all quarters of a and c, then the second halves, interleaved `width` lanes at a time."""
+        halves = []
+        for start in (0, 2):
+            lanes = []
+            for quarter in range(start, L, 4):
+                for k in range(0, 2, width):
+                    lanes += [*range(quarter + k, quarter + k + width), *range(L + quarter + k, L + quarter + k + width)]
+            halves.append(shuffled(b, a, c, lanes))
+        return halves[0], halves[1]
+
+    for i in range(0, L, 4):
+        (r0, r1), (r2, r3) = both(x[i], x[i + 1], 1), both(x[i + 2], x[i + 3], 1)
+        x[i], x[i + 1] = both(r0, r2, 2)
+        x[i + 2], x[i + 3] = both(r1, r3, 2)
+
+
+def shuffled(b: ir.IRBuilder, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+    """Lanes of x, then of y, by number."""
+    return b.shuffle_vector(x, y, ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes)))

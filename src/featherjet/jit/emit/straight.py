@@ -13,7 +13,7 @@ from ..number import Number
 from ..schedule import Schedule
 from ..straight import Straight
 from .border import AHEAD, Border, Operand, emit_entry
-from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, transposed
+from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, shuffled, transposed
 from .pieces import TRIG, Memory, text
 from .quick import emit_quick
 from .sincos import sincos_function
@@ -192,7 +192,18 @@ class StraightCode(Border):
                     w.prefetch(b, pointer, ahead)
                     w.store_unaligned(b, x, pointer)
             g = end
-        for k in range(groups * L, n):
-            x = w.load(b, w.vector(b, source, I64(k)))
-            for l, target in enumerate(targets):
-                w.store_unaligned(b, b.extract_element(x, I32(l)), w.number(b, target, I64(k)))
+        if n % L:
+            last = [w.load(b, w.vector(b, source, I64(k))) for k in range(groups * L, n)]
+            rows = transposed(b, [*last, *[ir.Constant(w.V, ir.Undefined)] * (L - len(last))])
+            for x, target in zip(rows, targets, strict=True):
+                self.store_first(x, len(last), w.number(b, target, I64(groups * L)))
+
+    def store_first(self, x: Value, count: int, pointer: Value) -> None:
+        """Store the first lanes of a vector, in pieces of four, two and one."""
+        b, w = self.b, self.w
+        at = 0
+        while at < count:
+            size = 1 << ((count - at).bit_length() - 1)
+            piece = shuffled(b, x, x, range(at, at + size)) if size > 1 else b.extract_element(x, I32(at))
+            w.store_unaligned(b, piece, w.number(b, pointer, I64(at)))
+            at += size
