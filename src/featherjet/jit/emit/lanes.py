@@ -326,8 +326,8 @@ def transpose_blocks(b: ir.IRBuilder, x: list[Value]) -> None:
         for start in (0, 2):
             lanes = []
             for quarter in range(start, L, 4):
-                for k in range(0, 2, width):
-                    lanes += [*range(quarter + k, quarter + k + width), *range(L + quarter + k, L + quarter + k + width)]
+                for k in range(quarter, quarter + 2, width):
+                    lanes += [*range(k, k + width), *range(L + k, L + k + width)]
             halves.append(shuffled(b, a, c, lanes))
         return halves[0], halves[1]
 
