@@ -7,7 +7,7 @@ Vectors and matrices over degrees of freedom are arrays with those axes leading 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 from ..model.tree import Tree
 
 Array = np.ndarray
+Entries = Mapping[tuple[int, int], tuple]  # by row and column: one entry for each of some matrices
 T = TypeVar("T")
 A = TypeVar("A")
 
@@ -168,6 +169,34 @@ class Scan:
                         for M, x in zip(matrices, entry, strict=True):
                             M[k, c] = x
         return tuple(matrices)
+
+    # Matrices over degrees of freedom
+
+    def matrix(self, entries: Array) -> Array:
+        """A matrix (nv, nv, lanes...) from its entries row by row (nv^2, lanes...)."""
+        return entries.reshape(self.nv, self.nv, *entries.shape[1:])
+
+    def entries(self, field: Sequence[Entries]) -> tuple[Array, ...]:
+        """Matrices from the entries that each joint has found; all others are zero."""
+        n = self.nv
+        count = len(next(iter(next(iter(field)).values())))
+        rows: list[list[list[Any]]] = [[[0.0] * n for _ in range(n)] for _ in range(count)]
+        for entries in field:
+            for (i, k), values in entries.items():
+                for M, x in zip(rows, values, strict=True):
+                    M[i][k] = x
+        return tuple(self.matrix_of(M) for M in rows)
+
+    def wide(self, matrix: Array) -> Scan:
+        """A scan that takes the columns of a matrix (nv, columns, lanes...) as further lanes."""
+        return Scan(self.tree, matrix.shape[1:], matrix.dtype)
+
+    def product(self, left: Array, right: Array) -> Array:
+        """The product of two matrices."""
+        return np.einsum("ij...,jk...->ik...", left, right)
+
+    def negative(self, matrix: Array) -> Array:
+        return -matrix
 
     # Arrays with lanes trailing
 

@@ -16,7 +16,7 @@ from ..jit.graph import Expr, Graph
 COUNTS = ("joints", "nq", "nv", "n_units", "groups")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
-    "pair_runs", "start", "bodies", "paths",
+    "pair_runs", "start", "bodies", "paths", "ends",
 )  # fmt: skip
 # Those of contacts follow, in kernels that know contacts.
 CONTACT_COUNTS = ("grips", "rows", "entries", "factor")
@@ -44,7 +44,7 @@ class Variant(NamedTuple):
     nv: int
 
 
-Space = Literal["J", "D", "T", "E"]
+Space = Literal["J", "D", "T", "E", "S", "WJ", "WD", "M"]  # the last four: see `looped/program.py`
 
 
 class Key(NamedTuple):

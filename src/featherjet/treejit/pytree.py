@@ -1,15 +1,22 @@
-"""Maps over the scalars of values made of dataclasses, tuples and lists.
+"""Maps over the scalars of values made of dataclasses, tuples, lists and dictionaries.
 
-A list has one entry per degree of freedom of a joint; everything else has a fixed shape.
+A list has one entry per degree of freedom of a joint, and a dictionary holds partial derivatives or entries of matrices
+by degrees of freedom (see `sets.py`); everything else has a fixed shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-Path = tuple[Any, ...]  # attribute names, tuple positions as strings, and list positions as integers
+Path = tuple[Any, ...]  # attribute names, tuple positions as strings, list positions as integers, and Members
+
+
+class Member(NamedTuple):
+    """A key of a dictionary, as a part of a path."""
+
+    key: Any
 
 
 def mapped(value: Any, leaf: Callable[[Path, Any], Any], path: Path = ()) -> Any:
@@ -20,7 +27,10 @@ def mapped(value: Any, leaf: Callable[[Path, Any], Any], path: Path = ()) -> Any
         parts = (mapped(getattr(value, f.name), leaf, (*path, f.name)) for f in fields(value))
         return type(value)(*parts)
     if isinstance(value, tuple):
-        return tuple(mapped(x, leaf, (*path, str(k))) for k, x in enumerate(value))
+        parts = (mapped(x, leaf, (*path, str(k))) for k, x in enumerate(value))
+        return tuple(parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return type(value)({k: mapped(x, leaf, (*path, Member(k))) for k, x in value.items()})
     if isinstance(value, list):
         return [mapped(x, leaf, (*path, k)) for k, x in enumerate(value)]
     return leaf(path, value)

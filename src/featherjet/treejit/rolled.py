@@ -115,17 +115,14 @@ class RolledScan:
         if loop is None or loop.direction != "inward" or loop is host:
             loop = self._begin("inward")
         field = Field(self._number(), loop, {})
-        for v in self.program.variants:
-            start = self._lifted(self._at(seed, v, host))
-            for path, x in leaves(start):
-                host.stores[v].append(Store(Ref("J", "self", 0, Key("J", total, path)), x))
-            acc = mapped(start, lambda path, _: self._load(Ref("J", "self", 0, Key("J", total, path))))
-            handed, result = step(self._node(v), acc, *(self._at(f, v, loop) for f in inputs))
+        for v in sorted(self.program.variants, key=lambda v: v.is_root):
+            seeds = self._lifted(self._at(seed, v, host))
+            self._store(host, v, total, seeds)
+            acc = mapped(seeds, lambda path, _: self._load(self._place(total, path)))
+            handed, result = self._stepped(step, total, self._node(v), acc, *(self._at(f, v, loop) for f in inputs))
             field.values[v] = self._lifted(result)
             if not v.is_root:
-                for path, x in leaves(self._lifted(handed)):
-                    if x.value != 0:
-                        loop.stores[v].append(Store(Ref("J", "parent", 0, Key("J", total, path)), x, add=True))
+                self._hand(loop, v, total, self._lifted(handed))
         self._record(field)
         return field
 
@@ -245,7 +242,26 @@ class RolledScan:
     def _record(self, field: Field) -> None:
         """Add a store of every scalar of a field; those that nothing loads are dropped later."""
         for v, value in field.values.items():
-            field.loop.stores[v] += [Store(_self(field.number, path), x) for path, x in leaves(value)]
+            self._store(field.loop, v, field.number, value)
+
+    def _store(self, loop: Walk, v: Variant, number: int, value: Any) -> None:
+        """Add stores of a value's scalars under a field's number."""
+        loop.stores[v] += [Store(self._place(number, path), x) for path, x in leaves(value)]
+
+    def _hand(self, loop: Walk, v: Variant, number: int, value: Any) -> None:
+        """Add what a joint hands over to what its parent has accumulated."""
+        found = [Store(self._place(number, path, "parent"), x, add=True) for path, x in leaves(value)]
+        loop.stores[v] += [store for store in found if store.value.value != 0]
+
+    def _stepped(self, step: Callable[..., Any], total: int, node: Any, acc: Any, *inputs: Any) -> tuple[Any, Any]:
+        """An inward step at one joint; `acc` was loaded from the field of number `total`."""
+        return step(node, acc, *inputs)
+
+    def _place(self, number: int, path: tuple, role: str = "self") -> Ref:
+        """Where a scalar of a field is stored, for the joint that plays the role."""
+        rest, k = split(path)
+        space: Any = "J" if k is None else "D"
+        return Ref(space, role, k or 0, Key(space, number, rest))
 
     def _at(self, field: Field | Source, v: Variant, loop: Any) -> Any:
         """A field's value at the current joint: as traced in the same loop, else loaded (copies from their source)."""
@@ -257,7 +273,7 @@ class RolledScan:
 
         def leaf(path: tuple, x: Expr) -> Expr:
             known = x.value is not None or (walks and self.graph.ops[x.index].name == "load")
-            return x if known else self._load(_self(field.number, path))
+            return x if known else self._load(self._place(field.number, path))
 
         return mapped(field.values[v], leaf)
 
@@ -267,8 +283,7 @@ class RolledScan:
         number = field.number
 
         def leaf(path: tuple, _: Any) -> Any:
-            rest, k = split(path)
-            return None if k is not None else self._load(Ref("J", "parent", 0, Key("J", number, rest)))
+            return None if split(path)[1] is not None else self._load(self._place(number, path, "parent"))
 
         return mapped(shape, leaf)
 
@@ -311,13 +326,6 @@ class RolledScan:
             align=matrix("align"),
             armature=tuple(self._load(Ref("dofs", "self", k)) for k in range(v.nv)),
         )
-
-
-def _self(number: int, path: tuple) -> Ref:
-    rest, k = split(path)
-    if k is None:
-        return Ref("J", "self", 0, Key("J", number, rest))
-    return Ref("D", "self", k, Key("D", number, rest))
 
 
 def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) -> Program:

@@ -20,7 +20,7 @@ from ..dynamics import aba
 from ..motion import external
 from ..results import ForwardDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import IDENTITY, Entries, Local, Partials, Sets, local, matrices, own
+from .partials import IDENTITY, Entries, Local, Partials, Sets, local, own
 
 NOTHING: Partials = Partials()
 
@@ -73,7 +73,7 @@ def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fex
     drifts = scan.outward(drift, bodies)
     pivots = scan.inward(eliminate, scan.each(bias, bodies, drifts, fext), bodies, drifts, scan.rates(tau))
     found = scan.outward(accelerate, bodies, drifts, pivots)
-    by = matrices(scan, scan.each(lambda node, x: x.entries, found))
+    by = scan.entries(scan.each(lambda node, x: x.entries, found))
     return ForwardDynamicsDerivatives(*by), aba.forward_dynamics(scan, q, v, tau).margins
 
 

@@ -29,7 +29,7 @@ from ...model.tree import Node
 from ..motion import external, upward
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import IDENTITY, Entries, Partials, Sets, matrices, own
+from .partials import IDENTITY, Entries, Partials, Sets, own
 
 NONE = Vec3(0.0, 0.0, 0.0)
 tilde = Mat3.skew
@@ -74,7 +74,7 @@ def inverse_dynamics_derivatives(
 
     bodies = scan.outward(outward, scan.coordinates(q), scan.rates(v), scan.rates(a))
     loads = scan.each(load, bodies, fext if fext is not None else scan.constant(None))
-    return InverseDynamicsDerivatives(*matrices(scan, scan.inward(inward, loads, bodies)))
+    return InverseDynamicsDerivatives(*scan.entries(scan.inward(inward, loads, bodies)))
 
 
 def dual(K: Mat3) -> Vec3:

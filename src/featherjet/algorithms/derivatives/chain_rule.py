@@ -18,7 +18,7 @@ from ...model.tree import Node
 from ..dynamics import crba
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import IDENTITY, Entries, Local, Partials, local, local_force, matrices, own
+from .partials import IDENTITY, Entries, Local, Partials, local, local_force, own
 
 
 @dataclass(slots=True, eq=False)
@@ -47,7 +47,7 @@ def inverse_dynamics_derivatives(
     bodies = scan.outward(local(scan), scan.coordinates(q), scan.rates(v), scan.rates(a))
     motions = scan.outward(motion_sets, bodies)
     forces = scan.each(force_sets, bodies, motions, fext if fext is not None else scan.constant(None))
-    by_q, by_v = matrices(scan, scan.inward(backward, forces, bodies))
+    by_q, by_v = scan.entries(scan.inward(backward, forces, bodies))
     return InverseDynamicsDerivatives(by_q, by_v, crba.mass_matrix(scan, q))
 
 

@@ -35,7 +35,8 @@ def multiplied(derivatives: Callable) -> Callable[..., tuple[ForwardDynamicsDeri
         a, margins = aba.forward_dynamics(scan, q, v, tau, fext)
         by_q, by_v, _ = derivatives(scan, q, v, a, fext)
         Minv = minv.by_lanes(scan, aba.factors(scan, q))
-        return ForwardDynamicsDerivatives(-times(Minv, by_q), -times(Minv, by_v), Minv), margins
+        a_q, a_v = (scan.negative(scan.product(Minv, by)) for by in (by_q, by_v))
+        return ForwardDynamicsDerivatives(a_q, a_v, Minv), margins
 
     return dmm
 
@@ -84,8 +85,3 @@ def by_size(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = 
 def auto(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
     """The fastest on NumPy: DMM or AZA by the robot's size, or LTL if joints mimic."""
     return (by_ltl if scan.tree.coupling is not None else by_size)(scan, q, v, tau, fext)
-
-
-def times(A: Array, B: Array) -> Array:
-    """A B for matrices with lanes trailing."""
-    return np.einsum("ij...,jk...->ik...", A, B)

@@ -17,7 +17,7 @@ from ...model.tree import Node
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .idsva import ForcedComposite, across, dof_terms, within
-from .partials import IDENTITY, Entries, Local, Partials, local, local_force, matrices, own
+from .partials import IDENTITY, Entries, Local, Partials, local, local_force, own
 
 
 @dataclass(slots=True, eq=False)
@@ -48,7 +48,7 @@ def inverse_dynamics_derivatives(
     """dtau/dq, dtau/dv and dtau/da = M."""
     bodies = scan.outward(local(scan), scan.coordinates(q), scan.rates(v), scan.rates(a))
     seeds = scan.each(seed, bodies, fext if fext is not None else scan.constant(None))
-    return InverseDynamicsDerivatives(*matrices(scan, scan.inward(collect, seeds, bodies)))
+    return InverseDynamicsDerivatives(*scan.entries(scan.inward(collect, seeds, bodies)))
 
 
 def seed(node: Node, body: Local, fext) -> CompositeTerms:

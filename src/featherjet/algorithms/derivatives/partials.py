@@ -14,11 +14,11 @@ from ...math.spatial import Force, Inertia, Motion, Transform, span
 from ...math.vec3 import Scalar
 from ...model.tree import Node
 from ..motion import REST, Moving, net_force, upward
-from ..scan import Array, Scan
+from ..scan import Entries as Entries
+from ..scan import Scan
 
 T = TypeVar("T")
 R = TypeVar("R")
-Entries = Mapping[tuple[int, int], tuple]
 
 
 class Partials(dict[int, T]):
@@ -51,18 +51,6 @@ class Sets(tuple[Partials[T], ...]):
 def own(node: Node, columns: Sequence[T]) -> Partials[T]:
     """One entry for each degree of freedom of a joint."""
     return Partials(zip(node.dofs, columns, strict=True))
-
-
-def matrices(scan: Scan, field: Sequence[Entries]) -> tuple[Array, ...]:
-    """Matrices from the entries each joint has found, {(row, column): one entry for each matrix}."""
-    n = scan.nv
-    count = len(next(iter(next(iter(field)).values())))
-    rows: list[list[list[Scalar]]] = [[[0.0] * n for _ in range(n)] for _ in range(count)]
-    for entries in field:
-        for (i, k), values in entries.items():
-            for M, x in zip(rows, values, strict=True):
-                M[i][k] = x
-    return tuple(scan.matrix_of(M) for M in rows)
 
 
 IDENTITY = Transform.identity()

@@ -20,17 +20,17 @@ from ...model.tree import Node
 from ..motion import DofMotion, Moving, dof_motions, moving, net_force
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import Entries, Partials, matrices, own
+from .partials import Entries, Partials, own
 
 
 @dataclass(slots=True, eq=False)
 class Full:
     """A 6x6 matrix from motions to forces, by its columns."""
 
-    columns: list[Force]
+    columns: tuple[Force, ...]
 
     def __add__(self, other: Full) -> Full:
-        return Full([a + b for a, b in zip(self.columns, other.columns, strict=True)])
+        return Full(tuple(a + b for a, b in zip(self.columns, other.columns, strict=True)))
 
     def __matmul__(self, m: Motion) -> Force:
         parts = (m.ang.x, m.ang.y, m.ang.z, m.lin.x, m.lin.y, m.lin.z)
@@ -61,18 +61,17 @@ def inverse_dynamics_derivatives(
     """dtau/dq, dtau/dv and dtau/da = M."""
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.rates(a))
     columns = scan.each(lambda node, body: own(node, dof_motions(node, body)), bodies)
-    flat = [c for joint in columns for c in joint.values()]
-    paths = scan.each(lambda node: Partials((i, flat[i]) for i in scan.tree.dof_path(node.index)))
+    paths = scan.outward(lambda node, above, here: (Partials() if above is None else above) + here, columns)
     seeds = scan.each(seed, bodies, fext if fext is not None else scan.constant(None))
-    return InverseDynamicsDerivatives(*matrices(scan, scan.inward(backward, seeds, columns, paths)))
+    return InverseDynamicsDerivatives(*scan.entries(scan.inward(backward, seeds, columns, paths)))
 
 
 def seed(node: Node, body: Moving, fext) -> VariedComposite:
     """dY = v x* I - I v x + (I v) xbar*, for all six unit motions."""
     I, v = node.body.placed(body.X), body.v
     h = I @ v
-    dY = [v.cross_force(I @ e) - I @ v.cross(e) + h.cross_bar(e) for e in UNITS]
-    return VariedComposite(I, Full(dY), net_force(node, body, I, fext), Partials())
+    dY = (v.cross_force(I @ e) - I @ v.cross(e) + h.cross_bar(e) for e in UNITS)
+    return VariedComposite(I, Full(tuple(dY)), net_force(node, body, I, fext), Partials())
 
 
 def backward(

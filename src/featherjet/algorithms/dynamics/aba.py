@@ -138,7 +138,7 @@ def still(scan: Scan, q: Array) -> tuple[Sequence[Inertia], Sequence[Subspace]]:
 
 def solve(scan: Scan, joints: Sequence[Articulated], b: Array) -> Array:
     """M^-1 b for b (nv, ..., lanes): columns are further lanes; AZA, [IDSVA] eq. 34."""
-    wide = Scan(scan.tree, b.shape[1:], b.dtype)
+    wide = scan.wide(b)
     return rates(wide, respond(wide, joints, wide.constant(NO_FORCE), wide.rates(b)))
 
 

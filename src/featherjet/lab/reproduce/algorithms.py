@@ -6,13 +6,11 @@ removed; lanes are samples. Operations are the arithmetic instructions that run,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from ...algorithms.derivatives import methods
-from ...algorithms.derivatives.fdsva import times
 from ...algorithms.dynamics import aba, crba, factored, ltl, minv, rnea
 from ...algorithms.scan import Array, Scan
 from ...model.tree import Tree
@@ -84,28 +82,23 @@ ABA = Algorithm("forward dynamics", ("q", "v", "tau"), lambda scan, *x: [aba.for
 # [IDSVA] eq. 5 alone: -M^-1 by_q, -M^-1 by_v and M^-1, from dense matrices by_q = dtau/dq and by_v = dtau/dv
 
 
-def square(entries: Array) -> Array:
-    n = math.isqrt(len(entries))
-    return entries.reshape(n, n)
-
-
 def dmm(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     """Products with the dense M^-1."""
     M = minv.by_lanes(scan, aba.factors(scan, q))
-    return -times(M, square(by_q)), -times(M, square(by_v)), M
+    return *(scan.negative(scan.product(M, scan.matrix(by))) for by in (by_q, by_v)), M
 
 
 def aza(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     """Each column through the articulated-body algorithm."""
     factors = aba.factors(scan, q)
-    by_q, by_v = square(by_q), square(by_v)
-    return -aba.solve(scan, factors, by_q), -aba.solve(scan, factors, by_v), minv.by_lanes(scan, factors)
+    solved = (scan.negative(aba.solve(scan, factors, scan.matrix(by))) for by in (by_q, by_v))
+    return *solved, minv.by_lanes(scan, factors)
 
 
 def by_ltl(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     """Solutions with the sparse factors of M."""
     factor = ltl.factorise(crba.mass_matrix(scan, q), scan.tree.dof_parents)
-    return -ltl.solve(factor, square(by_q)), -ltl.solve(factor, square(by_v)), ltl.inverse(factor)
+    return *(-ltl.solve(factor, scan.matrix(by)) for by in (by_q, by_v)), ltl.inverse(factor)
 
 
 DMM, AZA, LTL = PRODUCTS = (

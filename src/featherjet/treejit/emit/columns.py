@@ -36,11 +36,17 @@ class Columns(TreeLanes):
 
     def mask(self, b: ir.IRBuilder, bits: Value) -> Value:
         """The lanes whose bits are set."""
+        if self.L == 1:
+            return b.trunc(bits, ir.IntType(1))
         low = b.trunc(bits, ir.IntType(self.L)) if self.L < bits.type.width else bits  # type: ignore[attr-defined]
         return b.bitcast(low, self.M)
 
     def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], existing: Value, ahead: Value) -> None:
         """Store pairs (vector, pointer), in the existing columns only: all lanes, except in the last group."""
+        if self.L == 1:  # a group is one column, and exists; to prefetch for each number would take as long as it saves
+            for x1, pointer in x:
+                self.store(b, x1, pointer)
+            return
         for _, pointer in x:
             self.prefetch(b, pointer, ahead)
         name = f"llvm.masked.store.{self.kind.suffix(self.L)}.p0"

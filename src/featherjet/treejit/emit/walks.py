@@ -26,7 +26,7 @@ class Walks(TreeLanes):
         rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
         self.offset: dict[Key, int] = {}
         self.counts = dict.fromkeys(self.spaces, 0)
-        for key in [*columns, *rest]:
+        for key in [*columns, *(k for k in rest if k.space in self.counts)]:
             self.offset[key] = self.counts[key.space]
             self.counts[key.space] += 1
         self.NJ, self.ND = max(self.counts["J"], 1), max(self.counts["D"], 1)

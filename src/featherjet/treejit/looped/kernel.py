@@ -1,0 +1,190 @@
+"""Machine code for a looped program: its loops one after the other, for each sample of a batch."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any
+
+import llvmlite.ir as ir
+import numpy as np
+
+from ...jit.emit.lanes import I8, I32, I64, PTR, VOID, Value, external
+from ...jit.engine import Library, compile_module, target
+from ...jit.number import DOUBLE
+from ...model.tree import Tree
+from ..emit.columns import Columns
+from ..emit.responses import ResponsesCode
+from ..program import Pairs, Responses, Walk
+from ..tables import Tables, variants
+from .product import emit_product, panel_size
+from .program import LoopedProgram, Product, SetWalk, WideWalk
+from .tracing import trace_looped
+from .walks import LoopedWalks
+
+Array = np.ndarray
+
+
+class LoopedKernel:
+    """An algorithm, function(scan, *inputs) -> matrices, as loops for robots with the joint kinds of `tree`.
+
+    lanes: columns of matrices that are computed at a time; with 1, all code is scalar. Samples are treated one by one.
+    Inputs are q, rates, or matrices; their numbers are trusted.
+    """
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[str], tree: Tree, lanes: int = 1) -> None:
+        self.tree, self.names = tree, list(inputs)
+        lanes = lanes if tree.nv >= lanes else 1
+        self.tables = Tables(tree, lanes, DOUBLE)
+        self.code = LoopedCode(trace_looped(function, inputs, variants(tree)), self.names, lanes)
+        cpu = target()
+        self._library = Library(compile_module(cpu, self.code.emit(cpu.triple)), cpu)
+        signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+        self._entry = signature(self._library.address("entry"))
+        self._scratch = [aligned(size) for size in self.code.scratch(len(tree.nodes), tree.nv)]
+
+    def __call__(self, inputs: Sequence[Array], out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        """The matrices (B, nv, nv) of a batch of inputs (B, n)."""
+        arrays = [np.ascontiguousarray(x, float) for x in inputs]
+        n = self.tree.nv
+        out = out or tuple(np.empty((len(arrays[0]), n, n)) for _ in self.code.program.outputs)
+        pointers = np.array([x.ctypes.data for x in (*arrays, *out, *self._scratch)], np.uint64)
+        self._entry(self.tables.address, len(arrays[0]), pointers.ctypes.data)
+        return out
+
+
+def aligned(size: int) -> Array:
+    """Memory for some doubles that begins with a cache line."""
+    raw = np.zeros(size + 8)
+    return raw[(-raw.ctypes.data // 8) % 8 :][:size]
+
+
+class LoopedCode:
+    """Emits `entry`, a function of (data, number of samples, pointers): to inputs, results, and scratch memory."""
+
+    def __init__(self, program: LoopedProgram, inputs: Sequence[str], lanes: int) -> None:
+        self.program, self.names, self.lanes = program, inputs, lanes
+
+    def emit(self, triple: str) -> ir.Module:
+        module = self.module = ir.Module("looped")
+        module.triple = triple
+        program = self.program
+        w = self.w = LoopedWalks(module, program, self.lanes)
+        self.c = Columns(module, program, self.lanes, DOUBLE)
+        self.functions = {k: self.function(k, loop) for k, loop in enumerate(program.loops)}
+        f = ir.Function(module, ir.FunctionType(VOID, [PTR, I64, PTR]), "entry")
+        self.data, samples, pointers = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        self.nv, nq = w.slot(b, self.data, "nv"), w.slot(b, self.data, "nq")
+        self.places = b.alloca(I64, I32(2 * len(w.matrices) + 1))
+        square = b.mul(self.nv, self.nv)
+
+        def pointer(k: int) -> Value:
+            return b.load(b.gep(pointers, [I64(k)], source_etype=PTR), typ=PTR, align=8)
+
+        at = len(self.names) + len(program.outputs)
+        self.scratch_at = [pointer(at + k) for k in range(len(self.scratch(1, 1)))]
+        with w.loop(b, I64(0), samples) as s:
+
+            def sample(k: int, size: Value) -> Value:
+                return w.number(b, pointer(k), b.mul(s, size))
+
+            self.matrix_at: dict[int, Value] = {}
+            self.inputs: dict[str, Value] = {}
+            for k, name in enumerate(self.names):
+                if name in program.given:
+                    self.matrix_at[program.given[name]] = sample(k, square)
+                else:
+                    self.inputs[name] = sample(k, nq if program.inputs.get(name) == "coordinates" else self.nv)
+            for k, output in enumerate(program.outputs, len(self.names)):
+                self.matrix_at[output.matrix] = sample(k, square)
+            self.run()
+        b.ret_void()
+        return module
+
+    def scratch(self, joints: int, nv: int) -> list[int]:
+        """How many doubles each piece of scratch memory holds: J, D, P, responses, a panel, arrays, matrices."""
+        w, c = self.w, self.c
+        groups = -(-nv // c.L)
+        sizes = [ResponsesCode(c, loop).sizes() for loop in self.program.loops if isinstance(loop, Responses)]
+        responses = max((c.L * (joints * state + nv * left) for state, left in sizes), default=0)
+        fixed = [joints * w.NJ, nv * w.ND, groups * c.L * len(c.keys), responses, panel_size(nv, c.L)]
+        inner = [m for m in w.matrices if m not in self.outside()]
+        return [*fixed, *(w.size(array, joints, nv) for array in w.arrays), *(nv * nv for _ in inner)]
+
+    def outside(self) -> set[int]:
+        """Matrices that are inputs or results."""
+        return {*self.program.given.values(), *(output.matrix for output in self.program.outputs)}
+
+    def function(self, k: int, loop: Any) -> ir.Function:
+        if isinstance(loop, SetWalk | WideWalk):
+            return self.w.emit(k, loop)
+        if isinstance(loop, Product):
+            return emit_product(self.w.wide, f"product{k}", loop.result in self.program.negative)
+        return self.c.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(self.c, loop).emit(k)
+
+    # One sample
+
+    def run(self) -> None:
+        """All loops in order."""
+        b, w = self.b, self.w
+        self.J, self.D, self.P, self.own, self.panel, *rest = self.scratch_at
+        self.arrays = rest[: len(w.arrays)]
+        inner = [m for m in w.matrices if m not in self.outside()]
+        self.matrix_at |= dict(zip(inner, rest[len(w.arrays) :], strict=True))
+        self.clear()
+        for wide, loops in groupby(enumerate(self.program.loops), lambda x: isinstance(x[1], WideWalk)):
+            if wide:
+                vectors = b.udiv(b.add(self.nv, I64(self.lanes - 1)), I64(self.lanes))
+                calls = [self.functions[k] for k, _ in loops]
+                with w.loop(b, I64(0), vectors, w.vectors) as first:
+                    end = b.add(first, I64(w.vectors))
+                    end = b.select(b.icmp_signed("<", end, vectors), end, vectors)
+                    for f in calls:
+                        self.walk(f, first, end)
+                continue
+            for k, loop in loops:
+                self.one(self.functions[k], loop)
+
+    def one(self, f: ir.Function, loop: Any) -> None:
+        b = self.b
+        if isinstance(loop, Walk):
+            self.walk(f, I64(0), I64(0))
+        elif isinstance(loop, Product):
+            b.call(f, [self.nv, *(self.matrix_at[m] for m in (loop.left, loop.right, loop.result)), self.panel])
+        else:
+            self.arrange()
+            for j, m in enumerate(loop.matrices):
+                for q, x in enumerate((b.ptrtoint(self.matrix_at[m], I64), b.mul(self.nv, I64(8)))):
+                    b.store(x, b.gep(self.places, [I64(2 * j + q)], source_etype=I64), align=8)
+            b.store(I64(0), b.gep(self.places, [I64(2 * len(loop.matrices))], source_etype=I64), align=8)
+            b.call(f, [self.data, self.P, self.places, *([self.own] if isinstance(loop, Responses) else [])])
+
+    def walk(self, f: ir.Function, first: Value, end: Value) -> None:
+        inputs = [self.inputs[name] for name in self.program.inputs]
+        matrices = [self.matrix_at[m] for m in self.w.matrices]
+        self.b.call(f, [self.data, self.J, self.D, *inputs, *self.arrays, *matrices, first, end])
+
+    def clear(self) -> None:
+        """Zeros in matrices that are written entry by entry."""
+        b = self.b
+        walks = [loop for loop in self.program.loops if isinstance(loop, SetWalk)]
+        written = {e.matrix for walk in walks for of in walk.entries.values() for e in of} & set(self.w.matrices)
+        fill = external(self.module, "llvm.memset.p0.i64", VOID, PTR, I8, I64, ir.IntType(1))
+        for m in sorted(written):
+            size = b.mul(b.mul(self.nv, self.nv), I64(8))
+            b.call(fill, [self.matrix_at[m], I8(0), size, ir.IntType(1)(0)])
+
+    def arrange(self) -> None:
+        """Each dof's numbers by groups of columns, as matrix loops read them; see `emit/columns.py`."""
+        b, w, c = self.b, self.w, self.c
+        last, count = b.sub(self.nv, I64(1)), len(c.keys)
+        with w.loop(b, I64(0), w.slot(b, self.data, "groups")) as g:
+            for j in range(c.L):
+                dof = b.add(b.mul(g, I64(c.L)), I64(j))
+                dof = b.select(b.icmp_signed("<", dof, last), dof, last)
+                with w.loop(b, I64(0), I64(count)) as k:
+                    x = w.load(b, w.number(b, self.D, b.add(b.mul(dof, I64(w.ND)), k)))
+                    place = b.add(b.mul(b.add(b.mul(g, I64(count)), k), I64(c.L)), I64(j))
+                    w.store(b, x, w.number(b, self.P, place))
