@@ -17,9 +17,9 @@ import featherjet
 
 ROOT = Path(featherjet.__file__).parent
 LAYERS = (
-    "errors", "atomic", "arrays", "terminal", "math", "model", "models", "conventions", "algorithms", "jit", "treejit",
-    "evaluate", "files", "view", "contact", "simulation", "robot", "verify", "transition", "__init__", "lab", "cli",
-    "__main__",
+    "errors", "atomic", "forks", "arrays", "terminal", "math", "model", "models", "conventions", "algorithms", "jit",
+    "treejit", "evaluate", "files", "view", "contact", "simulation", "robot", "verify", "transition", "__init__", "lab",
+    "cli", "__main__",
 )  # fmt: skip
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 HEAVY = ("matplotlib", "scipy", "mujoco", "pinocchio", "jax", "hypothesis", "pytest")
@@ -89,10 +89,10 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
 
 
 def test_jit_knows_no_robot() -> None:
-    """It stands on errors, math and the writing of files alone."""
+    """It stands on errors, math, locks and the writing of files alone."""
     for path in MODULES:
         if path.parts[0] == "jit":
-            assert {target[0] for target in imports(path)} <= {"errors", "atomic", "math", "jit"}, path
+            assert {target[0] for target in imports(path)} <= {"errors", "atomic", "forks", "math", "jit"}, path
 
 
 def test_the_rules_can_be_broken() -> None:

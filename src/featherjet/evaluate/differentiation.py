@@ -6,7 +6,6 @@ dynamics (`aba`, or `coupled` with mimicking joints). `differentiated` makes a q
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -21,6 +20,7 @@ from ..algorithms.quantities import Quantity, Result
 from ..algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from ..algorithms.scan import Array, Scan
 from ..errors import InputError
+from ..forks import Lock
 from ..jit.autodiff import Tape, jacobian
 from ..jit.graph import Graph, TooLong
 from ..jit.straight import loads
@@ -101,7 +101,7 @@ def tangent(manifolds: Iterable[tuple[Manifold, slice]]) -> Directions:
 # Methods for the derivatives of dynamics
 
 _known: WeakKeyDictionary[Tree, dict[tuple, Derivative]] = WeakKeyDictionary()
-_lock = threading.RLock()
+_lock = Lock(reentrant=True)
 
 
 def traced(tree: Tree, quantity: str, mode: str, fext: bool) -> Derivative:

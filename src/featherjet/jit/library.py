@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from ..forks import Lock
 from . import cache
 from .engine import CPU, Library, compile_module
 
 _loaded: dict[str, Library] = {}
-_lock = threading.Lock()
+_lock = Lock()
 _log = logging.getLogger("featherjet")
 
 

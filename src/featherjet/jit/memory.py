@@ -10,7 +10,6 @@ The base of every array made here is a `Lease`, which Python destroys after the 
 from __future__ import annotations
 
 import os
-import threading
 from collections import deque
 from math import prod
 from typing import Any
@@ -18,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..forks import Lock
 
 SMALL = 1 << 16  # bytes; below this the system's allocator is as fast
 LINE = 64  # bytes; results begin at cache lines
@@ -47,7 +47,7 @@ class Pool:
         self.budget = budget
         self._free: deque[np.ndarray] = deque()  # longest unused first
         self._unused = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     @property
     def unused(self) -> int:

@@ -1,0 +1,76 @@
+"""Locks in a forked process: those that another thread held when the process forked would stay locked for ever.
+
+A child has one thread. So it makes every lock anew, except LLVM's: a fork waits until LLVM is in no call, so that its
+memory is whole in the child. The locks of featherjet are of this kind.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import weakref
+from functools import cached_property
+from typing import Any
+
+_locks: weakref.WeakSet[Lock] = weakref.WeakSet()
+
+
+class Lock:
+    """A lock, reentrant or not, that is free in a forked child."""
+
+    def __init__(self, reentrant: bool = False) -> None:
+        self._make = threading.RLock if reentrant else threading.Lock
+        self._lock: Any = self._make()
+        _locks.add(self)
+
+    def acquire(self, blocking: bool = True) -> bool:
+        return self._lock.acquire(blocking)
+
+    def release(self) -> None:
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+    def remake(self) -> None:
+        """Free the lock, whoever holds it."""
+        self._lock = self._make()
+
+
+def _llvm() -> Any:
+    """The lock that llvmlite takes for each call of LLVM; None before LLVM is loaded."""
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    return getattr(getattr(ffi, "lib", None), "_lock", None)
+
+
+def _before() -> None:
+    lock = _llvm()
+    if lock is not None:
+        lock.__enter__()
+    _held.append(lock)
+
+
+def _after() -> None:
+    lock = _held.pop()
+    if lock is not None:
+        lock.__exit__()
+
+
+def _in_child() -> None:
+    _after()
+    for lock in _locks:
+        lock.remake()
+    for module in [m for name, m in sys.modules.items() if name.startswith("featherjet.")]:
+        for kind in [x for x in vars(module).values() if isinstance(x, type)]:
+            for entry in vars(kind).values():
+                if isinstance(entry, cached_property) and hasattr(entry, "lock"):  # Pythons before 3.12
+                    entry.lock = threading.RLock()
+
+
+_held: list[Any] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)

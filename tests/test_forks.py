@@ -1,0 +1,130 @@
+"""A process may fork while other threads compile or allocate: the child computes, and never waits for them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import llvmlite.binding.ffi
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.forks import Lock
+from featherjet.jit import library as libraries
+from featherjet.jit.memory import POOL
+from helpers import random_state
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+]
+MODEL = fj.models.chain(3)
+PATIENCE = 120  # seconds after which a child that waits for ever is ended
+
+
+def in_child(work: Callable[[], bool]) -> bool:
+    """Whether `work` is true in a forked child."""
+    child = os.fork()
+    if child == 0:
+        signal.alarm(PATIENCE)
+        try:
+            os._exit(0 if work() else 1)
+        except BaseException:
+            os._exit(2)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def held(hold: Callable[[threading.Event], object]) -> Callable[[], None]:
+    """Run `hold` on a thread until the function returned is called; `hold` waits for the event it is given."""
+    free = threading.Event()
+    thread = threading.Thread(target=hold, args=(free,), daemon=True)
+    thread.start()
+
+    def end() -> None:
+        free.set()
+        thread.join()
+
+    return end
+
+
+def test_a_lock_is_free_in_a_child():
+    for reentrant in (False, True):
+        lock, taken = Lock(reentrant), threading.Event()
+
+        def hold(free: threading.Event, lock: Lock = lock, taken: threading.Event = taken) -> None:
+            with lock:
+                taken.set()
+                free.wait()
+
+        end = held(hold)
+        taken.wait()
+        assert not lock.acquire(blocking=False)
+        assert in_child(lambda lock=lock: lock.acquire(blocking=False))
+        assert not lock.acquire(blocking=False), "the parent's lock is untouched"
+        end()
+        assert lock.acquire(blocking=False)
+
+
+def test_forking_while_another_thread_compiles(tmp_path, monkeypatch):
+    """The other thread is inside `compile_module`, and so inside the locks of the library and of Kernel.batch."""
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(libraries, "_loaded", {})
+    s = random_state(fj.Robot(MODEL, "numpy"), 5)
+    expected = fj.Robot(MODEL, "numpy").inverse_dynamics(s.q, s.v, s.a)
+    robot, inside = fj.Robot(MODEL, "compiled"), threading.Event()
+    compile_module, main = libraries.compile_module, os.getpid()
+
+    def slow(*args):
+        if os.getpid() == main:
+            inside.set()
+            free.wait()
+        return compile_module(*args)
+
+    free = threading.Event()
+    monkeypatch.setattr(libraries, "compile_module", slow)
+    thread = threading.Thread(target=robot.inverse_dynamics, args=(s.q, s.v, s.a))
+    thread.start()
+    inside.wait()
+    right = in_child(lambda: bool(np.allclose(robot.inverse_dynamics(s.q, s.v, s.a), expected, rtol=1e-9)))
+    free.set()
+    thread.join()
+    assert right
+
+
+def test_forking_while_another_thread_is_in_llvm(tmp_path, monkeypatch):
+    """The fork waits until LLVM's call returns: in the child, LLVM's memory is whole and nobody holds its lock."""
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
+    monkeypatch.setattr(libraries, "_loaded", {})
+    q = np.array([0.1, 0.2, 0.3])
+    expected = fj.Robot(MODEL, "numpy").mass_matrix(q)
+    fj.Robot(MODEL, "compiled")
+    taken = threading.Event()
+
+    def hold(free: threading.Event) -> None:
+        with llvmlite.binding.ffi.lib._lock:
+            taken.set()
+            time.sleep(0.2)
+
+    end = held(hold)
+    taken.wait()
+    right = in_child(lambda: bool(np.allclose(fj.Robot(MODEL, "compiled").mass_matrix(q), expected, rtol=1e-9)))
+    end()
+    assert right
+
+
+def test_forking_while_another_thread_takes_memory():
+    taken = threading.Event()
+
+    def hold(free: threading.Event) -> None:
+        with POOL._lock:
+            taken.set()
+            free.wait()
+
+    end = held(hold)
+    taken.wait()
+    assert in_child(lambda: POOL.empty((1 << 15, 1), np.dtype(float)).shape == (1 << 15, 1))
+    end()
