@@ -228,7 +228,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         named(ConstrainedDynamicsDerivatives, VV, VV, VV, *[("rows", "v")] * 3),
         contact_derivatives.constrained_dynamics_derivatives,
         returns=ConstrainedDynamicsDerivatives._make, forces=True, options=("contacts",),
-        margins=("contacts", "mass"), mimic=ITSELF, longest=LONG_CONTACTS, base=constrained_dynamics,
+        margins=("contacts", "mass"), mimic=ITSELF, held=grips.constrained_slopes, longest=LONG_CONTACTS,
+        base=constrained_dynamics,
         by=("q", "v", "tau"), rule=rules.derivatives,
     ),
     Quantity(
@@ -249,7 +250,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
             Result("dimpulses_dv", ("rows", "v")),
         ),
         contact_derivatives.impulse_dynamics_derivatives, options=("contacts",), margins=("contacts", "mass"),
-        mimic=ITSELF, longest=LONG_CONTACTS, base=impulse_dynamics, by=("q", "v"), rule=rules.derivatives,
+        mimic=ITSELF, held=grips.impulse_slopes_of, longest=LONG_CONTACTS, base=impulse_dynamics,
+        by=("q", "v"), rule=rules.derivatives,
     ),
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ Mimicking joints are independent here; `Coupling` maps the user's coordinates to
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -104,6 +105,12 @@ class Tree:
             nq, nv = nq + joint.kind.nq, nv + joint.kind.nv
         self.nq, self.nv = nq, nv
         self.coupling = coupling(model) if model.has_mimic else None
+
+    def weightless(self) -> Tree:
+        """The same tree without gravity."""
+        light = copy.copy(self)
+        light.gravity = Vec3(0.0, 0.0, 0.0)
+        return light
 
     def subtree(self, node: Node) -> slice:
         """The degrees of freedom of the node's subtree, its own included."""

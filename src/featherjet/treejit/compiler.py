@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..algorithms.quantities import FEXT, Quantity, sizes
+from ..algorithms.quantities import FEXT, QUANTITIES, Quantity, sizes
 from ..algorithms.scan import Scan
 from ..jit import kernel as jit
 from ..jit.data import Data
@@ -48,7 +48,8 @@ class TreeCompiler:
         if self.holds(quantity):
             from .held import ContactCompiler
 
-            return ContactCompiler(self.tree, self.tables, self.target, options["contacts"]).kernel(quantity, given)
+            maker = ContactCompiler(self.tree, self.tables, self._free, self.target, options["contacts"])
+            return maker.kernel(quantity, given)
         if quantity.rolled and not options and not self.unrolls(quantity):
             return self._rolled(quantity, FEXT.name in given)
         return self._straight(quantity, given, options)
@@ -56,6 +57,12 @@ class TreeCompiler:
     def holds(self, quantity: Quantity) -> bool:
         """Whether a quantity has contacts and its code takes them as data."""
         return quantity.held is not None and self.tree.coupling is None
+
+    def _free(self, weightless: bool) -> Kernel:
+        """The derivatives of forward dynamics with external forces, with or without gravity."""
+        record = QUANTITIES["forward_dynamics_derivatives"]
+        maker = TreeCompiler(self.tree.weightless(), False) if weightless else self
+        return maker.kernel(record, [*(i.name for i in record.inputs), FEXT.name], {})
 
     def unrolls(self, quantity: Quantity) -> bool:
         """Whether to compile for this robot alone, which must be quick to compile and faster to run.

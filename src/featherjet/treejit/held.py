@@ -7,7 +7,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ..algorithms.contacts.dynamics import ContactSet
-from ..algorithms.record import Axis, Quantity, shape, sizes
+from ..algorithms.record import VV, Axis, Quantity, shape, sizes
+from ..jit.chain import Chain, Link
 from ..jit.data import Data
 from ..jit.emit.border import Operand
 from ..jit.engine import CPU, Library
@@ -19,6 +20,7 @@ from .contacts import ContactTables, Layout, trace_contacts
 from .tables import Tables, variants
 
 Axes = Mapping[str, Sequence[Axis]]
+ENTRY_OF_ONE, ENTRY_OF_TWO = 12, 24  # numbers of `grips.entry`: if the world holds all contacts, or also other bodies
 
 
 class Stage(NamedTuple):
@@ -32,10 +34,21 @@ class Stage(NamedTuple):
 
 
 class ContactCompiler:
-    """Makes the kernels of one tree with one set of contacts; tables(kind): the tree's tables for a kind of number."""
+    """Makes the kernels of one tree with one set of contacts.
 
-    def __init__(self, tree: Tree, tables: Callable[[Number], Tables], cpu: CPU, contacts: ContactSet) -> None:
-        self.tree, self.cpu = tree, cpu
+    tables(kind): the tree's tables for a kind of number; free(weightless): the derivatives of its forward dynamics with
+    external forces, with or without gravity.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        tables: Callable[[Number], Tables],
+        free: Callable[[bool], Kernel],
+        cpu: CPU,
+        contacts: ContactSet,
+    ) -> None:
+        self.tree, self.free, self.cpu = tree, free, cpu
         layout = Layout(tree, contacts)  # kernels keep this, not the contacts, whose end is theirs
         self.data = cache(lambda kind: ContactTables(tables(kind), layout))
         self.closed, self.sizes = layout.closed, sizes(tree, contacts) | layout.counts
@@ -45,7 +58,46 @@ class ContactCompiler:
         assert quantity.held is not None
         inputs = {name: quantity.input(name).axes for name in given}
         results = {r.name: r.axes for r in quantity.results}
+        if quantity.base is not None:
+            return self.chain(quantity, inputs, results)
         return self.rolled(Stage(quantity.name, quantity.held, inputs, results, bool(quantity.margins)))
+
+    def chain(self, quantity: Quantity, inputs: Axes, results: Axes) -> Kernel:
+        """Derivatives in three stages: what contacts add, forward dynamics with the contact forces, and both together.
+
+        Impulses make a robot jump as forces accelerate it at rest, without gravity.
+        """
+        assert quantity.held is not None and quantity.base is not None
+        size = ENTRY_OF_TWO if self.closed else ENTRY_OF_ONE
+        slopes: Axes = {"on bodies": ("joints", 6), "entries": ("entries", size), "factor": ("factor",)}
+        stage = Stage(quantity.name, quantity.held, inputs, slopes, True)
+        square, wide = [k for k, x in results.items() if x == VV], [k for k, x in results.items() if x != VV]
+        if impulsive := "tau" not in quantity.by:
+            square, wide = [*square, "inverse"], [*wide, "by torque"]
+        spare: Axes = {"rest": ("v",), "inverse": VV, "by torque": ("rows", "v")} if impulsive else {}
+        v, tau = ("rest", "rest") if impulsive else ("v", "tau")
+        links = (
+            Link(self.rolled(stage), (*inputs, *slopes)),
+            Link(self.free(impulsive), ("q", v, tau, "on bodies", *square)),
+            Link(self.correction(size), (*square, "entries", "factor", *wide)),
+        )
+        return Chain(quantity.name, self.cpu, inputs, results, {**slopes, **spare}, links, self.sizes)
+
+    def correction(self, size: int) -> Kernel:
+        """The kernel that makes derivatives with contacts of those without."""
+
+        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
+            cpu, lanes = self.cpu, self.cpu.fitting(kind)
+
+            def make() -> Any:
+                from .emit.correction import emit_correction
+
+                return emit_correction(lanes, size, cpu.triple, kind), ""
+
+            what = "correction", size, lanes, kind.name
+            return library(cpu, what, "derivatives with contacts", make), self.data(kind)
+
+        return Kernel("correction", {}, [], load, separate_single=False)
 
     def rolled(self, stage: Stage) -> Kernel:
         """The kernel of a program that walks over bodies and contacts."""

@@ -230,8 +230,7 @@ def impulse_dynamics_derivatives(
 def _weightless(scan: Scan) -> Scan:
     """A scan of the same tree without gravity."""
     light = copy.copy(scan)
-    light.tree = copy.copy(scan.tree)
-    light.tree.gravity = Vec3(0.0, 0.0, 0.0)
+    light.tree = scan.tree.weightless()
     return light
 
 

@@ -1,0 +1,81 @@
+"""Chains of kernels: one kernel that runs others, one after the other, on a few samples at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .data import Data
+from .emit.border import Operand
+from .engine import CPU, Library
+from .kernel import Kernel, Shape
+from .library import library
+from .number import Number
+
+KEPT = 400_000  # bytes of results and temporaries of the samples that go through a chain together: they stay in L2
+MOST = 64  # samples
+
+Axes = Mapping[str, Sequence[int | str]]
+
+
+class Link(NamedTuple):
+    """A stage of a chain: its kernel, and the names of its operands, inputs first."""
+
+    kernel: Kernel
+    operands: tuple[str, ...]
+
+
+class ChainData(Data):
+    """Lengths of axes, the number of samples that go together, and the code and data of each stage."""
+
+    def __init__(self, kind: Number, lengths: Sequence[int], stages: Sequence[tuple[Library, Data]]) -> None:
+        self._keep = stages
+        addresses = [x for library, data in stages for x in (library.address("entry"), data.address)]
+        super().__init__(kind, [*lengths, *addresses])
+
+
+class Chain(Kernel):
+    """A kernel that runs `links`; results that several of them write or change are changed in place."""
+
+    def __init__(
+        self, name: str, cpu: CPU, inputs: Axes, results: Axes, temporaries: Axes, links: Sequence[Link],
+        size: Mapping[str, int],
+    ) -> None:  # fmt: skip
+        everything = {**inputs, **results, **temporaries}
+        axes = sorted({axis for core in everything.values() for axis in core if isinstance(axis, str)})
+        shapes = {k: tuple(size[a] if isinstance(a, str) else a for a in core) for k, core in everything.items()}
+        self._name, self._cpu, self._sides, self._links = name, cpu, (inputs, results, temporaries), list(links)
+        self._axes, self._lengths = axes, [size[axis] for axis in axes]
+        self._numbers = sum(prod(shapes[k]) for k in (*results, *temporaries))
+        separate = any(link.kernel.separate_single for link in links)
+        super().__init__(name, {k: shapes[k] for k in inputs}, [shapes[k] for k in results], self._loaded, separate)
+
+    def _loaded(self, kind: Number, for_one: bool) -> tuple[Library, Data]:
+        inputs, results, temporaries = self._sides
+        cpu, steps = self._cpu, [link.operands for link in self._links]
+        stages = [link.kernel.load(kind, for_one and link.kernel.separate_single) for link in self._links]
+        lanes = cpu.fitting(kind)
+        fitting = min(MOST, KEPT // (self._numbers * kind.bytes)) // lanes * lanes
+
+        def make() -> Any:
+            from .emit.chain import emit_chain
+
+            operands = [Operand("report", ()), *(Operand(k, tuple(x)) for k, x in inputs.items())]
+            operands += [Operand(k, tuple(x), True) for k, x in results.items()]
+            return emit_chain(operands, temporaries, steps, self._axes, cpu.triple, kind), ""
+
+        what = "chain", self._name, *(tuple((k, *x) for k, x in side.items()) for side in self._sides), kind.name
+        code = library(cpu, (*what, tuple(steps)), self._name, make)
+        return code, ChainData(kind, [*self._lengths, max(lanes, fitting)], stages)
+
+    def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
+        """The results and the flags; stages work in place on rows that are contiguous."""
+        if out is None or all(o.strides[-1] == o.itemsize for o in out):
+            return super().__call__(inputs, out, threads)
+        found, flags = super().__call__(inputs, None, threads)
+        for o, x in zip(out, found, strict=True):
+            np.copyto(o, x)
+        return out, flags
