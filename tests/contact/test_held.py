@@ -63,7 +63,9 @@ def everything(robot: fj.Robot, contacts: fj.Contacts, q, v, tau, fext) -> dict[
     for name, results in {
         "constrained": robot.constrained_dynamics(q, v, tau, contacts, fext),
         "without fext": robot.constrained_dynamics(q, v, tau, contacts),
+        "derivatives": robot.constrained_dynamics_derivatives(q, v, tau, contacts, fext),
         "impulse": robot.impulse_dynamics(q, v, contacts, 0.3),
+        "impulse derivatives": robot.impulse_dynamics_derivatives(q, v, contacts, 0.3),
         "inverse": robot.contact_inverse_dynamics(q, v, tau, contacts, forces, fext),
         "jacobian": (robot.contact_jacobian(q, contacts),),
     }.items():
@@ -94,11 +96,17 @@ def test_other_frames_and_places_compile_nothing() -> None:
     q, v = robot.random_configuration(0), np.ones(robot.nv)
     feet = ("LF_foot", "RF_foot", "LH_foot", "RH_foot")
     first = fj.Contacts(robot, [fj.PointContact(feet[0])])
-    robot.constrained_dynamics(q, v, v, first), robot.impulse_dynamics(q, v, first, 0.1)
+
+    def run(contacts: fj.Contacts) -> None:
+        robot.constrained_dynamics(q, v, v, contacts)
+        robot.constrained_dynamics_derivatives(q, v, v, contacts)
+        robot.impulse_dynamics(q, v, contacts, 0.1)
+
+    run(first)
     before = set(library._loaded)
     for held in ([fj.PointContact(f) for f in feet], [fj.SurfaceContact(feet[2], at=np.eye(4), axes="local")]):
         contacts = fj.Contacts(robot, held, (0.0, 2.0), 1e-3)
-        robot.constrained_dynamics(q, v, v, contacts), robot.impulse_dynamics(q, v, contacts, 0.7)
+        run(contacts)
     assert set(library._loaded) == before
 
 
@@ -128,4 +136,23 @@ def test_singular_contacts_are_refused() -> None:
         with pytest.raises(SingularContacts, match="the force at 'tool' is not"):
             robot.constrained_dynamics(q, zero, zero, contacts)
         with pytest.raises(SingularContacts):
-            robot.impulse_dynamics(q, zero, contacts)
+            robot.constrained_dynamics_derivatives(q, zero, zero, contacts)
+
+
+def test_batches_threads_and_results_of_any_layout() -> None:
+    """Bit for bit the same on any number of threads; into arrays whose rows are not contiguous; in other precisions."""
+    robot = fj.Robot(TREE, "compiled", threads=1)
+    rng = np.random.default_rng(3)
+    contacts = draw(robot, rng, closed=False)
+    q = robot.random_configuration(rng, size=300)
+    v, tau = rng.normal(size=(2, 300, robot.nv))
+    expected = robot.constrained_dynamics_derivatives(q, v, tau, contacts)
+    robot.evaluator.threads = 3
+    out = tuple(np.empty((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2] for x in expected)
+    robot.constrained_dynamics_derivatives(q, v, tau, contacts, out=out)
+    for found, strided, x in zip(robot.constrained_dynamics_derivatives(q, v, tau, contacts), out, expected, strict=True):
+        assert np.array_equal(found, x)
+        assert np.array_equal(strided, x)
+    one = robot.constrained_dynamics_derivatives(q[17], v[17], tau[17], contacts)
+    for x, y in zip(one, expected, strict=True):
+        agree(x, y[17], 1e-11, floor=1e-3)

@@ -64,8 +64,7 @@ class Border:
         args, dims, steps, self.data = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         samples = b.load(dims, typ=I64, align=8)
-        address = b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8)
-        self.report = b.inttoptr(address, PTR)
+        self.report = report_of(b, args)
         self.strides = self.core_strides(steps)
         self.steps = [w.integer(b, steps, I64(o)) for o in range(len(self.operands))]
         self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
@@ -78,10 +77,7 @@ class Border:
             self.read_inputs()
             self.compute(samples, s)
         b.call(external(w.module, "free", VOID, PTR), [memory])
-        if "windows" not in w.module.triple:  # flags report bad input; NumPy need not warn as well
-            clear = external(w.module, "feclearexcept", I32, I32)
-            x86 = w.module.triple.startswith(("x86", "i686", "amd64"))
-            b.call(clear, [I32(0x3F if x86 else 0x1F)])
+        forget_exceptions(w.module, b)
         b.ret_void()
         return f
 
@@ -101,9 +97,7 @@ class Border:
         size = self.checked("smul", total, I64(w.bytes))
         size = b.select(self.overflow, I64(-1), size)  # more than any system has
         memory = b.call(external(w.module, "malloc", PTR, I64), [size])
-        with b.if_then(b.icmp_unsigned("==", b.ptrtoint(memory, I64), I64(0)), likely=False):
-            b.store(b.or_(b.load(self.report, typ=I64, align=8), I64(int(Flag.NO_MEMORY))), self.report, align=8)
-            b.ret_void()
+        return_without(b, memory, self.report)
         at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
         pieces = []
         for count in rounded:
@@ -267,6 +261,25 @@ class Border:
     def watch(self, margin: Value) -> None:
         """Flag samples whose margin is not clearly positive."""
         self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(self.w.kind.margin)), Flag.SMALL_MARGIN)
+
+
+def report_of(b: ir.IRBuilder, args: Value) -> Value:
+    """The caller's word for flags, whose address the first operand is."""
+    return b.inttoptr(b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8), PTR)
+
+
+def return_without(b: ir.IRBuilder, memory: Value, report: Value) -> None:
+    """Set a flag and return if an allocation has failed."""
+    with b.if_then(b.icmp_unsigned("==", b.ptrtoint(memory, I64), I64(0)), likely=False):
+        b.store(b.or_(b.load(report, typ=I64, align=8), I64(int(Flag.NO_MEMORY))), report, align=8)
+        b.ret_void()
+
+
+def forget_exceptions(module: ir.Module, b: ir.IRBuilder) -> None:
+    """Clear the CPU's floating-point exceptions: flags report bad input, and NumPy need not warn as well."""
+    if "windows" not in module.triple:
+        x86 = module.triple.startswith(("x86", "i686", "amd64"))
+        b.call(external(module, "feclearexcept", I32, I32), [I32(0x3F if x86 else 0x1F)])
 
 
 def constant_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:

@@ -12,7 +12,7 @@ import llvmlite.ir as ir
 from ..data import HEADER
 from ..graph import Graph
 from ..number import Number
-from .border import Operand
+from .border import Operand, report_of, return_without
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
 from .quick import emit_quick
 
@@ -107,6 +107,7 @@ class ChainCode:
             whole = b.and_(b.add(b.mul(size, chunk), I64(LINE - 1)), I64(-LINE))
             total = b.add(total, whole)
         memory = b.call(external(w.module, "calloc", PTR, I64, I64), [total, I64(1)])
+        return_without(b, memory, report_of(b, self.args))
         first = b.and_(b.ptrtoint(memory, I64), I64(-LINE))
         self.places = {name: b.inttoptr(b.add(first, at), PTR) for name, at in begins.items()}
         return memory

@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import I8, I32, I64, PTR, VOID, Value, external
+from ...jit.emit.border import forget_exceptions, report_of, return_without
+from ...jit.emit.lanes import I8, I32, I64, LINE, PTR, VOID, Value, external
 from ...jit.graph import Graph
 from ...jit.number import Number
 from .lanes import TreeLanes
 
 OPERANDS = ("report", "A_q", "A_v", "M^-1", "entries", "factor", "lambda_q", "lambda_v", "lambda_tau")
-BY_Q, BY_V, BY_TAU = range(3)  # blocks of columns
+BY_Q, BY_V, BY_TAU = BLOCKS = range(3)  # blocks of columns
 ROWS = 4  # rows of A that are updated together
 # Where an entry has its numbers, three each.
 J, K_Q, K_V, TURN, S, REACTION = 0, 3, 6, 9, 12, 18
@@ -60,71 +61,80 @@ class ColumnLanes(TreeLanes):
         """One number in all lanes."""
         return self.splat(b, self.load_number(b, self.number(b, base, index)))
 
+    def columns(self, b: ir.IRBuilder, n: Value, body: Callable[[Value, Value | None], None]) -> None:
+        """body(first column, mask) for each vector of n columns."""
+        full = b.and_(n, I64(-self.L))
+        with self.loop(b, I64(0), full, self.L) as c:
+            body(c, None)
+        with b.if_then(b.icmp_signed("<", full, n)):
+            body(full, self.first_lanes(b, b.sub(n, full)))
+
+    def row(self, b: ir.IRBuilder, matrix: Value, by_row: Value, k: Value) -> Value:
+        """Where row k of a matrix begins, whose rows are `by_row` bytes apart."""
+        return b.gep(matrix, [b.mul(k, by_row)], source_etype=I8)
+
 
 class Correction:
-    """The loop over samples. X holds three blocks of `width` columns for each row; Y, V and C hold one."""
+    """The loop over samples. X and Y hold rows of `width` columns: X one for each row and block, Y for each row."""
 
     def __init__(self, w: ColumnLanes, size: int) -> None:
         self.w, self.size = w, size
 
     def emit(self) -> None:
         w = self.w
-        product, update, solve = self.emit_product(), self.emit_update(), self.emit_solve()
+        blocks = (1, 3) if self.size > S else (3,)
+        self.product, self.update = ({n: emit(n) for n in blocks} for emit in (self.emit_product, self.emit_update))
+        solve = self.emit_solve()
         f = ir.Function(w.module, ir.FunctionType(VOID, [PTR] * 4), "entry")
         f.attributes.add("nounwind")
-        args, dims, steps, data = f.args
+        args, dims, steps, self.data = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
-        self.data = data
-        self.grips, self.rows, self.nv, groups = (w.slot(b, data, s) for s in ("grips", "rows", "nv", "groups"))
-        self.width = b.mul(groups, I64(w.L))
-        wide = b.mul(self.width, I64(3))
-        counts = [b.mul(self.rows, wide), b.mul(self.rows, self.width), wide, wide]
-        memory, (self.X, self.Y, self.V, self.C) = self.allocate(counts)
+        self.grips, self.rows, self.nv = (w.slot(b, self.data, s) for s in ("grips", "rows", "nv"))
+        self.width = b.and_(b.add(self.nv, I64(w.L - 1)), I64(-w.L))
+        self.wide = b.mul(self.width, I64(len(BLOCKS)))
+        counts = [b.mul(self.rows, self.wide), b.mul(self.rows, self.width), *[b.mul(self.width, I64(3))] * 2]
+        memory, (self.X, self.Y, self.V, self.C) = self.allocate(counts, args)
         by_sample = [w.integer(b, steps, I64(o)) for o in range(len(OPERANDS))]
-        by_row = {o: w.integer(b, steps, I64(len(OPERANDS) + at)) for o, at in zip((1, 2, 3, 6, 7, 8), (0, 2, 4, 9, 11, 13))}
+        strides = [w.integer(b, steps, I64(len(OPERANDS) + k)) for k in (0, 2, 4, 9, 11, 13)]
+        self.by_row, by_row = strides[:3], strides[3:]
         with w.loop(b, I64(0), b.load(dims, typ=I64, align=8)) as s:
             at = []
             for o in range(1, len(OPERANDS)):
                 base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
                 at.append(b.gep(base, [b.mul(s, by_sample[o])], source_etype=I8))
-            A, (self.E, factor), L = at[:3], at[3:5], at[5:]
-
-            def times(k: int, m: int, target: Value, stride: Value) -> None:
-                """target -= (the numbers k of all entries) A_m, for all grips."""
-                with w.loop(b, I64(0), self.grips) as g:
-                    to = w.number(b, target, b.mul(b.mul(g, I64(3)), stride))
-                    b.call(product, [data, self.E, A[m], by_row[m + 1], to, stride, g, I64(k)])
-
-            self.clear(self.Y, counts[1])
-            times(J, BY_TAU, self.Y, self.width)
-            if self.size > TURN + 3:
-                self.react(product, update, A, by_row)
+            self.A, (self.E, factor), results = at[:3], at[3:5], at[5:]
+            if self.size > S:
+                self.react()
             self.clear(self.X, counts[0])
-            self.scatter(self.X, wide, BY_Q, K_Q, -1.0)
-            self.scatter(self.X, wide, BY_V, K_V, -1.0)
-            for m in (BY_Q, BY_V):
-                times(J, m, w.number(b, self.X, b.mul(self.width, I64(m))), wide)
+            for block, k in ((BY_Q, K_Q), (BY_V, K_V)):
+                self.scatter(self.X, self.wide, block, k, -1.0)
+            with w.loop(b, I64(0), self.grips) as g:
+                to = w.number(b, self.X, b.mul(b.mul(g, I64(3)), self.wide))
+                self.times(g, J, BLOCKS, to, self.wide)
             with w.loop(b, I64(0), self.rows) as r:
-                self.copy(b.mul(r, self.width), b.add(b.mul(r, wide), b.mul(self.width, I64(BY_TAU))))
-            b.call(solve, [factor, self.X, self.rows, wide])
-            for m in (BY_Q, BY_V, BY_TAU):
-                X = w.number(b, self.X, b.mul(self.width, I64(m)))
-                b.call(update, [A[m], by_row[m + 1], self.Y, self.width, X, wide, self.rows, self.nv])
-            self.scatter(self.X, wide, BY_Q, TURN, 1.0)
-            for m in (BY_Q, BY_V, BY_TAU):
-                self.write(m, L[m], by_row[m + 6], wide)
+                self.copy(b.add(b.mul(r, self.wide), b.mul(self.width, I64(BY_TAU))), b.mul(r, self.width))
+            b.call(solve, [factor, self.X, self.rows, self.width])
+            self.correct(BLOCKS, self.Y, self.X, self.wide, self.rows)
+            self.scatter(self.X, self.wide, BY_Q, TURN, 1.0)
+            for m in BLOCKS:
+                self.write(m, results[m], by_row[m])
         b.call(external(w.module, "free", VOID, PTR), [memory])
+        forget_exceptions(w.module, b)
         b.ret_void()
 
-    def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
+    def allocate(self, counts: Sequence[Value], args: Value) -> tuple[Value, list[Value]]:
+        """Memory for numbers; without any, the caller's word gets a flag."""
         b, w = self.b, self.w
         total: Value = I64(0)
         begins = []
         for count in counts:
             begins.append(total)
             total = b.add(total, count)
-        memory = b.call(external(w.module, "malloc", PTR, I64), [b.mul(total, I64(w.bytes))])
-        return memory, [w.number(b, memory, at) for at in begins]
+        size = b.add(b.mul(total, I64(w.bytes)), I64(LINE))
+        memory = b.call(external(w.module, "malloc", PTR, I64), [size])
+        return_without(b, memory, report_of(b, args))
+        first = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
+        return memory, [w.number(b, first, at) for at in begins]
 
     # Pieces of one sample
 
@@ -134,11 +144,11 @@ class Correction:
             w.store(b, w.const(0.0), w.number(b, target, k))
 
     def copy(self, source: Value, target: Value) -> None:
-        """A row of Y, from the number `source`, to X, from the number `target`."""
+        """A row of X, from the number `source` on, to Y, from the number `target` on."""
         b, w = self.b, self.w
         with w.loop(b, I64(0), self.width, w.L) as k:
-            x = w.load(b, w.number(b, self.Y, b.add(source, k)))
-            w.store(b, x, w.number(b, self.X, b.add(target, k)))
+            x = w.load(b, w.number(b, self.X, b.add(source, k)))
+            w.store(b, x, w.number(b, self.Y, b.add(target, k)))
 
     def scatter(self, target: Value, stride: Value, block: int, k: int, sign: float, only: Value | None = None) -> None:
         """Add three numbers of each entry, from the k-th on, to its rows and column; of one grip if `only` is given."""
@@ -161,157 +171,199 @@ class Correction:
         first, end = (self.w.integer(b, climbs, b.add(b.mul(g, I64(4)), I64(k))) for k in (0, 3))
         return first, end
 
-    def react(self, product: ir.Function, update: ir.Function, A: Sequence[Value], by_row: dict[int, Value]) -> None:
+    def times(self, g: Value, k: int, blocks: Sequence[int], target: Value, stride: Value) -> None:
+        """Three rows of the target -= the grip's numbers from the k-th on, times the rows of A, in some blocks."""
+        A = [x for m in blocks for x in (self.A[m], self.by_row[m])]
+        self.b.call(self.product[len(blocks)], [self.data, self.E, target, stride, g, I64(k), *A])
+
+    def correct(self, blocks: Sequence[int], Y: Value, X: Value, stride: Value, rows: Value) -> None:
+        """A -= Y^T X, in some blocks."""
+        A = [x for m in blocks for x in (self.A[m], self.by_row[m])]
+        self.b.call(self.update[len(blocks)], [Y, X, self.width, stride, rows, self.nv, *A])
+
+    def react(self) -> None:
         """A_q -= (S M^-1)^T C, three rows at a time."""
         b, w = self.b, self.w
         with w.loop(b, I64(0), self.grips) as g:
             for half in (0, 3):
                 for memory in (self.V, self.C):
                     self.clear(memory, b.mul(self.width, I64(3)))
-                stride = self.width
-                b.call(product, [self.data, self.E, A[BY_TAU], by_row[3], self.V, stride, g, I64(S + half)])
-                self.scatter(self.C, stride, 0, REACTION + half, -1.0, only=g)
-                b.call(update, [A[BY_Q], by_row[1], self.V, stride, self.C, stride, I64(3), self.nv])
+                self.times(g, S + half, [BY_TAU], self.V, self.width)
+                self.scatter(self.C, self.width, 0, REACTION + half, -1.0, only=g)
+                self.correct([BY_Q], self.V, self.C, self.width, I64(3))
 
-    def write(self, block: int, target: Value, by_row: Value, wide: Value) -> None:
+    def write(self, block: int, target: Value, by_row: Value) -> None:
         """Write a block of X to a result."""
         b, w = self.b, self.w
         with w.loop(b, I64(0), self.rows) as r:
-            row = w.number(b, self.X, b.add(b.mul(r, wide), b.mul(self.width, I64(block))))
-            to = b.gep(target, [b.mul(r, by_row)], source_etype=I8)
+            row = w.number(b, self.X, b.add(b.mul(r, self.wide), b.mul(self.width, I64(block))))
+            to = w.row(b, target, by_row, r)
 
             def put(c: Value, mask: Value | None) -> None:
                 w.store_part(b, w.load(b, w.number(b, row, c)), w.number(b, to, c), mask)
 
-            self.columns(b, self.nv, put)
-
-    def columns(self, b: ir.IRBuilder, n: Value, body: Callable[[Value, Value | None], None]) -> None:
-        """body(first column, mask) for each vector of n columns."""
-        w = self.w
-        full = b.and_(n, I64(-w.L))
-        with w.loop(b, I64(0), full, w.L) as c:
-            body(c, None)
-        with b.if_then(b.icmp_signed("<", full, n)):
-            body(full, w.first_lanes(b, b.sub(n, full)))
+            w.columns(b, self.nv, put)
 
     # Functions
 
-    def emit_product(self) -> ir.Function:
-        """(data, E, A, by row, X, stride, grip, k): three rows X -= the grip's numbers from k on, times rows of A."""
+    def emit_product(self, blocks: int) -> ir.Function:
+        """(data, E, X, stride, grip, k, then A and its stride of each block): three rows X -= (numbers k...) A."""
         w = self.w
-        f = w.function("product", [PTR, PTR, PTR, I64, PTR, I64, I64, I64])
-        data, E, A, by_row, X, stride, g, k = f.args
+        f = w.function(f"product{blocks}", [PTR, PTR, PTR, I64, I64, I64, *[PTR, I64] * blocks])
+        data, E, X, stride, g, k, *rest = f.args
+        A, by_row = rest[::2], rest[1::2]
         b = ir.IRBuilder(f.append_basic_block("entry"))
         start, end = self.entries_of(b, data, g)
-        table = w.slot(b, data, "entry")
+        table, nv = w.slot(b, data, "entry"), w.slot(b, data, "nv")
+        width = b.and_(b.add(nv, I64(w.L - 1)), I64(-w.L))
 
         def body(c: Value, mask: Value | None) -> None:
-            at = [w.number(b, X, b.add(b.mul(I64(i), stride), c)) for i in range(3)]
+            places = [b.add(b.add(b.mul(I64(i), stride), b.mul(width, I64(m))), c) for m in range(blocks) for i in range(3)]
+            at = [w.number(b, X, place) for place in places]
 
             def step(e: Value, x: list[Value]) -> list[Value]:
                 dof = w.integer(b, table, b.mul(e, I64(3)))
-                row = b.gep(A, [b.mul(dof, by_row)], source_etype=I8)
-                a = w.load_part(b, w.number(b, row, c), mask)
                 first = b.add(b.mul(e, I64(self.size)), k)
-                return [w.minus_product(b, y, w.scalar(b, E, b.add(first, I64(i))), a) for i, y in enumerate(x)]
+                entry = [w.scalar(b, E, b.add(first, I64(i))) for i in range(3)]
+                found = []
+                for m in range(blocks):
+                    a = w.load_part(b, w.number(b, w.row(b, A[m], by_row[m], dof), c), mask)
+                    found += [w.minus_product(b, y, z, a) for y, z in zip(x[3 * m : 3 * m + 3], entry, strict=True)]
+                return found
 
             for y, pointer in zip(w.carrying(b, start, end, [w.load(b, x) for x in at], step), at, strict=True):
                 w.store(b, y, pointer)
 
-        self.columns(b, w.slot(b, data, "nv"), body)
+        w.columns(b, nv, body)
         b.ret_void()
         return f
 
-    def emit_update(self) -> ir.Function:
-        """(A, by row, Y, its stride, X, its stride, rows, n): A (n, n) -= Y^T X; rows is a multiple of three."""
-        w = self.w
-        f = w.function("update", [PTR, I64, PTR, I64, PTR, I64, I64, I64])
-        A, by_row, Y, by_y, X, by_x, rows, n = f.args
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        triples = b.sdiv(rows, I64(3))
+    def emit_update(self, blocks: int) -> ir.Function:
+        """(Y, X, width, X's stride, rows, n, then A and its stride of each block): A (n, n) -= Y^T X.
 
-        def block(k: Value, count: int) -> None:
-            lines = [b.gep(A, [b.mul(b.add(k, I64(j)), by_row)], source_etype=I8) for j in range(count)]
+        Rows of A go four at a time; beyond the last, the last is computed again, to the same result.
+        """
+        w = self.w
+        f = w.function(f"update{blocks}", [PTR, PTR, I64, I64, I64, I64, *[PTR, I64] * blocks])
+        Y, X, width, stride, rows, n, *rest = f.args
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        last = b.sub(n, I64(1))
+        with w.loop(b, I64(0), n, ROWS) as k:
+            some = [b.add(k, I64(j)) for j in range(ROWS)]
+            some = [b.select(b.icmp_signed("<", j, last), j, last) for j in some]
+            lines = [w.row(b, A, by_row, j) for A, by_row in zip(rest[::2], rest[1::2], strict=True) for j in some]
 
             def body(c: Value, mask: Value | None) -> None:
                 at = [w.number(b, line, c) for line in lines]
 
-                def step(t: Value, a: list[Value]) -> list[Value]:
-                    for i in range(3):
-                        row = b.add(b.mul(t, I64(3)), I64(i))
-                        x = w.load(b, w.number(b, X, b.add(b.mul(row, by_x), c)))
-                        y = w.number(b, Y, b.add(b.mul(row, by_y), k))
-                        a = [w.minus_product(b, z, w.scalar(b, y, I64(j)), x) for j, z in enumerate(a)]
-                    return a
+                def step(r: Value, a: list[Value]) -> list[Value]:
+                    ys = [w.scalar(b, Y, b.add(b.mul(r, width), j)) for j in some]
+                    found = []
+                    for m in range(blocks):
+                        x = w.load(b, w.number(b, X, b.add(b.add(b.mul(r, stride), b.mul(width, I64(m))), c)))
+                        own = a[ROWS * m : ROWS * (m + 1)]
+                        found += [w.minus_product(b, z, y, x) for z, y in zip(own, ys, strict=True)]
+                    return found
 
-                found = w.carrying(b, I64(0), triples, [w.load_part(b, p, mask) for p in at], step)
+                found = w.carrying(b, I64(0), rows, [w.load_part(b, p, mask) for p in at], step)
                 for z, pointer in zip(found, at, strict=True):
                     w.store_part(b, z, pointer, mask)
 
-            self.columns(b, n, body)
-
-        full = b.and_(n, I64(-ROWS))
-        with w.loop(b, I64(0), full, ROWS) as k:
-            block(k, ROWS)
-        with w.loop(b, full, n) as k:
-            block(k, 1)
+            w.columns(b, n, body)
         b.ret_void()
         return f
 
     def emit_solve(self) -> ir.Function:
-        """(factor, X, rows, columns): X = (L^T D L)^-1 X, three rows at a time; see `jit.emit.dense`."""
+        """(factor, X, rows, width): X = (L^T D L)^-1 X in all blocks, three rows at a time; see `jit.emit.dense`."""
         w = self.w
         f = w.function("solve_columns", [PTR, PTR, I64, I64])
-        L, X, n, width = f.args
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        last = b.sub(b.sdiv(n, I64(3)), I64(1))
-        dinv = w.number(b, L, b.mul(n, n))
-
-        def entry(t: Value, i: int, s: Value, j: int) -> Value:
-            row, column = b.add(b.mul(t, I64(3)), I64(i)), b.add(b.mul(s, I64(3)), I64(j))
-            return w.scalar(b, L, b.add(b.mul(row, n), column))
-
-        def rows(t: Value, c: Value) -> list[Value]:
-            return [w.number(b, X, b.add(b.mul(b.add(b.mul(t, I64(3)), I64(i)), width), c)) for i in range(3)]
-
-        def minus(x: list[Value], y: Sequence[Value], of: Callable[[int, int], Value]) -> list[Value]:
-            for j in range(3):
-                x = [w.minus_product(b, x[i], of(i, j), y[j]) for i in range(3)]
-            return x
-
-        def sweep(start: Value, stop: Value, x: list[Value], c: Value, of: Callable[..., Value]) -> list[Value]:
-            """x minus the blocks `of` times the rows of X from block start to stop, if there are any."""
-            cells = [w.cell(b) for _ in x]
-            for cell, y in zip(cells, x, strict=True):
-                b.store(y, cell)
-            with b.if_then(b.icmp_signed("<", start, stop)):
-                found = w.carrying(
-                    b, start, stop, x,
-                    lambda s, z: minus(z, [w.load(b, p) for p in rows(s, c)], lambda i, j: of(s, i, j)),
-                )  # fmt: skip
-                for cell, y in zip(cells, found, strict=True):
-                    b.store(y, cell)
-            return [b.load(cell, typ=w.V, align=w.bytes) for cell in cells]
-
-        with w.loop(b, I64(0), width, w.L) as c:
-            with w.loop(b, last, I64(0), -1) as t:
-                at = rows(t, c)
-                above, end = b.add(t, I64(1)), b.add(last, I64(1))
-                x = sweep(above, end, [w.load(b, p) for p in at], c, lambda s, i, j, t=t: entry(s, j, t, i))
-                x[1] = w.minus_product(b, x[1], entry(t, 2, t, 1), x[2])
-                for k in (1, 2):
-                    x[0] = w.minus_product(b, x[0], entry(t, k, t, 0), x[k])
-                for y, p in zip(x, at, strict=True):
-                    w.store(b, y, p)
-            with w.loop(b, I64(0), b.add(last, I64(1))) as t:
-                at = rows(t, c)
-                scale = [w.scalar(b, dinv, b.add(b.mul(t, I64(3)), I64(i))) for i in range(3)]
-                x = [b.fmul(w.load(b, p), d) for p, d in zip(at, scale, strict=True)]
-                x = sweep(I64(0), t, x, c, lambda s, i, j, t=t: entry(t, i, s, j))
-                x[1] = w.minus_product(b, x[1], entry(t, 1, t, 0), x[0])
-                for k in (0, 1):
-                    x[2] = w.minus_product(b, x[2], entry(t, 2, t, k), x[k])
-                for y, p in zip(x, at, strict=True):
-                    w.store(b, y, p)
-        b.ret_void()
+        code = Substitution(w, ir.IRBuilder(f.append_basic_block("entry")), *f.args)
+        code.emit()
+        code.b.ret_void()
         return f
+
+
+class Substitution:
+    """Solves with the factor L^T D L of G for a vector of columns of every block at a time."""
+
+    def __init__(self, w: ColumnLanes, b: ir.IRBuilder, L: Value, X: Value, n: Value, width: Value) -> None:
+        self.w, self.b, self.L, self.X, self.n, self.width = w, b, L, X, n, width
+        self.wide = b.mul(width, I64(len(BLOCKS)))
+        self.dinv = w.number(b, L, b.mul(n, n))
+
+    def emit(self) -> None:
+        b, w = self.b, self.w
+        triples = b.sdiv(self.n, I64(3))
+        with w.loop(b, I64(0), self.width, w.L) as c:
+            with w.loop(b, b.sub(triples, I64(1)), I64(0), -1) as t:
+                x = self.less(b.add(t, I64(1)), triples, self.rows(t, c), c, lambda s, i, j, t=t: self.entry(s, j, t, i))
+                for i, k in ((1, 2), (0, 1), (0, 2)):
+                    self.eliminate(x, i, k, self.entry(t, k, t, i))
+                self.put(t, c, x)
+            with w.loop(b, I64(0), triples) as t:
+                scale = [w.scalar(b, self.dinv, self.number(t, i)) for i in range(3)]
+                x = [[b.fmul(y, d) for y in row] for row, d in zip(self.rows(t, c), scale, strict=True)]
+                x = self.less(I64(0), t, x, c, lambda s, i, j, t=t: self.entry(t, i, s, j))
+                for i, k in ((1, 0), (2, 0), (2, 1)):
+                    self.eliminate(x, i, k, self.entry(t, i, t, k))
+                self.put(t, c, x)
+
+    def number(self, t: Value, i: int) -> Value:
+        """Row i of a triple."""
+        return self.b.add(self.b.mul(t, I64(3)), I64(i))
+
+    def entry(self, t: Value, i: int, s: Value, j: int) -> Value:
+        """Entry of the factor, in all lanes."""
+        return self.w.scalar(self.b, self.L, self.b.add(self.b.mul(self.number(t, i), self.n), self.number(s, j)))
+
+    def places(self, t: Value, c: Value) -> list[list[Value]]:
+        """Where the vectors of a triple's rows are, in each block."""
+        b, w = self.b, self.w
+        starts = [b.add(b.mul(self.number(t, i), self.wide), c) for i in range(3)]
+        return [[w.number(b, self.X, b.add(at, b.mul(self.width, I64(m)))) for m in BLOCKS] for at in starts]
+
+    def rows(self, t: Value, c: Value) -> list[list[Value]]:
+        return [[self.w.load(self.b, p) for p in row] for row in self.places(t, c)]
+
+    def put(self, t: Value, c: Value, x: Sequence[Sequence[Value]]) -> None:
+        for row, places in zip(x, self.places(t, c), strict=True):
+            for y, p in zip(row, places, strict=True):
+                self.w.store(self.b, y, p)
+
+    def eliminate(self, x: list[list[Value]], i: int, k: int, l: Value) -> None:
+        """Row i -= l times row k."""
+        x[i] = [self.w.minus_product(self.b, y, l, z) for y, z in zip(x[i], x[k], strict=True)]
+
+    def less(
+        self, start: Value, stop: Value, x: list[list[Value]], c: Value, of: Callable[[Value, int, int], Value]
+    ) -> list[list[Value]]:
+        """x minus the blocks `of` times the rows of X, from triple start to stop, if there are any."""
+        b, w = self.b, self.w
+        before, head, end = b.block, b.append_basic_block("head"), b.append_basic_block("end")
+        b.cbranch(b.icmp_signed("<", start, stop), head, end)
+        b.position_at_end(head)
+        s = b.phi(I64)
+        s.add_incoming(start, before)
+        carried = [[b.phi(w.V) for _ in row] for row in x]
+        found: list[list[Value]] = [list(row) for row in carried]
+        y = self.rows(s, c)
+        for j in range(3):
+            for i in range(3):
+                l = of(s, i, j)
+                found[i] = [w.minus_product(b, a, l, z) for a, z in zip(found[i], y[j], strict=True)]
+        following = b.add(s, I64(1))
+        s.add_incoming(following, b.block)
+        b.cbranch(b.icmp_signed("<", following, stop), head, end)
+        last = b.block
+        b.position_at_end(end)
+        out: list[list[Value]] = []
+        for row, phis, new in zip(x, carried, found, strict=True):
+            out.append([])
+            for y0, phi, z in zip(row, phis, new, strict=True):
+                phi.add_incoming(y0, before)
+                phi.add_incoming(z, last)
+                result = b.phi(w.V)
+                result.add_incoming(y0, before)
+                result.add_incoming(z, last)
+                out[-1].append(result)
+        return out

@@ -8,7 +8,7 @@ import llvmlite.ir as ir
 import numpy as np
 
 from ...jit.emit.border import Operand, emit_entry
-from ...jit.emit.lanes import I32, I64, Value
+from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ..program import Hold, Output, Pairs, Program, Responses, Sweep
@@ -18,6 +18,9 @@ from .lanes import tree_dimension
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
 from .walks import Walks
+
+
+PACKED = 12  # numbers that an entry or a factor has at least
 
 
 def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number) -> ir.Module:
@@ -135,8 +138,34 @@ class RolledCode(MatrixOutput):
         for o, out in self.results():
             if out.kind == "rows":
                 self.write_rows(o, out)
+            elif out.kind in ("entries", "factor") and 1 < self.w.L <= PACKED:
+                self.write_packed(o, out)
             elif out.kind != "matrix":
                 self.write_numbers(o, out)
+
+    def write_packed(self, o: int, out: Output) -> None:
+        """Write contiguous numbers, L of L samples at a time; the last of a row overlap those before them."""
+        b, w = self.b, self.w
+        assert isinstance(w, ContactWalks)
+        lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
+
+        def put(first: Value, offsets: Sequence[Value], space: str) -> None:
+            x = [w.load(b, w.vector(b, self.spaces[space], at)) for at in offsets]
+            for y, lane in zip(transposed(b, x), lanes, strict=True):
+                w.store_unaligned(b, y, w.number(b, lane, first))
+
+        if out.kind == "factor":
+            count = w.slot(b, self.data, "factor")
+            last = b.sub(count, I64(w.L))
+            with w.loop(b, I64(0), count, w.L) as k:
+                k = b.select(b.icmp_signed("<", k, last), k, last)
+                put(k, [b.add(k, I64(j)) for j in range(w.L)], "W")
+            return
+        keys, n = out.keys, len(out.keys)
+        with w.loop(b, I64(0), w.slot(b, self.data, "entries")) as e:
+            for k in sorted({*range(0, n - w.L + 1, w.L), n - w.L}):
+                offsets = [b.add(b.mul(e, I64(w.NE)), I64(w.offset[key])) for key in keys[k : k + w.L]]
+                put(b.add(b.mul(e, I64(n)), I64(k)), offsets, "E")
 
     def write_numbers(self, o: int, out: Output) -> None:
         """Write numbers of each dof, joint, grip or entry."""
