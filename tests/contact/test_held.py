@@ -150,7 +150,9 @@ def test_batches_threads_and_results_of_any_layout() -> None:
     robot.evaluator.threads = 3
     out = tuple(np.empty((*x.shape[:-1], 2 * x.shape[-1]))[..., ::2] for x in expected)
     robot.constrained_dynamics_derivatives(q, v, tau, contacts, out=out)
-    for found, strided, x in zip(robot.constrained_dynamics_derivatives(q, v, tau, contacts), out, expected, strict=True):
+    for found, strided, x in zip(
+        robot.constrained_dynamics_derivatives(q, v, tau, contacts), out, expected, strict=True
+    ):
         assert np.array_equal(found, x)
         assert np.array_equal(strided, x)
     one = robot.constrained_dynamics_derivatives(q[17], v[17], tau[17], contacts)

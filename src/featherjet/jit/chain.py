@@ -11,7 +11,7 @@ import numpy as np
 from .data import Data
 from .emit.border import Operand
 from .engine import CPU, Library
-from .kernel import Kernel, Shape
+from .kernel import Kernel
 from .library import library
 from .number import Number
 

@@ -67,7 +67,7 @@ class ContactCompiler:
 
         Impulses make a robot jump as forces accelerate it at rest, without gravity.
         """
-        assert quantity.held is not None and quantity.base is not None
+        assert quantity.held is not None
         size = ENTRY_OF_TWO if self.closed else ENTRY_OF_ONE
         slopes: Axes = {"on bodies": ("joints", 6), "entries": ("entries", size), "factor": ("factor",)}
         stage = Stage(quantity.name, quantity.held, inputs, slopes, True)

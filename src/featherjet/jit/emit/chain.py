@@ -20,7 +20,9 @@ from .quick import emit_quick
 class Callee(ir.instructions.LoadInstr):
     """A loaded address of a kernel's entry; llvmlite calls only what says its type."""
 
-    function_type = ir.FunctionType(VOID, [PTR] * 4)
+    @property
+    def function_type(self) -> ir.FunctionType:
+        return ir.FunctionType(VOID, [PTR] * 4)
 
 
 class ChainLanes(Lanes):
@@ -30,9 +32,11 @@ class ChainLanes(Lanes):
         super().__init__(module, Graph(), 1, kind)
         names = [*HEADER, *axes, "chunk"]
         pointers = [f"{part}{k}" for k in range(steps) for part in ("code", "data")]
-        self.slots = {name: (k, I64) for k, name in enumerate(names)} | {
-            name: (len(names) + k, PTR) for k, name in enumerate(pointers)
-        }
+        self.places = {name: (k, PTR if name in pointers else I64) for k, name in enumerate([*names, *pointers])}
+
+    def slot(self, b: ir.IRBuilder, data: Value, name: str) -> Value:
+        index, typ = self.places[name]
+        return b.load(b.gep(data, [I64(index)], source_etype=I64), typ=typ, align=8)
 
     def length(self, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
         return I64(name) if isinstance(name, int) else self.slot(b, data, name)

@@ -6,7 +6,7 @@ external forces), K the derivatives of the contacts' residuals and Y = J M^-1,
     G dlambda/dx = -(K + J A),    da/dx = A + Y^T dlambda/dx    for x = q, v, tau;  A = M^-1 and K = 0 for tau.
 
 The rows of J and K have entries only at the dofs that move their contact's bodies. Where bodies hold bodies, A_q lacks
-the reaction's turning with the first body (`derivatives.reaction_by_q`): A_q -= (S M^-1)^T C, S and C being entries too.
+the reaction's turning with the first body (`derivatives.reaction_by_q`): A_q -= (S M^-1)^T C, both of entries too.
 Everything changes in place: A_q, A_v and M^-1 become da/dq, da/dv and da/dtau.
 """
 
@@ -218,7 +218,9 @@ class Correction:
         width = b.and_(b.add(nv, I64(w.L - 1)), I64(-w.L))
 
         def body(c: Value, mask: Value | None) -> None:
-            places = [b.add(b.add(b.mul(I64(i), stride), b.mul(width, I64(m))), c) for m in range(blocks) for i in range(3)]
+            places = [
+                b.add(b.add(b.mul(I64(i), stride), b.mul(width, I64(m))), c) for m in range(blocks) for i in range(3)
+            ]
             at = [w.number(b, X, place) for place in places]
 
             def step(e: Value, x: list[Value]) -> list[Value]:
@@ -296,7 +298,9 @@ class Substitution:
         triples = b.sdiv(self.n, I64(3))
         with w.loop(b, I64(0), self.width, w.L) as c:
             with w.loop(b, b.sub(triples, I64(1)), I64(0), -1) as t:
-                x = self.less(b.add(t, I64(1)), triples, self.rows(t, c), c, lambda s, i, j, t=t: self.entry(s, j, t, i))
+                x = self.less(
+                    b.add(t, I64(1)), triples, self.rows(t, c), c, lambda s, i, j, t=t: self.entry(s, j, t, i)
+                )
                 for i, k in ((1, 2), (0, 1), (0, 2)):
                     self.eliminate(x, i, k, self.entry(t, k, t, i))
                 self.put(t, c, x)

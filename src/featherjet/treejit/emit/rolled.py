@@ -19,7 +19,6 @@ from .matrices import MatrixOutput
 from .responses import ResponsesCode
 from .walks import Walks
 
-
 PACKED = 12  # numbers that an entry or a factor has at least
 
 
