@@ -68,7 +68,7 @@ def _in_child() -> None:
         for kind in [x for x in vars(module).values() if isinstance(x, type)]:
             for entry in vars(kind).values():
                 if isinstance(entry, cached_property) and hasattr(entry, "lock"):  # Pythons before 3.12
-                    entry.lock = threading.RLock()
+                    entry.lock = threading.RLock()  # type: ignore[attr-defined]
 
 
 _held: list[Any] = []

@@ -132,7 +132,7 @@ class ContactScan(RolledScan):
             felt=felt,
             handed=[x for p in passed for _, x in leaves(p)],
             dinv=dof.dinv,
-            left=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
+            rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
             drift=[x for _, x in leaves(self._loaded(drift, CASES[0]))],
             held=Key("D", n, ()),
             forces=[Key("T", n, (k,)) for k in keys],

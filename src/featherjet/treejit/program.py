@@ -114,7 +114,7 @@ class Hold:
     felt: list[Expr]  # role "dof", and H
     handed: list[Expr]
     dinv: Expr  # role "dof"
-    left: Expr  # role "dof", before
+    rest: Expr  # role "dof": left, before
     drift: list[Expr]  # T
     held: Key  # D: left, after
     forces: list[Key]  # T: lambda
@@ -123,7 +123,7 @@ class Hold:
     @property
     def values(self) -> list[Expr]:
         """All expressions that the loop computes."""
-        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv, self.left, *self.drift]
+        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv, self.rest, *self.drift]
 
     @property
     def keys(self) -> list[Key]:

@@ -203,7 +203,7 @@ class HoldCode:
     def left(self, e: Value) -> Value:
         w, b = self.w, self.b
         dof = w.vector(b, self.D, b.mul(w.entry_field(b, self.data, e, 0), I64(w.ND)))
-        return w.values(b, [self.loop.left], self.loader(b, dof))[0][0]
+        return w.values(b, [self.loop.rest], self.loader(b, dof))[0][0]
 
     def row(self, e: Value, part: int) -> list[Value]:
         """An entry's three numbers Y, or (part 1) the same times 1 / d."""
@@ -253,7 +253,7 @@ class HoldCode:
         held = I64(w.offset[loop.held])
         with w.loop(b, I64(0), w.slot(b, self.data, "nv")) as k:
             dof = w.vector(b, self.D, b.mul(k, I64(w.ND)))
-            w.store(b, w.values(b, [loop.left], self.loader(b, dof))[0][0], w.vector(b, dof, held))
+            w.store(b, w.values(b, [loop.rest], self.loader(b, dof))[0][0], w.vector(b, dof, held))
         with w.loop(b, I64(0), grips) as t:
             forces = []
             for i, key in enumerate(loop.forces):
