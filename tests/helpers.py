@@ -17,6 +17,7 @@ import pinocchio as pin
 from hypothesis import strategies as st
 
 import featherjet as fj
+from featherjet.evaluate.frames import FrameName, numbers
 from featherjet.lab.bench.peers import to_pinocchio as to_pinocchio
 from featherjet.model.builder import transform
 from featherjet.model.joints import KINDS
@@ -46,6 +47,11 @@ CALLS: dict[str, tuple[str, ...]] = {
     "difference": ("q0", "q1"),
     "difference_jacobians": ("q0", "q1"),
 }
+
+
+def frame_of(robot: fj.Robot, name: FrameName) -> dict[str, np.ndarray]:
+    """A frame as an input of quantities."""
+    return {"frame": numbers(robot.evaluator, name)[0]}
 
 
 def error(actual: object, expected: object, floor: float = 0.0) -> float:

@@ -14,7 +14,7 @@ from featherjet.algorithms.scan import Scan
 from featherjet.errors import InputError, UnknownName
 from featherjet.jit.graph import Graph
 from featherjet.model import configuration
-from helpers import State, agree, each_agrees, every_kind, models, random_state, to_pinocchio, with_state
+from helpers import State, agree, each_agrees, every_kind, frame_of, models, random_state, to_pinocchio, with_state
 
 VIEWPOINTS = {"local": pin.LOCAL, "world": pin.WORLD, "world_aligned": pin.LOCAL_WORLD_ALIGNED}
 CONVENTIONS = ("pinocchio", "kindr", "drake")
@@ -53,7 +53,8 @@ def some_frames(robot: fj.Robot) -> list:
 def stepped(robot: fj.Robot, q: np.ndarray, steps: np.ndarray, name, viewpoint: str) -> np.ndarray:
     """The derivative of J along tangent vectors `steps`, by complex step in the robot's own coordinates."""
     moved = configuration.integrate(robot.evaluator.space, q, 1j * H * steps)
-    return robot.evaluator.reference("jacobian", {"q": moved}, **robot._view(name, viewpoint))[0].imag / H
+    inputs = {"q": moved} | frame_of(robot, name)
+    return robot.evaluator.reference("jacobian", inputs, viewpoint=viewpoint)[0].imag / H
 
 
 def made_of(robot: fj.Robot, q: np.ndarray, name) -> np.ndarray:
@@ -146,12 +147,32 @@ def test_random_trees(case: tuple[fj.Robot, State]) -> None:
 # What they are
 
 
-def test_two_ways_to_one_jacobian(robot: fj.Robot, viewpoint) -> None:
-    """By the algorithm, and from the columns of all joints at once."""
+def test_a_jacobian_has_the_columns_of_the_joints_on_its_path(robot: fj.Robot) -> None:
     q = robot.random_configuration(0, 3)
-    for name in some_frames(robot):
-        (J,) = robot.evaluator.reference("jacobian", {"q": q}, **robot._view(name, viewpoint))
-        agree(J, robot.frame_jacobian(q, name, viewpoint), 1e-13)
+    columns = np.swapaxes(robot.evaluator("joint_columns", q), -1, -2)
+    for name in robot.frame_names:
+        moves = robot.evaluator.tree.moves(robot.model.frame(name).joint)
+        agree(robot.frame_jacobian(q, name, "world"), columns * moves, 1e-13)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "compiled"])
+def test_one_code_serves_all_frames_even_in_one_batch(backend: str, viewpoint) -> None:
+    robot = fj.Robot(every_kind().model, backend)
+    q, v = robot.random_configuration(0), np.linspace(-1, 1, robot.nv)
+    names = robot.frame_names
+    batch = np.stack([frame_of(robot, name)["frame"] for name in names])
+    J = robot.evaluator("jacobian", q, batch, viewpoint=viewpoint)
+    moves = robot.evaluator("frame_velocity", q, v, batch, viewpoint=viewpoint)
+    places = robot.evaluator("frame_placement", q, batch)
+    for name, J_, move, T in zip(names, J, moves, places, strict=True):
+        agree(robot.frame_jacobian(q, name, viewpoint), J_, 1e-15)
+        agree(robot.frame_velocity(q, v, name, viewpoint), J_ @ v, 1e-14, floor=1.0)
+        agree(move, J_ @ v, 1e-14, floor=1.0)
+        f = robot.model.frame(name)
+        body = np.eye(4) if f.joint < 0 else robot.forward_kinematics(q)[f.joint]
+        agree(T, body @ f.placement, 1e-14)
+        agree(robot.frame_placement(q, name), T, 1e-15)
+    assert len(robot.evaluator._kernels) <= 4, "a frame is no reason to compile"
 
 
 def test_a_point_moves_as_its_placement_says(robot: fj.Robot) -> None:
@@ -171,9 +192,8 @@ def test_acceleration_of_a_frame(robot: fj.Robot, viewpoint) -> None:
     """d(J v)/dt = J a + drift, along a trajectory with velocity v and acceleration a."""
     s = random_state(robot, 2)
     name = robot.frame_names[-1]
-    view = robot._view(name, viewpoint)
     moved = configuration.integrate(robot.model, s.q, 1j * H * s.v)
-    J = robot.evaluator.reference("jacobian", {"q": moved}, **view)[0]
+    J = robot.evaluator.reference("jacobian", {"q": moved} | frame_of(robot, name), viewpoint=viewpoint)[0]
     rate = times(J, s.v + 1j * H * s.a).imag / H
     got = times(robot.frame_jacobian(s.q, name, viewpoint), s.a) + robot.jacobian_drift(s.q, s.v, name, viewpoint)
     agree(got, rate, 1e-12)
@@ -237,24 +257,24 @@ def test_algorithms_can_be_traced(viewpoint) -> None:
     """On expressions instead of numbers: what they record computes the same."""
     robot = every_kind()
     s = random_state(robot, 1)
-    view = robot._view(robot.frame_names[-1], viewpoint)["view"]
+    (frame,) = frame_of(robot, robot.frame_names[-1]).values()
     graph = Graph()
     q, v = (
         np.array([graph.load((name, k)) for k in range(n)], object) for name, n in (("q", robot.nq), ("v", robot.nv))
     )
     scan = Scan(robot.evaluator.tree, (), object)
     traced = {
-        "jacobian": jacobians.jacobian(scan, q, view),
-        "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, view),
-        "jacobian_drift": jacobians.jacobian_drift(scan, q, v, view),
-        "jacobian_hessian": jacobians.jacobian_hessian(scan, q, view),
+        "jacobian": jacobians.jacobian(scan, q, frame, viewpoint),
+        "jacobian_derivative": jacobians.jacobian_derivative(scan, q, v, frame, viewpoint),
+        "jacobian_drift": jacobians.jacobian_drift(scan, q, v, frame, viewpoint),
+        "jacobian_hessian": jacobians.jacobian_hessian(scan, q, frame, viewpoint),
     }
-    known = {"q": s.q[0], "v": s.v[0]}
+    known = {"q": s.q[0], "v": s.v[0], "frame": frame}
     for name, array in traced.items():
         roots = [graph.lift(x).index for x in array.flat]
         got = np.array(graph.interpret(roots, lambda at: known[at[0]][at[1]])).reshape(array.shape)
         inputs = {i.name: known[i.name] for i in QUANTITIES[name].inputs}
-        agree(got, robot.evaluator.reference(name, inputs, view=view)[0], 1e-13, name)
+        agree(got, robot.evaluator.reference(name, inputs, viewpoint=viewpoint)[0], 1e-13, name)
 
 
 # What is refused

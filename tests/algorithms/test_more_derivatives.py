@@ -15,11 +15,21 @@ import featherjet as fj
 from featherjet import verify
 from featherjet.algorithms.derivatives.regressor import PARAMETERS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
-from featherjet.evaluate.frames import view
 from featherjet.model import configuration
 from featherjet.model.joints import KINDS
 from featherjet.model.model import WORLD, Body, Part
-from helpers import State, agree, each_agrees, every_kind, forces, models, random_state, to_pinocchio, with_state
+from helpers import (
+    State,
+    agree,
+    each_agrees,
+    every_kind,
+    forces,
+    frame_of,
+    models,
+    random_state,
+    to_pinocchio,
+    with_state,
+)
 
 EXACT, STEP = 1e-12, 1e-11
 H = 1e-30
@@ -50,13 +60,14 @@ def test_frames_against_complex_step(frame: Any, case: tuple[fj.Robot, State], d
     robot, s = case
     name = data.draw(st.sampled_from(robot.frame_names))
     q, v, a = s.q[0], s.v[0], s.a[0]
-    known = {"view": view(robot.evaluator, name, frame)}
+    known = {"viewpoint": frame}
     by_q, by_v = robot.frame_velocity_derivatives(q, v, name, frame)
-    rates = {"q": q, "v": v, "a": 0 * a}
+    rates = {"q": q, "v": v, "a": 0 * a} | frame_of(robot, name)
     J = robot.frame_jacobian(q, name, frame)
     agree(by_v, J, EXACT, "dv_dv", 1e-3)
     # v = J v, and the acceleration at a unit a without velocity is a column of J: both by one quantity
-    true = np.stack([stepped(robot, "jacobian", "q", {"q": q}, **known)[:, k] * v[k] for k in range(robot.nv)]).sum(0)
+    along = stepped(robot, "jacobian", "q", {"q": q} | frame_of(robot, name), **known)
+    true = np.stack([along[:, k] * v[k] for k in range(robot.nv)]).sum(0)
     scale = np.abs(J).max() * np.abs(v).max()
     agree(by_q, true, STEP, "dv_dq", scale)
     found = robot.frame_acceleration_derivatives(q, v, a, name, frame)

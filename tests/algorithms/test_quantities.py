@@ -12,8 +12,7 @@ from featherjet import verify
 from featherjet.algorithms.dynamics import rnea
 from featherjet.algorithms.quantities import QUANTITIES, VV, Q, Quantity, Result, V, sizes
 from featherjet.algorithms.scan import Scan
-from featherjet.evaluate.frames import view
-from helpers import agree, every_kind, random_state
+from helpers import agree, every_kind, frame_of, random_state
 
 RECORDS = list(QUANTITIES.values())
 
@@ -31,10 +30,11 @@ class Case(NamedTuple):
 def case(record: Quantity, robot: fj.Robot, batch: int = 2) -> Case:
     s = random_state(robot, batch)
     contacts = fj.Contacts(robot, [fj.PointContact(robot.joint_names[-1])])
-    known = {"view": view(robot.evaluator, robot.frame_names[-1], "local"), "contacts": contacts.core}
+    known = {"viewpoint": "local", "contacts": contacts.core}
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "weights": s.a, "fext": s.fext}
     given |= {"w": s.v, "dq": s.a, "dv": s.v, "da": s.a, "dtau": s.v, "dfext": s.fext}
     given |= {"q0": s.q, "q1": s.q[::-1], "t": np.full((batch, 1), 0.3)}
+    given |= {"frame": np.stack([frame_of(robot, name)["frame"] for name in robot.frame_names[-batch:]])}
     given |= {"forces": np.ones((batch, 3)), "restitution": np.full((batch, 1), 0.5)}
     inputs = {i.name: given[i.name] for i in record.inputs} | ({"fext": s.fext} if record.forces else {})
     return Case(robot, {name: known[name] for name in record.options}, inputs)

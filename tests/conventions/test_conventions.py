@@ -22,7 +22,7 @@ from featherjet.model.builder import transform
 from featherjet.model.manifolds import on_arrays
 from featherjet.model.model import Mimic
 from featherjet.verify import check, complex_step
-from helpers import CALLS, State, agree, each_agrees, every_kind, models, random_state, with_state
+from helpers import CALLS, State, agree, each_agrees, every_kind, frame_of, models, random_state, with_state
 
 mujoco.set_mju_user_warning(lambda message: None)
 OTHERS = ("kindr", "mujoco", "drake")
@@ -183,13 +183,14 @@ def test_derivatives_of_frames(own: fj.Robot, viewpoint) -> None:
     s = random_state(own, 1)
     q, v, a = s.q[0], s.v[0], s.a[0]
     name = own.frame_names[-1]
-    view = own._view(name, viewpoint)
+    view, place = {"viewpoint": viewpoint}, frame_of(own, name)
     by_q, by_v = own.frame_velocity_derivatives(q, v, name, viewpoint)
-    agree(by_q, stepped(own, "jacobian", "q", {"q": q}, **view).swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
+    along = stepped(own, "jacobian", "q", {"q": q} | place, **view)
+    agree(by_q, along.swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
     agree(by_v, own.frame_jacobian(q, name, viewpoint), 1e-12)
     got = own.frame_acceleration_derivatives(q, v, a, name, viewpoint)
     for by, x in zip("qva", got, strict=True):
-        true = stepped(own, "frame_acceleration", by, {"q": q, "v": v, "a": a}, **view)
+        true = stepped(own, "frame_acceleration", by, {"q": q, "v": v, "a": a} | place, **view)
         agree(x, true, STEP, f"acceleration by {by}", floor=1e-3)
 
 

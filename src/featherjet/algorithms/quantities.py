@@ -22,6 +22,7 @@ from .frames import centroidal, jacobians, kinematics
 from .frames import derivatives as frame_derivatives
 from .record import FEXT as FEXT
 from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, SIX_V, TAU, VV, A, Cost, Q, Quantity, Result, V, named
+from .record import FRAME as FRAME
 from .record import SETTINGS as SETTINGS
 from .record import Axis as Axis
 from .record import Input as Input
@@ -56,16 +57,16 @@ static_torque = Quantity(
     statics.static_torque, forces=True,
 )  # fmt: skip
 jacobian = Quantity(
-    "jacobian", "J of a frame, rows linear then angular", (Q,), (Result("J", SIX_V),), jacobians.jacobian,
-    options=("view",),
+    "jacobian", "J of a frame, rows linear then angular", (Q, FRAME), (Result("J", SIX_V),), jacobians.jacobian,
+    options=("viewpoint",),
 )  # fmt: skip
 frame_velocity = Quantity(
-    "frame_velocity", "velocity of a frame, linear then angular", (Q, V), (Result("velocity", (6,)),),
-    jacobians.frame_velocity, options=("view",),
+    "frame_velocity", "velocity of a frame, linear then angular", (Q, V, FRAME), (Result("velocity", (6,)),),
+    jacobians.frame_velocity, options=("viewpoint",),
 )  # fmt: skip
 frame_acceleration = Quantity(
-    "frame_acceleration", "spatial acceleration of a frame without gravity, linear then angular", (Q, V, A),
-    (Result("acceleration", (6,)),), frame_derivatives.frame_acceleration, options=("view",),
+    "frame_acceleration", "spatial acceleration of a frame without gravity, linear then angular", (Q, V, A, FRAME),
+    (Result("acceleration", (6,)),), frame_derivatives.frame_acceleration, options=("viewpoint",),
 )  # fmt: skip
 constrained_dynamics = Quantity(
     "constrained_dynamics", "accelerations and contact forces while the contacts hold", (Q, V, TAU),
@@ -166,32 +167,36 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "joint_columns", "motion that each dof of the tree gives, at the world's origin, linear then angular", (Q,),
         (Result("columns", ("dofs", 6)),), kinematics.joint_columns, cost=Cost(40), rolled=True,
     ),
+    Quantity(
+        "frame_placement", "placement of a frame in the world", (Q, FRAME), (Result("placement", (4, 4)),),
+        jacobians.frame_placement,
+    ),
     jacobian,
     Quantity(
-        "jacobian_derivative", "dJ/dt of a frame", (Q, V), (Result("dJ_dt", SIX_V),), jacobians.jacobian_derivative,
-        options=("view",), rule=rules.jacobian_derivative,
+        "jacobian_derivative", "dJ/dt of a frame", (Q, V, FRAME), (Result("dJ_dt", SIX_V),),
+        jacobians.jacobian_derivative, options=("viewpoint",), rule=rules.jacobian_derivative,
     ),
     Quantity(
-        "jacobian_drift", "dJ/dt v of a frame", (Q, V), (Result("drift", (6,)),), jacobians.jacobian_drift,
-        options=("view",), rule=rules.jacobian_drift,
+        "jacobian_drift", "dJ/dt v of a frame", (Q, V, FRAME), (Result("drift", (6,)),), jacobians.jacobian_drift,
+        options=("viewpoint",), rule=rules.jacobian_drift,
     ),
     Quantity(
-        "jacobian_hessian", "dJ/dq of a frame; [.., i, k]: change of column i along dof k", (Q,),
-        (Result("dJ_dq", (6, "v", "v")),), jacobians.jacobian_hessian, options=("view",), base=jacobian, by=("q",),
+        "jacobian_hessian", "dJ/dq of a frame; [.., i, k]: change of column i along dof k", (Q, FRAME),
+        (Result("dJ_dq", (6, "v", "v")),), jacobians.jacobian_hessian, options=("viewpoint",), base=jacobian, by=("q",),
         rule=rules.derivatives,
     ),
     frame_velocity,
     Quantity(
-        "frame_velocity_derivatives", "dv_dq, dv_dv of a frame's velocity", (Q, V),
+        "frame_velocity_derivatives", "dv_dq, dv_dv of a frame's velocity", (Q, V, FRAME),
         named(frame_derivatives.FrameVelocityDerivatives, SIX_V), frame_derivatives.frame_velocity_derivatives,
-        returns=frame_derivatives.FrameVelocityDerivatives._make, options=("view",), base=frame_velocity,
+        returns=frame_derivatives.FrameVelocityDerivatives._make, options=("viewpoint",), base=frame_velocity,
         by=("q", "v"), rule=rules.derivatives,
     ),
     frame_acceleration,
     Quantity(
-        "frame_acceleration_derivatives", "da_dq, da_dv, da_da of a frame's acceleration", (Q, V, A),
+        "frame_acceleration_derivatives", "da_dq, da_dv, da_da of a frame's acceleration", (Q, V, A, FRAME),
         named(frame_derivatives.FrameAccelerationDerivatives, SIX_V), frame_derivatives.frame_acceleration_derivatives,
-        returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("view",), base=frame_acceleration,
+        returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("viewpoint",), base=frame_acceleration,
         by=("q", "v", "a"), rule=rules.derivatives,
     ),
     Quantity(

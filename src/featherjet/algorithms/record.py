@@ -167,6 +167,7 @@ def sizes(tree: Tree, contacts: Any = None) -> dict[str, int]:
 Q, V, A = Input("q", ("q",), "q"), Input("v", ("v",), "v"), Input("a", ("v",), "v")
 TAU, FORCES = Input("tau", ("v",)), Input("forces", ("rows",))
 RESTITUTION, FEXT, SETTINGS = Input("restitution", (1,)), Input("fext", ("joints", 6)), Input("settings", ("settings",))
+FRAME = Input("frame", (13,))  # see `frames.jacobians.View`
 VV: tuple[Axis, ...] = ("v", "v")
 SIX_V: tuple[Axis, ...] = (6, "v")
 LONG_CONTACTS = 300_000  # a humanoid on two flat feet

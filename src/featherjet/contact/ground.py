@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator, HasEvaluator
-from ..evaluate.frames import moves
 from ..model.model import WORLD, Array
 from .bilateral import evaluator_of, numbered
 from .terrain import Plane, Terrain, axes
@@ -71,7 +70,7 @@ class Ground:
         self._joints = [f.joint for f in frames]
         self._points = np.array([(f.placement @ [*x, 1.0])[:3] for f, x in zip(frames, offsets, strict=True)])
         self._radii = np.array([f.radius for f in self.feet])
-        self._moved = np.stack([moves(evaluator.tree, joint) for joint in self._joints])
+        self._moved = np.stack([evaluator.tree.moves(joint) for joint in self._joints])
 
     def __repr__(self) -> str:
         return f"<Ground of {self.model.name}: {', '.join(self.names)}>"

@@ -207,7 +207,7 @@ class DerivedQuantity(Quantity):
     def _traced(self, tree: Tree, shapes: dict[str, Shape], options: dict[str, Any]) -> Derivative:
         assert self.of is not None
         assert self.model is not None
-        of, key = self.of, (*shapes, *(id(x) for x in options.values()))
+        of, key = self.of, (*shapes, *options.items())
         with _lock:
             if key not in self.known:
                 directions = {self.along: identity}

@@ -86,11 +86,13 @@ class Evaluator:
         self.model, self.backend = model, backend
         self.coordinates = None if convention == STANDARD else Coordinates(model, convention)
         self.space: Space = self.coordinates or model
-        self._quick: dict[str, Any] = {}  # by quantity: its code for one sample, in the precision that ran last
+        self._quick: dict[Any, Any] = {}  # by call (see `run`): code for one sample, in the precision that ran last
+        self._ready: dict[Any, Kernel] = {}  # by the same: kernels that have run
         self._kernels: dict[tuple, Kernel | None] = {}
         self._held: WeakKeyDictionary[Any, dict[tuple, Kernel]] = WeakKeyDictionary()  # by contacts, which are data
         self._compiler: TreeCompiler | None = None
         self._fingerprint = Fingerprints()
+        self.frames: dict[str, tuple[Array, Array]] = {}  # by name: frames as numbers, in double and single precision
         self.derived: dict[tuple[str, str, str], Quantity] = {}  # derivatives by autodiff: of, by, mode
         self._threads = 1
         if self.coordinates is not None:
@@ -181,35 +183,42 @@ class Evaluator:
     ) -> tuple[Array, ...]:  # fmt: skip
         """A quantity's results from its inputs in order; `options` may hold `method` and the options of its record."""
         # The hot path: one sample, by code that has run before. Every line here costs each call.
-        quick = self._quick.get(name) if not options else None  # type: ignore[arg-type]
-        if quick is not None and fext is None:
-            results = quick(*given) if out is None else quick(*given, out=out)
+        key: Any = name
+        inputs = given
+        if options or fext is not None or settings is not None:  # tell these calls apart, too
+            key = (name, fext is None, settings is None, *options.values())
+            inputs = given if fext is None else (*given, fext)
+            if settings is not None:
+                inputs = (*inputs, settings)
+        try:
+            quick = self._quick.get(key)
+        except TypeError:  # an option to refuse
+            key = quick = None
+        if quick is not None:
+            results = quick(*inputs) if out is None else quick(*inputs, out=out)
             if results is not None:
                 return results
-        # Everything else: batches, options, other conventions, first calls, and inputs to refuse.
+        # Everything else: batches, other conventions, first calls, and inputs to refuse.
         record = quantity(name)
-        kernel = None if options else self._kernels.get((record, fext is not None))
-        if kernel is not None:  # without options, settings or a convention, by code that exists
-            check = partial(self.checked, record, given, fext)
-            return self._by_kernel(record, kernel, given if fext is None else (*given, fext), out, check, options)
+        check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
+        if "contacts" in options:  # they remember their own code
+            key = None
+        kernel = self._ready.get(key)
+        if kernel is not None:
+            return self._by_kernel(record, kernel, inputs, out, check, options, key)
         self.refuse_massless(record)
         options = self._without_default_method(record, options)
-        optional = {i.name: x for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None}
-        check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
         if self.coordinates is not None and not record.of_space:
-            inputs = check()
-            return copied(out, translated(self.coordinates, self.standard.run_named, record, inputs, **options))
+            found = translated(self.coordinates, self.standard.run_named, record, check(), **options)
+            return copied(out, found)
+        optional = [i.name for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None]
         names = [*(i.name for i in record.inputs), *optional]
         kernel = self.kernel(record, names, options)
         if kernel is not None:
             try:
-                found = self._by_kernel(record, kernel, [*given, *optional.values()], out, check, options)
+                return self._by_kernel(record, kernel, inputs, out, check, options, key)
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
-            else:
-                if not options and settings is None:
-                    self._kernels[record, fext is not None] = kernel
-                return found
         results = self._by_reference(record, check(), options)
         if all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given):
             results = tuple(r.astype(FLOAT32) for r in results)
@@ -252,8 +261,12 @@ class Evaluator:
         out: Out,
         check: Callable[[], dict[str, Array]],
         options: dict[str, Any],
+        key: Any,
     ) -> tuple[Array, ...]:
-        """The results of compiled code; `check` raises if something is wrong with the inputs."""
+        """The results of compiled code; `check` raises if something is wrong with the inputs.
+
+        key: under which `run` finds the code again; None for code that it need not find.
+        """
         if not all(type(x) is np.ndarray and (x.dtype == FLOAT64 or x.dtype == FLOAT32) for x in inputs):
             inputs = list(check().values())
         elif not kernel.made:
@@ -273,8 +286,10 @@ class Evaluator:
                 results = copied(outs, double) if outs else tuple(x.astype(FLOAT32) for x in double)
             if flags & Flag.SMALL_MARGIN:
                 self._by_reference(record, checked, options)  # raises if the margin is really zero
-        elif not options and len(inputs) == len(record.inputs) and results[0].ndim == len(kernel.shapes[0]):
-            self._quick[record.name] = kernel.quick(inputs)
+        elif key is not None:
+            self._ready[key] = kernel
+            if results[0].ndim == len(kernel.shapes[0]):
+                self._quick[key] = kernel.quick(inputs)
         return results
 
     def _outputs(self, kernel: Kernel, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.frames.jacobians import VIEWPOINTS, View
+from ..algorithms.frames.jacobians import VIEWPOINTS
+from ..arrays import Out
 from ..errors import InputError, UnknownName
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
@@ -18,6 +19,7 @@ from .evaluator import Evaluator
 
 FrameName: TypeAlias = str | tuple[str, ArrayLike]  # a frame, or a point given in one
 FrameChoice = Literal["local", "world", "world_aligned"]
+FLOAT32 = np.dtype(np.float32)
 
 
 def named(model: Model, name: FrameName) -> Frame:
@@ -35,11 +37,6 @@ def named(model: Model, name: FrameName) -> Frame:
     return Frame(base.name, base.joint, placement, base.kind)
 
 
-def refuse_unknown(viewpoint: object) -> None:
-    if not isinstance(viewpoint, str) or viewpoint not in VIEWPOINTS:
-        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
-
-
 def canonical(tree: Tree, joint: int, T: Array) -> Transform:
     """A placement (4, 4) in a joint's frame (or the world's), expressed in the joint's canonical frame."""
     A = np.eye(3)
@@ -50,54 +47,34 @@ def canonical(tree: Tree, joint: int, T: Array) -> Transform:
     return Transform(Mat3.from_array(R), Vec3(*p.tolist()))
 
 
-def view(evaluator: Evaluator, name: FrameName, viewpoint: str) -> View:
-    """A frame and its viewpoint, as algorithms take them."""
-    refuse_unknown(viewpoint)
-    f = named(evaluator.model, name)
-    return View(f.joint, canonical(evaluator.tree, f.joint, f.placement), viewpoint)
-
-
-def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName) -> Array:
-    """Placement (..., 4, 4) of a frame in the world."""
-    f = named(evaluator.model, name)
-    if f.joint == WORLD:
-        return np.broadcast_to(f.placement, (*evaluator.checked_q("q", q).shape[:-1], 4, 4)).copy()
-    return evaluator.run("forward_kinematics", (q,))[0][..., f.joint, :, :] @ f.placement
-
-
-def jacobian(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str) -> Array:
-    """Geometric Jacobian (..., 6, nv) of a frame, rows (linear, angular); [KINDR] eq. 14.
-
-    It follows from the motions of the dofs at the world's origin; only dofs between the frame's body and the root move
-    the frame. Columns of mimicking joints are added to those of their leaders.
-    """
-    refuse_unknown(viewpoint)
-    f, tree = named(evaluator.model, name), evaluator.tree
-    if f.joint == WORLD:
-        return np.zeros((*evaluator.checked_q("q", q).shape[:-1], 6, evaluator.model.nv))
-    J = np.swapaxes(evaluator.run("joint_columns", (q,))[0], -1, -2) * moves(tree, f.joint)
-    if tree.coupling is not None:
-        J = J @ tree.coupling.G
-    if viewpoint == "world":
-        return J
-    T = placement(evaluator, q, name)
-    linear, angular = J[..., :3, :], J[..., 3:, :]
-    linear = linear - np.cross(T[..., :3, 3, None], angular, axis=-2)
-    if viewpoint == "local":
-        back = np.swapaxes(T[..., :3, :3], -1, -2)
-        linear, angular = back @ linear, back @ angular
-    return np.concatenate([linear, angular], -2)
-
-
-def moves(tree: Tree, joint: int) -> Array:
-    """For each dof of the tree (nv,): one if it moves a joint's body, else zero."""
-    found = np.zeros(tree.nv)
-    found[tree.dof_path(joint)] = 1.0
+def numbers(evaluator: Evaluator, name: FrameName) -> tuple[Array, Array]:
+    """A frame as code reads it (13,), in double and in single precision; see `algorithms.frames.jacobians.View`."""
+    found = evaluator.frames.get(name) if type(name) is str else None
+    if found is None:
+        f = named(evaluator.model, name)
+        X = canonical(evaluator.tree, f.joint, f.placement)
+        entries = [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
+        double = np.array([f.joint, *entries], float)
+        found = double, double.astype(FLOAT32)
+        if type(name) is str:
+            evaluator.frames[name] = found
     return found
 
 
-def velocity(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, name: FrameName, viewpoint: str) -> Array:
-    """Velocity (..., 6) of a frame, linear then angular."""
-    v = evaluator.checked_v("v", v)
-    arrays.common_batch({"q": (evaluator.checked_q("q", q), 1), "v": (v, 1)})
-    return (jacobian(evaluator, q, name, viewpoint) @ v[..., None])[..., 0]
+def run(evaluator: Evaluator, quantity: str, given: tuple, name: FrameName, viewpoint: str, out: Out) -> tuple:
+    """The results of a quantity of a frame, seen from a viewpoint."""
+    frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) is FLOAT32]
+    return evaluator.run(quantity, (*given, frame), None, out, viewpoint=known(viewpoint))
+
+
+def known(viewpoint: str) -> str:
+    """A viewpoint, or an error if there is none of that name."""
+    if not isinstance(viewpoint, str) or viewpoint not in VIEWPOINTS:
+        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+    return viewpoint
+
+
+def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
+    """Placement (..., 4, 4) of a frame in the world."""
+    frame = numbers(evaluator, name)[getattr(q, "dtype", None) is FLOAT32]
+    return evaluator.run("frame_placement", (q, frame), None, out)[0]

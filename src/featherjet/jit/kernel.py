@@ -185,12 +185,17 @@ class Kernel:
         if call is None:
             return lambda *given, out=None: None
         shapes, empty, types = self.shapes, np.empty, [kind.dtype] * len(self.shapes)
+        shape, dtype = shapes[0], kind.dtype
+
+        def run_one(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
+            outs = (empty(shape, dtype),) if out is None else out if type(out) is tuple else (out,)
+            return None if call(*given, *outs) else outs
 
         def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
             outs = tuple(map(empty, shapes, types)) if out is None else out if type(out) is tuple else (out,)
             return None if call(*given, *outs) else outs
 
-        return run
+        return run_one if len(shapes) == 1 else run
 
     def quick_code(self, kind: Number = DOUBLE) -> Callable[..., int] | None:
         """(inputs..., results...) -> flags, for one sample in contiguous arrays.

@@ -32,4 +32,4 @@ def where_less(a: Scalar, b: Scalar, x: Scalar, y: Scalar) -> Scalar:
         if own:
             return own(a, b, x, y)
     where: Any = np.where
-    return where(np.real(a) < np.real(b), x, y)
+    return where(np.real(a) < np.real(b), x, y)[()]  # a number, not an array, of numbers

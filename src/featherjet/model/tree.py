@@ -36,6 +36,7 @@ class Node:
     align: Mat3  # canonical axes in the joint's own frame
     q: slice  # its coordinates among the tree's
     v: slice  # its degrees of freedom among the tree's
+    end: int  # one more than the last index of its subtree
 
     @property
     def is_root(self) -> bool:
@@ -100,6 +101,7 @@ class Tree:
                     align=Mat3.from_array(A),
                     q=slice(nq, nq + joint.kind.nq),
                     v=slice(nv, nv + joint.kind.nv),
+                    end=self.ends[i],
                 )
             )
             nq, nv = nq + joint.kind.nq, nv + joint.kind.nv
@@ -132,6 +134,12 @@ class Tree:
     def dof_path(self, joint: int) -> list[int]:
         """The degrees of freedom that move the joint's body, from the root outward; empty for WORLD."""
         return [i for node in self.path(joint) for i in node.dofs]
+
+    def moves(self, joint: int) -> Array:
+        """For each degree of freedom (nv,): one if it moves the joint's body, else zero."""
+        found = np.zeros(self.nv)
+        found[self.dof_path(joint)] = 1.0
+        return found
 
     @cached_property
     def _paths(self) -> list[list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..algorithms.quantities import FEXT, QUANTITIES
+from ..algorithms.quantities import FEXT, FRAME, QUANTITIES
 from ..errors import InputError, UnknownName
 from ..evaluate import frames
 from ..evaluate.differentiation import differentiated
@@ -33,20 +33,21 @@ def autodiff(
         raise InputError(
             f"autodiff is not available in the convention {robot.convention!r}; use robot.with_convention('pinocchio')"
         )
-    known = {k: x for k, x in QUANTITIES.items() if set(x.options) <= {"view"}}
+    known = {k: x for k, x in QUANTITIES.items() if set(x.options) <= {"viewpoint"}}
     if not isinstance(quantity, str) or quantity not in known:
         raise UnknownName("quantity", quantity, known)
     if mode not in MODES:
         raise UnknownName("mode", mode, MODES)
     record = known[quantity]
     evaluator.refuse_massless(record)
-    needed = [i.name for i in record.inputs]
+    needed = [i.name for i in record.inputs if i is not FRAME]
     inputs = [*needed, *(i.name for i in record.optional)]
     if by not in inputs:
         raise UnknownName(f"input of {quantity}", by, inputs)
-    if ("view" in record.options) != (name is not None):
+    if (FRAME in record.inputs) != (name is not None):
         raise InputError(f"{quantity} {'needs the name of a frame' if name is None else 'takes no name of a frame'}")
-    options = {} if name is None else {"view": frames.view(evaluator, name, frame)}
+    place = [] if name is None else [frames.numbers(evaluator, name)[0]]
+    options = {"viewpoint": frames.known(frame)} if record.options else {}
     key = quantity, by, mode
     derived = evaluator.derived.setdefault(key, differentiated(robot.model, record, by, mode))
 
@@ -54,7 +55,7 @@ def autodiff(
         values = {k: x for k, x in (dict(zip(inputs, given, strict=False)) | named).items() if x is not None}
         if len(given) > len(inputs) or not {*needed, by} <= {*values} <= {*inputs}:
             raise InputError(f"derivative of {quantity} by {by}: takes {', '.join(inputs)}; got {', '.join(values)}")
-        results = evaluator.run(derived, [values[k] for k in needed], values.get(FEXT.name), **options)
+        results = evaluator.run(derived, [*(values[k] for k in needed), *place], values.get(FEXT.name), **options)
         if by == FEXT.name:
             results = tuple(r.reshape(*r.shape[:-1], robot.njoints, 6) for r in results)
         return results[0] if len(results) == 1 else results

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -441,56 +440,62 @@ class Robot:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
         return self._run("forward_kinematics", (q,))[0]
 
-    def frame_placement(self, q: ArrayLike, name: FrameName) -> Array:
+    def frame_placement(self, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
         """Placement (..., 4, 4) of a frame in the world."""
-        return frames.placement(self.evaluator, q, name)
+        return frames.placement(self.evaluator, q, name, out)
 
-    def frame_jacobian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+    def frame_jacobian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None) -> Array:
         """Jacobian (..., 6, nv) of a frame, rows linear then angular.
 
         frame "local": the frame's velocity in its own axes; "world": the spatial velocity at the world's origin;
         "world_aligned": the velocity of the frame's origin in the world's axes.
         """
-        return frames.jacobian(self.evaluator, q, name, frame)
+        return frames.run(self.evaluator, "jacobian", (q,), name, frame, out)[0]
 
-    def frame_velocity(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+    def frame_velocity(
+        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+    ) -> Array:
         """Velocity (..., 6) of a frame, linear then angular; `frame` as in `frame_jacobian`."""
-        return frames.velocity(self.evaluator, q, v, name, frame)
+        return frames.run(self.evaluator, "frame_velocity", (q, v), name, frame, out)[0]
 
     def frame_velocity_derivatives(
-        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local"
+        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
     ) -> FrameVelocityDerivatives:
         """dv_dq, dv_dv (..., 6, nv) of `frame_velocity`."""
-        found = self._run("frame_velocity_derivatives", (q, v), **self._view(name, frame))
+        found = frames.run(self.evaluator, "frame_velocity_derivatives", (q, v), name, frame, out)
         return FrameVelocityDerivatives._make(found)
 
     def frame_acceleration(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local"
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
     ) -> Array:
         """Spatial acceleration (..., 6) of a frame without gravity, linear then angular; Pinocchio's.
 
         For the acceleration of the frame's origin add angular x linear velocity to the linear part.
         """
-        return self._run("frame_acceleration", (q, v, a), **self._view(name, frame))[0]
+        return frames.run(self.evaluator, "frame_acceleration", (q, v, a), name, frame, out)[0]
 
     def frame_acceleration_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local"
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
     ) -> FrameAccelerationDerivatives:
         """da_dq, da_dv, da_da (..., 6, nv) of `frame_acceleration`."""
-        found = self._run("frame_acceleration_derivatives", (q, v, a), **self._view(name, frame))
+        found = frames.run(self.evaluator, "frame_acceleration_derivatives", (q, v, a), name, frame, out)
         return FrameAccelerationDerivatives._make(found)
 
-    def jacobian_derivative(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+    def jacobian_derivative(
+        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+    ) -> Array:
         """dJ/dt (..., 6, nv) of `frame_jacobian` at velocity v."""
-        return self._run("jacobian_derivative", (q, v), **self._view(name, frame))[0]
+        return frames.run(self.evaluator, "jacobian_derivative", (q, v), name, frame, out)[0]
 
-    def jacobian_drift(self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+    def jacobian_drift(
+        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+    ) -> Array:
         """dJ/dt v (..., 6), without forming dJ/dt: the rate of `frame_velocity` at constant v."""
-        return self._run("jacobian_drift", (q, v), **self._view(name, frame))[0]
+        return frames.run(self.evaluator, "jacobian_drift", (q, v), name, frame, out)[0]
 
-    def jacobian_hessian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local") -> Array:
+    def jacobian_hessian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None) -> Array:
         """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the derivative of column i along dof k."""
-        return self._run("jacobian_hessian", (q,), **self._view(name, frame))[0]
+        return frames.run(self.evaluator, "jacobian_hessian", (q,), name, frame, out)[0]
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
         """v^T M v / 2 [J], (...)."""
@@ -515,9 +520,6 @@ class Robot:
     def centroidal_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> CentroidalDerivatives:
         """dh_dq, dhdot_dq, dhdot_dv, dhdot_da (..., 6, nv) of `centroidal_momentum` h; dh_dv is `centroidal_map`."""
         return CentroidalDerivatives._make(self._run("centroidal_derivatives", (q, v, a)))
-
-    def _view(self, name: FrameName, frame: str) -> dict[str, Any]:
-        return {"view": frames.view(self.evaluator, name, frame)}
 
     # Contacts. forces (..., rows) concatenates those of all contacts; `contacts.split` names them.
 

@@ -14,15 +14,15 @@ LOCAL_WORLD_ALIGNED holds the viewpoint still.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ...math.scalars import Scalar
 from ...math.spatial import Motion
 from ...model.tree import Node
 from ..motion import REST, DofMotion, Moving, carried, dof_motions, world_placement
 from ..scan import Array, Scan
-from .jacobians import VIEWPOINTS, View, flat
-from .kinematics import stack_motions
+from .jacobians import View, flat, one
 
 
 class FrameVelocityDerivatives(NamedTuple):
@@ -50,59 +50,57 @@ def in_world(scan: Scan, q: Array, v: Array, a: Array | None = None) -> list[Mov
     return scan.outward(step, scan.coordinates(q), scan.rates(v), fa)
 
 
-def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, view: View) -> Array:
+def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, frame: Array, viewpoint: str) -> Array:
     """The frame's spatial acceleration (6,), linear then angular."""
     bodies = in_world(scan, q, v, a)
-    seen = view.seen(bodies)
-    return stack_motions(scan, [seen(bodies[view.joint].a) if view.joint >= 0 else REST])[:, 0]
+    view = View(scan, bodies, frame, viewpoint)
+    return one(scan, view.seen(view.at([body.a for body in bodies])))
 
 
-def frame_velocity_derivatives(scan: Scan, q: Array, v: Array, view: View) -> FrameVelocityDerivatives:
+def frame_velocity_derivatives(
+    scan: Scan, q: Array, v: Array, frame: Array, viewpoint: str
+) -> FrameVelocityDerivatives:
     """dv/dq and dv/dv."""
     bodies = in_world(scan, q, v)
-    frame, seen, moved = observed(bodies, view)
+    view = View(scan, bodies, frame, viewpoint)
+    seen, v_frame = view.seen, view.at([body.v for body in bodies])
 
     def by_q(body: Moving, S: Motion) -> Motion:
-        return seen(body.v_parent.cross(S) - frame.v.cross(S)) - moved(S, frame.v)
+        return seen(body.v_parent.cross(S) - v_frame.cross(S)) - view.moving(seen(S)).cross(seen(v_frame))
 
     def by_v(body: Moving, S: Motion) -> Motion:
         return seen(S)
 
-    columns_of = {n.index: bodies[n.index].S for n in scan.tree.path(view.joint)}
-    return FrameVelocityDerivatives(*(columns(scan, bodies, columns_of, by) for by in (by_q, by_v)))
+    dofs = [body.S for body in bodies]
+    return FrameVelocityDerivatives(*(columns(scan, bodies, dofs, view, by) for by in (by_q, by_v)))
 
 
 def frame_acceleration_derivatives(
-    scan: Scan, q: Array, v: Array, a: Array, view: View
+    scan: Scan, q: Array, v: Array, a: Array, frame: Array, viewpoint: str
 ) -> FrameAccelerationDerivatives:
     """da/dq, da/dv and da/da."""
     bodies = in_world(scan, q, v, a)
-    frame, seen, moved = observed(bodies, view)
+    view = View(scan, bodies, frame, viewpoint)
+    seen, v_frame, a_frame = view.seen, view.at([body.v for body in bodies]), view.at([body.a for body in bodies])
 
     def by_q(body: Moving, m: DofMotion) -> Motion:
-        return seen(m.Psidd - frame.a.cross(m.S) - frame.v.cross(m.Psid)) - moved(m.S, frame.a)
+        moved = seen(m.Psidd - a_frame.cross(m.S) - v_frame.cross(m.Psid))
+        return moved - view.moving(seen(m.S)).cross(seen(a_frame))
 
     def by_v(body: Moving, m: DofMotion) -> Motion:
-        return seen(m.Psid + (body.v - frame.v).cross(m.S))  # one product less than with Sd
+        return seen(m.Psid + (body.v - v_frame).cross(m.S))  # one product less than with Sd
 
     def by_a(body: Moving, m: DofMotion) -> Motion:
         return seen(m.S)
 
-    motions = {n.index: dof_motions(n, bodies[n.index]) for n in scan.tree.path(view.joint)}
-    return FrameAccelerationDerivatives(*(columns(scan, bodies, motions, by) for by in (by_q, by_v, by_a)))
+    dofs = scan.each(dof_motions, bodies)
+    return FrameAccelerationDerivatives(*(columns(scan, bodies, dofs, view, by) for by in (by_q, by_v, by_a)))
 
 
-def observed(bodies: list[Moving], view: View) -> tuple[Moving, Callable[[Motion], Motion], Callable]:
-    """The frame's body, how the viewpoint sees a motion, and V_k x what it sees when the frame moves with S_k."""
-    seen, V = view.seen(bodies), VIEWPOINTS[view.viewpoint]
-    return bodies[view.joint], seen, lambda S, m: V(seen(S)).cross(seen(m))
+def columns(scan: Scan, bodies: list[Moving], dofs: Sequence[Sequence], view: View, by: Callable[..., Motion]) -> Array:
+    """A matrix (6, nv) with columns by(body, dof) for dofs that move the frame; the other columns are zero."""
 
+    def step(node: Node, body: Moving, own: Sequence, on_path: Scalar) -> list[Motion]:
+        return [on_path * by(body, dof) for dof in own]
 
-def columns(scan: Scan, bodies: list[Moving], dofs: Mapping[int, Sequence], by: Callable[..., Motion]) -> Array:
-    """A matrix (6, nv) with columns by(body, dof) for the given dofs of each joint; the other columns are zero."""
-
-    def step(node: Node, body: Moving) -> list[Motion]:
-        found = dofs.get(node.index)
-        return [by(body, dof) for dof in found] if found else [REST for _ in body.S]
-
-    return flat(scan, scan.each(step, bodies))
+    return flat(scan, scan.each(step, bodies, dofs, view.on_path))

@@ -15,16 +15,18 @@ Dofs off the frame's path to the root do not move it: their columns are zero, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
+from ...math.fieldwise import Linear
+from ...math.scalars import Scalar, where_less
 from ...math.spatial import Motion, Transform
-from ...math.vec3 import Scalar
-from ...model.tree import Node, Tree
+from ...math.vec3 import Mat3, Vec3
+from ...model.tree import Node
 from ..motion import REST, Moving
 from ..scan import Array, Scan
-from .kinematics import PlacedBody, bodies, components, stack_motions
+from .kinematics import PlacedBody, bodies, components, homogeneous, stack_motions
 
 # The viewpoint's motion V when the frame moves with m; "world_aligned" sees the frame's velocity in world axes.
 VIEWPOINTS: dict[str, Callable[[Motion], Motion]] = {
@@ -34,54 +36,81 @@ VIEWPOINTS: dict[str, Callable[[Motion], Motion]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+L = TypeVar("L", bound=Linear)
+
+
 class View:
-    """A frame placed in the canonical frame of a joint's body (in the world, if joint < 0), and a viewpoint."""
+    """A frame on one of the bodies, and a viewpoint on it.
 
-    joint: int
-    placement: Transform
-    viewpoint: str
+    frame (13,): the number of the joint that carries the frame, or -1 for the world, then the frame's placement in the
+    joint's canonical frame: the columns of R, and p. All are numbers that code reads, as it reads q: a new frame needs
+    no new code, and every sample of a batch may have its own.
+    """
 
-    def seen(self, everywhere: Sequence[PlacedBody] | Sequence[Moving]) -> Callable[[Motion], Motion]:
-        """The function from a motion in the world's frame to the same motion as the viewpoint sees it."""
-        X = everywhere[self.joint].X.compose(self.placement) if self.joint >= 0 else self.placement
+    def __init__(
+        self, scan: Scan, everywhere: Sequence[PlacedBody] | Sequence[Moving], frame: Array, viewpoint: str = "world"
+    ) -> None:
+        joint, *entries = frame
+        x, y, z, p = (Vec3(*entries[k : k + 3]) for k in (0, 3, 6, 9))
+        self.viewpoint = viewpoint
+        # joints are numbered depth first: those of a subtree are the numbers from its root's on, up to its end
+        beyond = scan.each(lambda node: where_less(joint, node.index - 0.5, 1.0, 0.0))
+        self.here = scan.each(lambda node, late: where_less(joint, node.index + 0.5, 1.0 - late, 0.0), beyond)
+        self.on_path = scan.each(lambda node, late: where_less(joint, node.end - 0.5, 1.0 - late, 0.0), beyond)
+        self._world = where_less(joint, -0.5, 1.0, 0.0)
+        R = self.at([body.X.R for body in everywhere]) + self._world * Mat3.identity()
+        self.X = Transform(R, self.at([body.X.p for body in everywhere])).compose(Transform(Mat3(x, y, z), p))
+
+    def at(self, field: Sequence[L]) -> L:
+        """What a field has at the frame's body; zero in the world."""
+        total = self.here[0] * field[0]
+        for here, value in zip(self.here[1:], field[1:], strict=True):
+            total = total + here * value
+        return total
+
+    def seen(self, m: Motion) -> Motion:
+        """A motion in the world's frame as the viewpoint sees it."""
         if self.viewpoint == "local":
-            return X.motion_inverse
+            return self.X.motion_inverse(m)
         if self.viewpoint == "world_aligned":
-            return lambda m: Motion(m.ang, m.lin + m.ang.cross(X.p))
-        return lambda m: m
+            return Motion(m.ang, m.lin + m.ang.cross(self.X.p))
+        return m
 
-    def mask(self, tree: Tree) -> list[float]:
-        """One for the joints that move the frame, zero for the others."""
-        on_path = {node.index for node in tree.path(self.joint)}
-        return [1.0 if node.index in on_path else 0.0 for node in tree.nodes]
+    def moving(self, seen: Motion) -> Motion:
+        """The motion of the viewpoint when it sees the frame move like this."""
+        return VIEWPOINTS[self.viewpoint](seen)
 
 
-def jacobian(scan: Scan, q: Array, view: View) -> Array:
+def frame_placement(scan: Scan, q: Array, frame: Array) -> Array:
+    """The placement of a frame in the world (16,): the rows of a homogeneous transform."""
+    return scan.stack(homogeneous(View(scan, bodies(scan, q), frame).X))
+
+
+def jacobian(scan: Scan, q: Array, frame: Array, viewpoint: str) -> Array:
     """J (6, nv), rows linear then angular; eq. 14."""
-    return flat(scan, columns(scan, bodies(scan, q), view))
+    everywhere = bodies(scan, q)
+    return flat(scan, columns(scan, everywhere, View(scan, everywhere, frame, viewpoint)))
 
 
-def frame_velocity(scan: Scan, q: Array, v: Array, view: View) -> Array:
+def frame_velocity(scan: Scan, q: Array, v: Array, frame: Array, viewpoint: str) -> Array:
     """J v (6,), linear then angular."""
     everywhere = bodies(scan, q, v)
-    moved = view.seen(everywhere)(everywhere[view.joint].v) if view.joint >= 0 else REST
-    return stack_motions(scan, [moved])[:, 0]
+    view = View(scan, everywhere, frame, viewpoint)
+    return one(scan, view.seen(view.at([body.v for body in everywhere])))
 
 
 def columns(scan: Scan, everywhere: Sequence[PlacedBody], view: View) -> list[list[Motion]]:
     """The columns of J, joint by joint."""
-    seen = view.seen(everywhere)
 
     def step(node: Node, body: PlacedBody, on_path: Scalar) -> list[Motion]:
-        return [on_path * seen(S) for S in body.S]
+        return [on_path * view.seen(S) for S in body.S]
 
-    return scan.each(step, everywhere, view.mask(scan.tree))
+    return scan.each(step, everywhere, view.on_path)
 
 
-def jacobian_hessian(scan: Scan, q: Array, view: View) -> Array:
+def jacobian_hessian(scan: Scan, q: Array, frame: Array, viewpoint: str) -> Array:
     """dJ/dq (6, nv, nv): entry [r, i, k] is the change of J[r, i] along dof k; eq. 16."""
-    V = VIEWPOINTS[view.viewpoint]
+    V = VIEWPOINTS[viewpoint]
 
     def within(k: Motion, i: Motion) -> tuple:
         return components((k - V(k)).cross(i))
@@ -89,30 +118,30 @@ def jacobian_hessian(scan: Scan, q: Array, view: View) -> Array:
     def across(i: Motion, k: Motion) -> tuple:
         return components(i.cross(V(k)))
 
-    return np.stack(scan.pairs(within, across, columns(scan, bodies(scan, q), view)))
+    everywhere = bodies(scan, q)
+    view = View(scan, everywhere, frame, viewpoint)
+    return np.stack(scan.pairs(within, across, columns(scan, everywhere, view)))
 
 
-def jacobian_derivative(scan: Scan, q: Array, v: Array, view: View) -> Array:
+def jacobian_derivative(scan: Scan, q: Array, v: Array, frame: Array, viewpoint: str) -> Array:
     """dJ/dt (6, nv)."""
     everywhere = bodies(scan, q, v)
-    seen = view.seen(everywhere)
-    V = viewpoint_velocity(everywhere, view)
+    view = View(scan, everywhere, frame, viewpoint)
+    V = view.moving(view.seen(view.at([body.v for body in everywhere])))
 
     def step(node: Node, body: PlacedBody, on_path: Scalar) -> list[Motion]:
-        return [on_path * (seen(body.v) - V).cross(seen(S)) for S in body.S]
+        return [on_path * (view.seen(body.v) - V).cross(view.seen(S)) for S in body.S]
 
-    return flat(scan, scan.each(step, everywhere, view.mask(scan.tree)))
+    return flat(scan, scan.each(step, everywhere, view.on_path))
 
 
-def jacobian_drift(scan: Scan, q: Array, v: Array, view: View) -> Array:
+def jacobian_drift(scan: Scan, q: Array, v: Array, frame: Array, viewpoint: str) -> Array:
     """dJ/dt v (6,), without dJ/dt: the rate of the frame's velocity J v at constant joint velocities."""
     everywhere = bodies(scan, q, v)
-    a = scan.outward(coasting, everywhere, scan.rates(v))
-    if view.joint < 0:
-        return stack_motions(scan, [REST])[:, 0]
-    seen = view.seen(everywhere)
-    a_frame, v_frame = seen(a[view.joint]), seen(everywhere[view.joint].v)
-    return stack_motions(scan, [a_frame - viewpoint_velocity(everywhere, view).cross(v_frame)])[:, 0]
+    view = View(scan, everywhere, frame, viewpoint)
+    a = view.seen(view.at(scan.outward(coasting, everywhere, scan.rates(v))))
+    v_frame = view.seen(view.at([body.v for body in everywhere]))
+    return one(scan, a - view.moving(v_frame).cross(v_frame))
 
 
 def coasting(node: Node, parent: Motion | None, body: PlacedBody, rates: Sequence[Scalar]) -> Motion:
@@ -123,13 +152,11 @@ def coasting(node: Node, parent: Motion | None, body: PlacedBody, rates: Sequenc
     return a
 
 
-def viewpoint_velocity(everywhere: Sequence[PlacedBody], view: View) -> Motion:
-    """V, as the viewpoint sees it."""
-    if view.joint < 0:
-        return REST
-    return VIEWPOINTS[view.viewpoint](view.seen(everywhere)(everywhere[view.joint].v))
-
-
 def flat(scan: Scan, field: Sequence[Sequence[Motion]]) -> Array:
     """Motions, joint by joint, as the columns of a matrix (6, nv)."""
     return stack_motions(scan, [m for joint in field for m in joint])
+
+
+def one(scan: Scan, m: Motion) -> Array:
+    """A motion (6,), linear then angular."""
+    return scan.stack(components(m))

@@ -41,13 +41,14 @@ def joint_frame(node: Node, X: Transform) -> Transform:
 def forward_kinematics(scan: Scan, q: Array) -> Array:
     """Placement of every joint's frame in the world (njoints, 16): the rows of a homogeneous transform."""
 
-    def rows(node: Node, body: PlacedBody) -> tuple:
-        X = joint_frame(node, body.X)
-        R, p = X.R, X.p
-        first, second, third = (R.x.x, R.y.x, R.z.x, p.x), (R.x.y, R.y.y, R.z.y, p.y), (R.x.z, R.y.z, R.z.z, p.z)
-        return (*first, *second, *third, 0.0, 0.0, 0.0, 1.0)
+    return scan.joint_rows(scan.each(lambda node, body: homogeneous(joint_frame(node, body.X)), bodies(scan, q)))
 
-    return scan.joint_rows(scan.each(rows, bodies(scan, q)))
+
+def homogeneous(X: Transform) -> tuple:
+    """The rows of a homogeneous transform, 16 numbers."""
+    R, p = X.R, X.p
+    first, second, third = (R.x.x, R.y.x, R.z.x, p.x), (R.x.y, R.y.y, R.z.y, p.y), (R.x.z, R.y.z, R.z.z, p.z)
+    return (*first, *second, *third, 0.0, 0.0, 0.0, 1.0)
 
 
 def joint_columns(scan: Scan, q: Array) -> Array:
