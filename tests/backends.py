@@ -119,7 +119,10 @@ def scales(reference: fj.Robot, s: State) -> dict[str, list[np.ndarray]]:
     w, along = np.abs(s.a).sum(1), np.abs(s.v).sum(1)  # as `arguments` gives them
     reached = [w * by_q, w * by_v, w * M]
     of_a = [Minv * x for x in (by_q + M * largest(a), by_v)]
+    hessian = reference.inverse_dynamics_hessian(s.q, s.v, s.a, s.a, s.fext)
     inverse = Minv * (1 + M * Minv / 10)
+    l = w * Minv
+    second = l * (by_q + 2 * M * of_a[0]), l * (by_v + M * of_a[1]), l * M, l * M * inverse
     reach = largest(reference.forward_kinematics(s.q))
     momentum = largest(reference.centroidal_map(s.q)) * (1 + reach)
     return {
@@ -137,6 +140,9 @@ def scales(reference: fj.Robot, s: State) -> dict[str, list[np.ndarray]]:
         "inverse_dynamics_jvp": [along * (by_q + M) + w * by_v],
         "forward_dynamics_vjp": [*(w * x for x in of_a), w * inverse, w * inverse * reach],
         "forward_dynamics_jvp": [along * (of_a[0] + inverse) + w * of_a[1]],
+        "inverse_dynamics_hessian": [largest(x) + y for x, y in zip(hessian, (*reached[:1], *reached), strict=True)],
+        "forward_dynamics_hessian": [*second],
+        "forward_dynamics_second_order": [*second, *of_a, inverse],
         "kinetic_energy": [M * largest(s.v) ** 2],
         "potential_energy": [reference.mass * np.linalg.norm(reference.model.gravity) * reach],
         "center_of_mass": [reach],

@@ -242,7 +242,7 @@ def test_the_table_reads_as_one() -> None:
         assert m.effort.startswith("O(")
         for key in re.findall(r"\[[A-Z]+[0-9]*\]", m.paper):
             assert f"{key} " in methods.KEYS
-    assert {m.quantity for m in everything} == {ID, FD, INVERSE}
+    assert {m.quantity for m in everything} == {ID, FD, INVERSE, methods.ID_HESSIAN, methods.FD_HESSIAN}
     assert len(fj.methods(INVERSE)) == 4
     assert {m.name for m in fj.methods(FD)} >= {"auto", "direct", "fdsva-ltl", "abacr", "fdcr"}
     with pytest.raises(UnknownName, match=r"mass_matrix.*did you mean: inverse_mass_matrix"):

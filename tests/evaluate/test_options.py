@@ -29,7 +29,8 @@ def quadruped() -> Pair:
 
 
 def given(quantity: str, s) -> tuple:
-    return (s.q,) if quantity == methods.INVERSE else (s.q, s.v, s.a)
+    state = (s.q,) if quantity == methods.INVERSE else (s.q, s.v, s.a)
+    return (*state, s.v) if quantity in (methods.ID_HESSIAN, methods.FD_HESSIAN) else state
 
 
 def specialised(robot: fj.Robot) -> list[Kernel | None]:

@@ -57,6 +57,42 @@ class ForwardDynamicsForceGradients(NamedTuple):
     by_fext: Array
 
 
+class InverseDynamicsHessian(NamedTuple):
+    """Second derivatives of s = w.tau, each (..., nv, nv); those by (v, a) and (a, a) are zero.
+
+    qv[i, j] = d2s/dq_i dv_j, qa[i, j] = d2s/dq_i da_j, and qq[j, i] is the derivative along dof i of ds/dq_j.
+    """
+
+    qq: Array
+    qv: Array
+    vv: Array
+    qa: Array
+
+
+class ForwardDynamicsHessian(NamedTuple):
+    """Second derivatives of s = w.a, each (..., nv, nv); those by (v, tau) and (tau, tau) are zero.
+
+    qv[i, j] = d2s/dq_i dv_j, qtau[i, j] = d2s/dq_i dtau_j, and qq[j, i] is the derivative along dof i of ds/dq_j.
+    """
+
+    qq: Array
+    qv: Array
+    vv: Array
+    qtau: Array
+
+
+class ForwardDynamicsSecondOrder(NamedTuple):
+    """The fields of ForwardDynamicsHessian, then those of ForwardDynamicsDerivatives, each (..., nv, nv)."""
+
+    qq: Array
+    qv: Array
+    vv: Array
+    qtau: Array
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+
+
 class ConstrainedDynamics(NamedTuple):
     """Accelerations (..., nv) and contact forces (..., rows)."""
 

@@ -102,12 +102,13 @@ class Scan:
         across: Callable[[T, T], tuple],
         dofs: Sequence[Sequence[T]],
         diagonal: Callable[[T], tuple] | None = None,
+        own: Callable[[T, T], tuple] | None = None,
     ) -> tuple[Array, ...]:
         """Matrices over pairs of degrees of freedom on a common path to the root; all other entries are exact zeros.
 
         `dofs` holds for each joint one record per degree of freedom. With dof i and dof k in i's subtree,
-        within(i, k) gives entry [k, i] of each matrix, also for k of i's own joint, and across(i, k) gives entry
-        [i, k] for k strictly below i's joint. diagonal(i) is added to the entries [i, i].
+        within(i, k) gives entry [k, i] of each matrix, also for k of i's own joint unless own(i, k) gives those, and
+        across(i, k) gives entry [i, k] for k strictly below i's joint. diagonal(i) is added to the entries [i, i].
         """
         records = stacked([r for joint in dofs for r in joint], self.stack)
         matrices: list[Array] = []
@@ -121,6 +122,8 @@ class Scan:
                     matrices = [self.zeros(self.nv, self.nv) for _ in lower]
                 for M, column in zip(matrices, lower, strict=True):
                     M[subtree, i] = column
+                for M, column in zip(matrices, own(dof, picked(records, node.v)) if own else (), strict=False):
+                    M[node.v, i] = column
                 if below.start < below.stop:
                     for M, row in zip(matrices, across(dof, picked(records, below)), strict=True):
                         M[i, below] = row
@@ -197,6 +200,10 @@ class Scan:
 
     def negative(self, matrix: Array) -> Array:
         return -matrix
+
+    def added(self, A: Array, B: Array, transposed: bool = False) -> Array:
+        """A + B, or A + B + B^T, for matrices over degrees of freedom; A itself may be overwritten."""
+        return A + B + np.swapaxes(B, 0, 1) if transposed else A + B
 
     # Arrays with lanes trailing
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from .derivatives import products
-from .record import FEXT, TAU, A, Cost, Input, Q, Quantity, Result, V
+from .derivatives import forward_hessian, hessian, products
+from .derivatives import methods as ways
+from .derivatives.forward_hessian import hessian_alone
+from .record import FEXT, TAU, VV, A, Cost, Input, Q, Quantity, Result, V, named
 from .results import (
     ForwardDynamicsForceGradients,
     ForwardDynamicsGradients,
+    ForwardDynamicsHessian,
+    ForwardDynamicsSecondOrder,
     InverseDynamicsForceGradients,
     InverseDynamicsGradients,
+    InverseDynamicsHessian,
 )
 
 W_TAU, W_A = Input("w", ("v",), "v"), Input("w", ("v",))  # of torques; of accelerations
@@ -57,6 +62,26 @@ RECORDS = (
         "forward_dynamics_force_jvp", "the same plus da_dfext dfext", (Q, V, TAU, DQ, DV, DTAU, DFEXT),
         (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
         mimic=products.coupled_jvp, cost=Cost(640), rolled=True, rule=None,
+    ),
+    Quantity(
+        "inverse_dynamics_hessian", "second derivatives of w.tau; zero by (v, a) and (a, a)", (Q, V, A, W_TAU),
+        named(InverseDynamicsHessian, VV), hessian.inverse_dynamics_hessian, returns=InverseDynamicsHessian._make,
+        forces=True, methods=ways.TABLES[ways.ID_HESSIAN], cost=Cost(500, 75), rolled=True, rule=None,
+    ),
+    Quantity(
+        "forward_dynamics_hessian", "second derivatives of w.a; zero by (v, tau) and (tau, tau)", (Q, V, TAU, W_A),
+        named(ForwardDynamicsHessian, VV), forward_hessian.forward_dynamics_hessian,
+        returns=ForwardDynamicsHessian._make, forces=True, margins=("mass",),
+        on_numpy=hessian_alone(forward_hessian.on_numpy), mimic=hessian_alone(forward_hessian.reduced),
+        alternatives=(hessian_alone(forward_hessian.dmm),), methods=ways.TABLES[ways.FD_HESSIAN],
+        cost=Cost(600, 10, 60), rolled=True, rule=None,
+    ),
+    Quantity(
+        "forward_dynamics_second_order", "the same, and da_dq, da_dv, da_dtau", (Q, V, TAU, W_A),
+        named(ForwardDynamicsSecondOrder, VV), forward_hessian.forward_dynamics_second_order,
+        returns=ForwardDynamicsSecondOrder._make, forces=True, margins=("mass",),
+        on_numpy=forward_hessian.on_numpy, mimic=forward_hessian.reduced, alternatives=(forward_hessian.dmm,),
+        cost=Cost(600, 10, 60), rolled=True, rule=None,
     ),
     Quantity(
         "torque_slopes", "tau and w^T (dtau_dq, dtau_dv, dtau_da) at w = weights tau", (Q, V, A, WEIGHTS),

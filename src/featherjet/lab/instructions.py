@@ -15,7 +15,7 @@ from ..jit.graph import Expr, Graph
 from ..jit.schedule import Schedule
 from ..model.tree import Node, Tree
 from ..treejit.compiler import TreeCompiler
-from ..treejit.program import Pairs, Program, Responses, Store, Variant, Walk
+from ..treejit.program import Pairs, Program, Responses, Store, Sum, Variant, Walk
 from ..treejit.rolled import trace_rolled
 from ..treejit.tables import variants
 
@@ -38,6 +38,8 @@ def quantity_instructions(tree: Tree, quantity: str) -> int:
             total += sum(count.walk(loop, _variant(node)) for node in tree.nodes)
         elif isinstance(loop, Pairs):
             total += _pairs(tree, loop, count)
+        elif isinstance(loop, Sum):
+            total += tree.nv**2 * (2 if loop.transposed else 1)
         elif isinstance(loop, Responses):
             total += _responses(tree, loop, count)
     return total

@@ -121,6 +121,26 @@ class Inertia(Additive):
     def __matmul__(self, v: Motion) -> Force:
         return Force(self.I @ v.ang + self.h.cross(v.lin), self.m * v.lin - self.h.cross(v.ang))
 
+    def rate(self, v: Motion) -> Sym3:
+        """The angular part of v x* I - I v x, the rate at which this inertia changes when v carries it along.
+
+        With the rows of W = [w]x I it is W + W^T - (h l^T + l h^T) + 2 (l.h) 1, where v = (w, l), since
+        [l]x[h]x = h l^T - (l.h) 1.
+        """
+        w, l, h, I = v.ang, v.lin, self.h, self.I
+        Wx = w.cross(Vec3(I.xx, I.xy, I.xz))
+        Wy = w.cross(Vec3(I.xy, I.yy, I.yz))
+        Wz = w.cross(Vec3(I.xz, I.yz, I.zz))
+        x, y, z = h.x * l.x, h.y * l.y, h.z * l.z
+        return Sym3(
+            2 * (Wx.x + y + z),
+            Wy.x + Wx.y - h.x * l.y - h.y * l.x,
+            Wz.x + Wx.z - h.x * l.z - h.z * l.x,
+            2 * (Wy.y + x + z),
+            Wz.y + Wy.z - h.y * l.z - h.z * l.y,
+            2 * (Wz.z + x + y),
+        )
+
     def placed(self, X: Transform) -> Inertia:
         """The same inertia in the outer frame of X: X* I X^-1."""
         y, p = X.R @ self.h, X.p
@@ -158,21 +178,13 @@ class Coriolis(Additive):
 
     @staticmethod
     def of(I: Inertia, v: Motion, momentum: Force) -> Coriolis:
-        """From a body's inertia, velocity and momentum I v.
-
-        With the rows of W = [w]x I, A = W + W^T - (h l^T + l h^T) + 2 (l.h) 1 - [n]x, where v = (w, l) and n is the
-        angular momentum: eq. 28 multiplied out, with [l]x[h]x = h l^T - (l.h) 1.
-        """
-        w, l, h, n = v.ang, v.lin, I.h, momentum.ang
-        Wx = w.cross(Vec3(I.I.xx, I.I.xy, I.I.xz))
-        Wy = w.cross(Vec3(I.I.xy, I.I.yy, I.I.yz))
-        Wz = w.cross(Vec3(I.I.xz, I.I.yz, I.I.zz))
-        x, y, z = h.x * l.x, h.y * l.y, h.z * l.z
-        xx, yy, zz = 2 * (Wx.x + y + z), 2 * (Wy.y + x + z), 2 * (Wz.z + x + y)
-        xy = Wy.x + Wx.y - h.x * l.y - h.y * l.x
-        xz = Wz.x + Wx.z - h.x * l.z - h.z * l.x
-        yz = Wz.y + Wy.z - h.y * l.z - h.z * l.y
-        A = Mat3(Vec3(xx, xy - n.z, xz + n.y), Vec3(xy + n.z, yy, yz - n.x), Vec3(xz - n.y, yz + n.x, zz))
+        """From a body's inertia, velocity and momentum I v: A = I.rate(v) - [n]x, n the angular momentum; eq. 28."""
+        R, n = I.rate(v), momentum.ang
+        A = Mat3(
+            Vec3(R.xx, R.xy - n.z, R.xz + n.y),
+            Vec3(R.xy + n.z, R.yy, R.yz - n.x),
+            Vec3(R.xz - n.y, R.yz + n.x, R.zz),
+        )
         return Coriolis(A, momentum.lin)
 
 

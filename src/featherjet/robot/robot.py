@@ -19,11 +19,14 @@ from ..algorithms.results import (
     ForwardDynamicsDerivatives,
     ForwardDynamicsForceGradients,
     ForwardDynamicsGradients,
+    ForwardDynamicsHessian,
+    ForwardDynamicsSecondOrder,
     ImpulseDynamics,
     ImpulseDynamicsDerivatives,
     InverseDynamicsDerivatives,
     InverseDynamicsForceGradients,
     InverseDynamicsGradients,
+    InverseDynamicsHessian,
 )
 from ..arrays import Out
 from ..contact import Contacts, Ground
@@ -373,6 +376,51 @@ class Robot:
         if dfext is None:
             return self._run("forward_dynamics_jvp", (q, v, tau, dq, dv, dtau), fext, out)[0]
         return self._run("forward_dynamics_force_jvp", (q, v, tau, dq, dv, dtau, dfext), fext, out)[0]
+
+    # Second derivatives, contracted with a vector w
+
+    def inverse_dynamics_hessian(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        w: ArrayLike,
+        fext: ArrayLike | None = None,
+        method: str = "auto",
+        out: Out = None,
+    ) -> InverseDynamicsHessian:
+        """Second derivatives of w.tau: qq, qv, vv, qa, each (..., nv, nv); those by (v, a) and (a, a) are zero.
+
+        qv[i, j] is by q_i and v_j; qq[j, i] is the derivative along dof i of component j of the gradient by q.
+        """
+        options = {} if method == "auto" else {"method": method}
+        return InverseDynamicsHessian._make(self._run("inverse_dynamics_hessian", (q, v, a, w), fext, out, **options))
+
+    def forward_dynamics_hessian(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        w: ArrayLike,
+        fext: ArrayLike | None = None,
+        method: str = "auto",
+        out: Out = None,
+    ) -> ForwardDynamicsHessian:
+        """Second derivatives of w.a: qq, qv, vv, qtau, each (..., nv, nv); those by (v, tau), (tau, tau) are zero."""
+        options = {} if method == "auto" else {"method": method}
+        return ForwardDynamicsHessian._make(self._run("forward_dynamics_hessian", (q, v, tau, w), fext, out, **options))
+
+    def forward_dynamics_second_order(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        w: ArrayLike,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> ForwardDynamicsSecondOrder:
+        """forward_dynamics_hessian and forward_dynamics_derivatives in one: nothing is computed twice."""
+        return ForwardDynamicsSecondOrder._make(self._run("forward_dynamics_second_order", (q, v, tau, w), fext, out))
 
     # More derivatives
 

@@ -133,17 +133,21 @@ class Hold:
 
 @dataclass
 class Pairs:
-    """All entries (row r, column c) of some matrices: `within` where c is at or above r, `across` where it is below."""
+    """All entries (row r, column c) of some matrices: `within` where c is at or above r, `across` where it is below.
+
+    Where r and c belong to one joint, entries are `own`.
+    """
 
     matrices: list[int]
     within: list[Expr]  # roles "row" and "col"
     across: list[Expr]
+    own: list[Expr]
     extra: list[Expr]  # on the diagonal, role "col"
 
     @property
     def values(self) -> list[Expr]:
         """All expressions that the loop computes."""
-        return [*self.within, *self.across, *self.extra]
+        return [*self.within, *self.across, *self.own, *self.extra]
 
 
 @dataclass
@@ -172,12 +176,33 @@ class Responses:
 
 
 @dataclass
+class Sum:
+    """Adds one matrix to another, and its transpose too if `transposed`."""
+
+    target: int
+    addend: int
+    transposed: bool
+
+    @property
+    def matrices(self) -> list[int]:
+        return [self.target, self.addend]
+
+    @property
+    def values(self) -> list[Expr]:
+        """All expressions that the loop computes: none."""
+        return []
+
+
+MATRICES = (Pairs, Responses, Sum)  # loops that compute matrices of one sample, with columns in lanes
+
+
+@dataclass
 class Program:
     """Loops in order, and the results."""
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | Sweep | Hold | Pairs | Responses] = field(default_factory=list)
+    loops: list[Walk | Sweep | Hold | Pairs | Responses | Sum] = field(default_factory=list)
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
     outputs: list[Output] = field(default_factory=list)
     watched: Key | None = None  # flagged unless clearly positive
@@ -224,7 +249,7 @@ class Program:
         """The numbers of each dof that matrix loops read, in a fixed order."""
         loads = set()
         for loop in self.loops:
-            if isinstance(loop, Pairs | Responses):
+            if isinstance(loop, MATRICES):
                 for i in self.graph.reachable(x.index for x in loop.values):
                     op = self.graph.ops[i]
                     if op.name == "load" and op.data.space == "D":  # type: ignore[union-attr]

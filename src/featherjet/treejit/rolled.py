@@ -15,7 +15,7 @@ from ..jit.graph import Expr, Graph
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
-from .program import TABLE, Entries, Key, Output, Pairs, Program, Ref, Responses, Store, Variant, Walk
+from .program import TABLE, Entries, Key, Output, Pairs, Program, Ref, Responses, Store, Sum, Variant, Walk
 from .pytree import leaves, mapped, split
 
 
@@ -132,9 +132,11 @@ class RolledScan:
         across: Callable[..., tuple],
         dofs: Field,
         diagonal: Callable[..., tuple] | None = None,
+        own: Callable[..., tuple] | None = None,
     ) -> tuple[int, ...]:
         row, col = self._dof(dofs, "row"), self._dof(dofs, "col")
         lower = self._lifted(within(col, row))
+        same = self._lifted(own(col, row)) if own else lower
         extra = diagonal(col) if diagonal else (0.0,) * len(lower)
         matrices = self._new_matrices(len(lower))
         self.program.loops.append(
@@ -142,6 +144,7 @@ class RolledScan:
                 matrices,
                 list(lower),
                 list(self._lifted(across(row, col))),
+                list(same),
                 [self.graph.lift(x) for x in extra],
             )
         )
@@ -205,6 +208,10 @@ class RolledScan:
         loop.matrices.extend(self._new_matrices(len(shapes["entry"])))
         self.program.loops.append(loop)
         return tuple(loop.matrices)
+
+    def added(self, A: int, B: int, transposed: bool = False) -> int:
+        self.program.loops.append(Sum(A, B, transposed))
+        return A
 
     # Inside
 

@@ -15,7 +15,8 @@ from ..jit.number import Number
 from ..model.tree import Tree
 from .program import COUNTS, TABLE, TABLES, Variant
 
-MASKS = 4  # integers of two bytes for each (row, group) of pairs: within, across, diagonal, existing columns
+# Integers of two bytes for each (row, group) of pairs: within, across, diagonal, existing columns, own joint.
+MASKS = 5
 NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
 RUN = 3  # integers for each run: its kind, its first group and the one after its last
 # The four lists that each group has (see ColumnSteps), and the integers of each of their entries.
@@ -113,14 +114,15 @@ def bits(flags: np.ndarray, columns: int) -> np.ndarray:
 
 
 def pair_masks(tree: Tree, columns: int) -> np.ndarray:
-    """For each row and group of columns, masks of those within, across, on the diagonal, and existing."""
+    """For each row and group of columns, masks of those within, across, on the diagonal, existing, of its own joint."""
     n = tree.nv
-    within, across = np.zeros((2, n, n), bool)
+    within, across, own = np.zeros((3, n, n), bool)
     for node in tree.nodes:
         subtree = tree.subtree(node)
         within[subtree, node.v] = True
         across[node.v, node.v.stop : subtree.stop] = True
-    parts = (within, across, np.eye(n, dtype=bool), np.ones((n, n), bool))
+        own[node.v, node.v] = True
+    parts = (within, across, np.eye(n, dtype=bool), np.ones((n, n), bool), own)
     return np.ascontiguousarray(np.stack([bits(p, columns) for p in parts], -1).astype(np.uint16))
 
 
@@ -130,9 +132,9 @@ def pair_runs(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     starts, runs = [], []
     for r in range(0, n, 2):
         starts.append(len(runs))
-        within, across, diagonal, _ = masks[r : r + 2].max(0).T
+        within, across, _, _, own = masks[r : r + 2].max(0).T
         kinds = np.where(within, WITHIN, np.where(across, ACROSS, NOTHING))
-        kinds[(within > 0) & (across > 0) | (diagonal > 0)] = MIXED
+        kinds[(within > 0) & (across > 0) | (own > 0)] = MIXED
         edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1), groups]
         runs += [(kinds[a], a, b) for a, b in itertools.pairwise(edges)]
     starts.append(len(runs))

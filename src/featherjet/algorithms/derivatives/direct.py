@@ -91,18 +91,37 @@ class EliminatedJoint:
     f: Force
 
 
+@dataclass(slots=True, eq=False)
+class Accelerated:
+    """Forward dynamics at a state: bodies with their accelerations, articulated joints, and the margins of M."""
+
+    bodies: Sequence[Moving]
+    free: Sequence[Articulated]
+    margins: Array
+
+
 def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
     """(da/dq, da/dv, da/dtau = M^-1) and the margins of M."""
-    fext = fext if fext is not None else scan.constant(None)
+    at = accelerate(scan, q, v, tau, fext)
+    joints = eliminated(scan, at, fext)
+    by = scan.responses(start, through, outward, joints, scan.each(lambda node, j: j.motions, joints))
+    return ForwardDynamicsDerivatives(*by), at.margins
+
+
+def accelerate(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None) -> Accelerated:
+    """The steps of `aba.forward_dynamics`, kept."""
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.no_rates())
-    bias = scan.each(force, bodies, fext)
+    bias = scan.each(force, bodies, fext if fext is not None else scan.constant(None))
     inertias, S = scan.each(inertia, bodies), scan.each(subspace, bodies)
     free = articulated(scan, inertias, S)
     margin = margins(scan, free, inertias, S)
-    bodies = scan.each(accelerated, bodies, respond(scan, free, bias, scan.rates(tau)))
-    joints = scan.inward(eliminate, scan.each(seed, bodies, fext), free, scan.each(dof_motions, bodies))
-    by = scan.responses(start, through, outward, joints, scan.each(lambda node, j: j.motions, joints))
-    return ForwardDynamicsDerivatives(*by), margin
+    return Accelerated(scan.each(accelerated, bodies, respond(scan, free, bias, scan.rates(tau))), free, margin)
+
+
+def eliminated(scan: Scan, at: Accelerated, fext: Sequence | None) -> Sequence[EliminatedJoint]:
+    """Every joint with its articulated Coriolis matrix, from the leaves inward."""
+    seeds = scan.each(seed, at.bodies, fext if fext is not None else scan.constant(None))
+    return scan.inward(eliminate, seeds, at.free, scan.each(dof_motions, at.bodies))
 
 
 def accelerated(node: Node, body: Moving, r: BodyResponse) -> Moving:
@@ -152,9 +171,7 @@ def outward(
     here: DofMotion | None,
 ) -> tuple:
     """r = u + K^T a + Q^T x, where x acts in J's subtree only, and a is shifted by y from J on."""
-    state = parent or (REST, REST, REST)
-    if here:
-        state = state[0] + here.Psidd, state[1] + here.SPd, state[2]
+    state = entering(parent, here)
     rates = []
     for k, dof in enumerate(joint.dofs):
         us = left[k] if left else (None, None, None)
@@ -163,3 +180,9 @@ def outward(
         state = tuple(a + r * dof.S for a, r in zip(state, rs, strict=True))
         rates.append(rs)
     return state, rates
+
+
+def entering(parent: tuple | None, here: DofMotion | None) -> tuple:
+    """A joint's state before its own dofs move: its parent's, shifted by y at J."""
+    state = parent or (REST, REST, REST)
+    return (state[0] + here.Psidd, state[1] + here.SPd, state[2]) if here else state

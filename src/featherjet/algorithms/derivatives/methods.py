@@ -11,8 +11,22 @@ from typing import Any
 
 from ...errors import InputError, UnknownName
 from ..dynamics import factored, minv
-from . import abacr, balafoutis, chain_rule, direct, fdsva, idsva, idsva_body, lagrangian, numeric
+from . import (
+    abacr,
+    balafoutis,
+    chain_rule,
+    direct,
+    fdsva,
+    forward_hessian,
+    gradients,
+    hessian,
+    idsva,
+    idsva_body,
+    lagrangian,
+    numeric,
+)
 from . import pinocchio as original
+from .forward_hessian import hessian_alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +34,8 @@ class Method:
     """One way to compute a quantity.
 
     function(scan, q, v, a, fext) -> InverseDynamicsDerivatives of the tree,
-    function(scan, q, v, tau, fext) -> (ForwardDynamicsDerivatives, margins of M), function(scan, q) -> (M^-1, margins).
+    function(scan, q, v, tau, fext) -> (ForwardDynamicsDerivatives, margins of M), function(scan, q) -> (M^-1, margins);
+    Hessians take the vector w before fext.
     effort is in n degrees of freedom and the depth d of the tree. `mimic`: whether it treats mimicking joints;
     `traced`: whether it runs on a compiler's scalars.
     """
@@ -64,7 +79,10 @@ class Methods(tuple[Method, ...]):
 EXACT, NO_MIMIC = "none", "no mimicking joints"
 
 ID, FD, INVERSE = "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "inverse_mass_matrix"
-TABLES: dict[str, dict[str, Method]] = {ID: {}, FD: {}, INVERSE: {}}  # the methods of each quantity, by name
+ID_HESSIAN, FD_HESSIAN = "inverse_dynamics_hessian", "forward_dynamics_hessian"
+TABLES: dict[str, dict[str, Method]] = {  # the methods of each quantity, by name
+    ID: {}, FD: {}, INVERSE: {}, ID_HESSIAN: {}, FD_HESSIAN: {},
+}  # fmt: skip
 
 
 def register(method: Method) -> None:
@@ -139,5 +157,34 @@ for _row in (
     Method("direct", INVERSE, "[RSS18] Sec. IV-C", "O(n^2)", NO_MIMIC, minv.inverse_mass_matrix, mimic=False),
     Method("ltl", INVERSE, "[RBDA] 6.5", "O(n^2 d)", EXACT, factored.by_ltl),
     Method("dense", INVERSE, "[RSS18] eq. 26", "O(n^3)", EXACT, factored.dense),
+    Method("auto", ID_HESSIAN, "takes analytic", "O(nd)", EXACT, hessian.inverse_dynamics_hessian),
+    Method("analytic", ID_HESSIAN, "docs/second-order.md", "O(nd)", EXACT, hessian.inverse_dynamics_hessian),
+    Method(
+        "complex-step", ID_HESSIAN, "of gradients", "O(n^2)", EXACT,
+        gradients.inverse(numeric.complex_step), traced=False,
+    ),
+    Method(
+        "finite-difference", ID_HESSIAN, "of gradients", "O(n^2)", "about nine digits",
+        gradients.inverse(numeric.central()), traced=False,
+    ),
+    Method(
+        "auto", FD_HESSIAN, "takes analytic; chain-rule on NumPy", "O(n^2)", EXACT, hessian_alone(forward_hessian.auto),
+        traced=False,
+    ),
+    Method(
+        "analytic", FD_HESSIAN, "docs/second-order.md", "O(n^2)", NO_MIMIC, forward_hessian.forward_dynamics_hessian,
+        mimic=False,
+    ),
+    Method(
+        "chain-rule", FD_HESSIAN, "docs/second-order.md", "O(n^3)", EXACT, hessian_alone(forward_hessian.auto),
+    ),
+    Method(
+        "complex-step", FD_HESSIAN, "of gradients", "O(n^2)", EXACT,
+        gradients.forward(numeric.complex_step), traced=False,
+    ),
+    Method(
+        "finite-difference", FD_HESSIAN, "of gradients", "O(n^2)", "about eight digits",
+        gradients.forward(numeric.central()), traced=False,
+    ),
 ):  # fmt: skip
     register(_row)

@@ -35,11 +35,11 @@ from ...math.spatial import Force, Motion, span
 from ...math.vec3 import Scalar, Vec3
 from ...model.tree import Node
 from ..dynamics import aba, coupled, ltl, rnea
-from ..dynamics.aba import Articulated, BodyResponse
+from ..dynamics.aba import BodyResponse
 from ..frames.kinematics import components, joint_frame
 from ..motion import NO_FORCE, REST, Moving, external, moving, net_force
 from ..scan import Array, Scan
-from .direct import accelerated
+from .direct import accelerate
 
 # From the left
 
@@ -210,26 +210,6 @@ def project(node: Node, C: ForceChange, body: Moving, c: Change, da) -> tuple[Fo
 # Forward dynamics
 
 
-@dataclass(slots=True, eq=False)
-class Accelerated:
-    """Forward dynamics at a state: bodies with their accelerations, articulated joints, and the margins of M."""
-
-    bodies: Sequence[Moving]
-    joints: Sequence[Articulated]
-    margins: Array
-
-
-def accelerate(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None) -> Accelerated:
-    """The steps of `aba.forward_dynamics`, kept."""
-    bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.no_rates())
-    inertias, S = scan.each(aba.inertia, bodies), scan.each(aba.subspace, bodies)
-    joints = aba.articulated(scan, inertias, S)
-    margins = aba.margins(scan, joints, inertias, S)
-    bias = scan.each(rnea.force, bodies, fext if fext is not None else scan.constant(None))
-    response = aba.respond(scan, joints, bias, scan.rates(tau))
-    return Accelerated(scan.each(accelerated, bodies, response), joints, margins)
-
-
 def forward_dynamics_vjp(scan: Scan, q: Array, v: Array, tau: Array, w: Array) -> tuple[Array, ...]:
     """w^T (da/dq, da/dv, da/dtau), (nv,) each, and the margins of M."""
     by_q, by_v, by_tau, _, margins = forward_dynamics_force_vjp(scan, q, v, tau, w)
@@ -243,7 +223,7 @@ def forward_dynamics_force_vjp(
     at = accelerate(scan, q, v, tau, fext)
     # of -w, so that all signs come out as they are in w^T da = -l^T dtau
     less = scan.each(lambda node, w: [-x for x in w], scan.rates(w))
-    swept = aba.respond(scan, at.joints, scan.constant(NO_FORCE), less)
+    swept = aba.respond(scan, at.free, scan.constant(NO_FORCE), less)
     by_q, by_v, _ = gradients(scan, at.bodies, swept, fext)
     by_tau = scan.vector(scan.each(lambda node, r: [-x for x in r.rates], swept))
     return by_q, by_v, by_tau, scan.joint_rows(scan.each(by_force, at.bodies, swept)), at.margins
@@ -264,7 +244,7 @@ def forward_dynamics_jvp(
     at = accelerate(scan, q, v, tau, fext)
     change = pushed(scan, at.bodies, (dq, dv), scan.no_rates(), dfext, fext)
     left = scan.each(lambda node, t, x: [s - y for s, y in zip(t, x, strict=True)], scan.rates(dtau), change)
-    return aba.rates(scan, aba.respond(scan, at.joints, scan.constant(NO_FORCE), left)), at.margins
+    return aba.rates(scan, aba.respond(scan, at.free, scan.constant(NO_FORCE), left)), at.margins
 
 
 # Forward dynamics with mimicking joints, v_tree = G v (see `coupled`)
@@ -282,7 +262,7 @@ def coupled_force_vjp(
     """`forward_dynamics_force_vjp` in the independent coordinates."""
     a = coupled.forward_dynamics(scan, G, q, v, tau, fext).a
     M, margins = coupled.factor(scan, G, q)
-    l = ltl.solve(M, w)
+    l = ltl.solve(M, np.broadcast_to(w, a.shape).astype(a.dtype))
     by_q, by_v, _, by_fext = inverse_dynamics_force_vjp(scan, q, v, expanded(G, a), expanded(G, -l), fext)
     return coupled.reduce_vector(G, by_q), coupled.reduce_vector(G, by_v), l, by_fext, margins
 

@@ -11,17 +11,27 @@ group's serve both rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import I8, I64, PTR, VOID, Value, external
+from ...jit.emit.lanes import I8, I64, PTR, VOID, Value, external, transposed
 from ...jit.graph import Expr
 from ...jit.number import Number
-from ..program import Key, Pairs, Program, Ref
+from ..program import Key, Pairs, Program, Ref, Sum
 from ..tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 from .lanes import TreeLanes
 
 I16 = ir.IntType(16)
+Place = tuple[Value, Value]  # a pointer, and how many bytes ahead of it to prefetch
+
+
+class MatrixPlace(NamedTuple):
+    """Where a matrix begins, how many bytes apart its rows are, and how many bytes ahead to prefetch."""
+
+    start: Value
+    by_row: Value
+    ahead: Value
 
 
 class Columns(TreeLanes):
@@ -41,23 +51,23 @@ class Columns(TreeLanes):
         low = b.trunc(bits, ir.IntType(self.L)) if self.L < bits.type.width else bits  # type: ignore[attr-defined]
         return b.bitcast(low, self.M)
 
-    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Value]], existing: Value, ahead: Value) -> None:
-        """Store pairs (vector, pointer), in the existing columns only: all lanes, except in the last group."""
+    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Place]], existing: Value) -> None:
+        """Store pairs (vector, place), in the existing columns only: all lanes, except in the last group."""
         if self.L == 1:  # a group is one column, and exists; to prefetch for each number would take as long as it saves
-            for x1, pointer in x:
+            for x1, (pointer, _) in x:
                 self.store(b, x1, pointer)
             return
-        for _, pointer in x:
+        for _, (pointer, ahead) in x:
             self.prefetch(b, pointer, ahead)
         name = f"llvm.masked.store.{self.kind.suffix(self.L)}.p0"
         masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
         full = b.icmp_unsigned("==", existing, ir.Constant(existing.type, (1 << self.L) - 1))
         with b.if_else(full, likely=True) as (yes, no):
             with yes:
-                for vector, pointer in x:
+                for vector, (pointer, _) in x:
                     self.store(b, vector, pointer)
             with no:
-                for vector, pointer in x:
+                for vector, (pointer, _) in x:
                     b.call(masked, [vector, pointer, ir.IntType(32)(self.bytes), self.mask(b, existing)])
 
     def record(self, b: ir.IRBuilder, P: Value, dof: Value) -> Value:
@@ -77,18 +87,57 @@ class Columns(TreeLanes):
         """One dof's number in all lanes."""
         return self.splat(b, self.load_number(b, self.key_at(b, record, key)))
 
-    def places(self, b: ir.IRBuilder, table: Value, count: int) -> tuple[list[Value], list[Value], Value]:
-        """Where each matrix begins, how many bytes apart its rows are; and how far ahead to prefetch."""
+    def places(self, b: ir.IRBuilder, table: Value, count: int) -> list[MatrixPlace]:
+        """The places of matrices, from a table of three numbers for each."""
 
         def entry(k: int, typ: ir.Type) -> Value:
             return b.load(b.gep(table, [I64(k)], source_etype=I64), typ=typ, align=8)
 
-        starts, rows = ([entry(2 * m + k, typ) for m in range(count)] for k, typ in enumerate((PTR, I64)))
-        return starts, rows, entry(2 * count, I64)
+        return [MatrixPlace(entry(3 * m, PTR), entry(3 * m + 1, I64), entry(3 * m + 2, I64)) for m in range(count)]
+
+    def entry(self, b: ir.IRBuilder, matrix: MatrixPlace, row: Value, column: Value) -> Place:
+        """Where an entry of a matrix is."""
+        line = b.gep(matrix.start, [b.mul(row, matrix.by_row)], source_etype=I8)
+        return self.number(b, line, column), matrix.ahead
 
     def pairs(self, number: int, loop: Pairs) -> ir.Function:
         """A function of (data, P, places of the matrices) that writes all entries."""
         return PairsCode(self, loop).emit(number)
+
+    def sum(self, number: int, loop: Sum) -> ir.Function:
+        """A function of (data, P, places of the matrices) that adds the second matrix to the first.
+
+        Blocks of L rows and columns are vectors, transposed in registers; what remains is added entry by entry.
+        """
+        f = self.function(f"sum{number}", [PTR] * 3)
+        data, _, places = f.args
+        b = ir.IRBuilder(f.append_basic_block("entry"))
+        nv, L = self.slot(b, data, "nv"), I64(self.L)
+        target, addend = self.places(b, places, 2)
+        whole = b.mul(b.sdiv(nv, L), L)
+
+        def at(matrix: MatrixPlace, r: Value, c: Value) -> Value:
+            return self.entry(b, matrix, r, c)[0]
+
+        def block(matrix: MatrixPlace, r: Value, c: Value) -> list[Value]:
+            return [self.load(b, at(matrix, b.add(r, I64(k)), c)) for k in range(self.L)]
+
+        with self.loop(b, I64(0), whole, self.L) as r, self.loop(b, I64(0), whole, self.L) as c:
+            x = [b.fadd(y, z) for y, z in zip(block(target, r, c), block(addend, r, c), strict=True)]
+            if loop.transposed:
+                x = [b.fadd(y, z) for y, z in zip(x, transposed(b, block(addend, c, r)), strict=True)]
+            for k, y in enumerate(x):
+                self.store(b, y, at(target, b.add(r, I64(k)), c))
+        with self.loop(b, I64(0), nv) as r:
+            first = b.select(b.icmp_signed("<", r, whole), whole, I64(0))
+            with self.loop(b, first, nv) as c:
+                terms = [at(target, r, c), at(addend, r, c), *([at(addend, c, r)] if loop.transposed else [])]
+                x, *others = (self.load_number(b, term) for term in terms)
+                for y in others:
+                    x = b.fadd(x, y)
+                b.store(x, terms[0], align=self.bytes)
+        b.ret_void()
+        return f
 
 
 class PairsCode:
@@ -104,7 +153,7 @@ class PairsCode:
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         self.groups, self.masks = e.slot(b, data, "groups"), e.slot(b, data, "pair_masks")
         starts, runs = e.slot(b, data, "pair_starts"), e.slot(b, data, "pair_runs")
-        self.bases, self.by_row, self.ahead = e.places(b, places, self.n_out)
+        self.places = e.places(b, places, self.n_out)
         nv = e.slot(b, data, "nv")
         last = b.sub(nv, I64(1))
         with e.loop(b, I64(0), nv, 2) as r:
@@ -135,9 +184,9 @@ class PairsCode:
     def put(self, rows: Sequence[Value], g: Value, existing: Value, m: int, values: Sequence[Value]) -> None:
         """Store entries of matrix m in each row, in the existing columns."""
         b, e = self.b, self.e
-        lines = [b.gep(self.bases[m], [b.mul(row, self.by_row[m])], source_etype=I8) for row in rows]
-        places = [e.number(b, line, b.mul(g, I64(e.L))) for line in lines]
-        e.put(b, list(zip(values, places, strict=True)), existing, self.ahead)
+        first = b.mul(g, I64(e.L))
+        places = [e.entry(b, self.places[m], row, first) for row in rows]
+        e.put(b, list(zip(values, places, strict=True)), existing)
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
         e = self.e
@@ -161,19 +210,20 @@ class PairsCode:
                 self.put(rows, g, existing, m, values)
 
     def mixed(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
-        """Groups that have columns both above and below a row's dof, or on the diagonal."""
+        """Groups that have columns both above and below a row's dof, or of its own joint."""
         b, e, loop = self.b, self.e, self.loop
         nothing = e.const(0.0)
         with e.loop(b, g0, g1) as g:
-            masks = [[e.mask(b, self.bits(row, g, k)) for k in range(3)] for row in rows]
+            masks = [[e.mask(b, self.bits(row, g, k)) for k in (0, 1, 2, 4)] for row in rows]
             existing = self.bits(rows[0], g, 3)
             for m in range(self.n_out):
-                wanted = [loop.within[m], loop.across[m], loop.extra[m]]
+                wanted = [loop.within[m], loop.across[m], loop.extra[m], loop.own[m]]
                 group = self.group_loader(g)
                 found = e.values(b, wanted, *(self.by_role(self.row_loader(row, wanted), group) for row in rows))
                 values = []
-                for (within, across, diagonal), (lower, upper, extra) in zip(masks, found, strict=True):
+                for (within, across, diagonal, own), (lower, upper, extra, same) in zip(masks, found, strict=True):
                     x = b.select(within, lower, b.select(across, upper, nothing))
+                    x = x if loop.own[m] is loop.within[m] else b.select(own, same, x)
                     values.append(x if loop.extra[m].value == 0 else b.fadd(x, b.select(diagonal, extra, nothing)))
                 self.put(rows, g, existing, m, values)
 

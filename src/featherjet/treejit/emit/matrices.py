@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.border import AHEAD, Border
 from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
-from ..program import Output, Pairs, Responses
+from ..program import MATRICES, Output, Pairs, Responses, Sum
 from .columns import Columns
 from .walks import Walks
 
@@ -23,6 +23,7 @@ class MatrixOutput(Border):
     area: Value
     P: Value
     own: Value
+    inner_matrices: Value
     spare: Value
     matrices: dict[int, ir.Function]
 
@@ -58,28 +59,39 @@ class MatrixOutput(Border):
         b.ret_void()
         return f
 
+    def inner(self) -> list[int]:
+        """Matrices that are not results: the loops that follow read them."""
+        loops = (loop for loop in self.w.program.loops if isinstance(loop, MATRICES))
+        known = {out.matrix for _, out in self.results() if out.kind == "matrix"}
+        return sorted({number for loop in loops for number in loop.matrices} - known)
+
     def write_matrices(self, lane: Value) -> None:
         """Write all matrices of one sample: directly, or through spare memory if rows are not contiguous."""
         b, w = self.b, self.w
         P = w.number(b, self.P, b.mul(self.area, lane))
-        by_matrix = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
+        results = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
+        width: Value = b.mul(self.nv, I64(w.bytes))
+        at: dict[int, tuple[Value, Value]] = {}
+        for k, number in enumerate(self.inner()):
+            at[number] = self.square(self.inner_matrices, k), width
+        for k, (number, o) in enumerate(results.items()):
+            dense = self.dense(o)
+            start = b.select(dense, self.lane_pointer(o, lane), self.square(self.spare, k))
+            at[number] = start, b.select(dense, self.strides[o][0], width)
         with b.goto_entry_block():
-            places = b.alloca(I64, I32(2 * len(by_matrix) + 1))
+            places = b.alloca(I64, I32(3 * len(at)))
         for k, f in self.matrices.items():
             loop = self.w.program.loops[k]
-            assert isinstance(loop, Pairs | Responses)
-            operands = [by_matrix[number] for number in loop.matrices]
-            for m, o in enumerate(operands):
-                dense = self.dense(o)
-                start = b.ptrtoint(b.select(dense, self.lane_pointer(o, lane), self.spare_matrix(m)), I64)
-                by_row = b.select(dense, self.strides[o][0], b.mul(self.nv, I64(w.bytes)))
-                for j, x in enumerate((start, by_row)):
-                    b.store(x, b.gep(places, [I64(2 * m + j)], source_etype=I64), align=8)
-            b.store(self.ahead(operands[0], loop), b.gep(places, [I64(2 * len(operands))], source_etype=I64), align=8)
+            assert isinstance(loop, MATRICES)
+            for m, number in enumerate(loop.matrices):
+                start, by_row = at[number]
+                ahead = self.ahead(results[number], loop) if number in results and not isinstance(loop, Sum) else I64(0)
+                for j, x in enumerate((b.ptrtoint(start, I64), by_row, ahead)):
+                    b.store(x, b.gep(places, [I64(3 * m + j)], source_etype=I64), align=8)
             b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses) else [])])
-            for m, o in enumerate(operands):
-                with b.if_then(b.not_(self.dense(o)), likely=False):
-                    self.scatter_matrix(o, self.spare_matrix(m), self.lane_pointer(o, lane))
+        for number, o in results.items():
+            with b.if_then(b.not_(self.dense(o)), likely=False):
+                self.scatter_matrix(o, at[number][0], self.lane_pointer(o, lane))
 
     def ahead(self, o: int, loop: Pairs | Responses) -> Value:
         """How many bytes ahead to prefetch: some samples, or the next rows or columns of large matrices.
@@ -92,10 +104,10 @@ class MatrixOutput(Border):
         large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
         return b.select(large, near, b.mul(self.steps[o], I64(AHEAD)))
 
-    def spare_matrix(self, m: int) -> Value:
-        """Spare memory for matrix m."""
+    def square(self, base: Value, k: int) -> Value:
+        """Matrix number k of those that begin at `base`."""
         b = self.b
-        return self.w.number(b, self.spare, b.mul(b.mul(self.nv, self.nv), I64(m)))
+        return self.w.number(b, base, b.mul(b.mul(self.nv, self.nv), I64(k)))
 
     def scatter_matrix(self, o: int, matrix: Value, target: Value) -> None:
         """Copy a matrix from spare memory to a target of any strides."""

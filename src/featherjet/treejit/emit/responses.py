@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import I8, I64, PTR, Value
+from ...jit.emit.lanes import I64, PTR, Value
 from ..program import Key, Ref, Responses, Store, Variant
 from ..tables import ALONG, INSIDE, OUT, OWN, SOME, STEP, STILL, UNRELATED, UP
 from .columns import Columns
@@ -42,7 +42,7 @@ class ResponsesCode:
         self.P = P
         self.A = scratch
         self.U = e.vector(b, self.A, b.mul(joints, I64(len(self.state))))
-        self.outs, self.by_row, self.ahead = e.places(b, places, len(loop.matrices))
+        self.places = e.places(b, places, len(loop.matrices))
         starts, steps = e.slot(b, data, "start"), e.slot(b, data, "bodies")
         with e.loop(b, I64(0), groups) as g:
             self.first = b.mul(g, I64(e.L))
@@ -199,11 +199,11 @@ class ResponsesCode:
                     for ref, x in self.compute(stores, self.loader(first, state=a, known=known)).items():
                         assert ref.key is not None
                         if ref.space == "E":
-                            m = int(ref.key.path[0])
-                            entries.append((x, self.entry(m, b.add(first, I64(ref.k)))))
+                            place = self.places[int(ref.key.path[0])]
+                            entries.append((x, e.entry(b, place, b.add(first, I64(ref.k)), self.first)))
                         else:
                             new[self.state[ref.key]] = x
-                    e.put(b, entries, self.existing, self.ahead)
+                    e.put(b, entries, self.existing)
                     return new
 
                 last = e.carrying(b, start, end, state, step)
@@ -221,16 +221,10 @@ class ResponsesCode:
 
         self.by_variant(variant, body)
 
-    def entry(self, m: int, row: Value) -> Value:
-        """Where the group's entries of a row of matrix m begin."""
-        b = self.b
-        line = b.gep(self.outs[m], [b.mul(row, self.by_row[m])], source_etype=I8)
-        return self.e.number(b, line, self.first)
-
     def at_unrelated(self, i: Value) -> None:
         """Write zeros for a body of a tree that has none of the group's columns."""
         e, b = self.e, self.b
         first = e.integer(b, self.v_start, i)
         after = e.integer(b, self.v_start, b.add(i, I64(1)))
         with e.loop(b, first, after) as k:
-            e.put(b, [(e.const(0.0), self.entry(m, k)) for m in range(len(self.outs))], self.existing, self.ahead)
+            e.put(b, [(e.const(0.0), e.entry(b, place, k, self.first)) for place in self.places], self.existing)

@@ -11,7 +11,7 @@ from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
-from ..program import Hold, Output, Pairs, Program, Responses, Sweep
+from ..program import MATRICES, Hold, Output, Pairs, Program, Responses, Sum, Sweep
 from .columns import Columns
 from .contacts import ContactWalks
 from .lanes import tree_dimension
@@ -27,16 +27,19 @@ def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, tripl
     module = ir.Module("kernel")
     module.triple = triple
     columns = Columns(module, program, lanes, kind)
-    matrices = {
-        k: columns.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(columns, loop).emit(k)
-        for k, loop in enumerate(program.loops)
-        if isinstance(loop, Pairs | Responses)
-    }
+    matrices = {k: emit_matrices(columns, k, x) for k, x in enumerate(program.loops) if isinstance(x, MATRICES)}
     W = ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
     few, many = (RolledCode(W(module, program, L, kind), columns, matrices, operands).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
     emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is ContactWalks)
     return module
+
+
+def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Sum) -> ir.Function:
+    """The function of a loop that computes matrices of one sample."""
+    if isinstance(loop, Pairs):
+        return columns.pairs(number, loop)
+    return columns.sum(number, loop) if isinstance(loop, Sum) else ResponsesCode(columns, loop).emit(number)
 
 
 class RolledCode(MatrixOutput):
@@ -56,7 +59,7 @@ class RolledCode(MatrixOutput):
 
     def emit(self, name: str = "samples") -> ir.Function:
         loops = enumerate(self.program.loops)
-        self.calls = [self.w.emit(k, loop) for k, loop in loops if not isinstance(loop, Pairs | Responses)]
+        self.calls = [self.w.emit(k, loop) for k, loop in loops if not isinstance(loop, MATRICES)]
         if self.matrices:
             self.arrange = self.emit_arrange()
         return super().emit(name)
@@ -99,10 +102,11 @@ class RolledCode(MatrixOutput):
         spare = I64(0)
         for o in matrices:
             spare = b.select(self.dense(o), spare, square)
+        inner = self.product(self.nv, self.nv, I64(len(self.inner())))
         areas = [self.product(count, I64(w.L)) for count in w.areas(b, self.data)]
-        counts = [self.product(self.area, I64(w.L)), own, spare, *areas, *inputs]
+        counts = [self.product(self.area, I64(w.L)), own, inner, spare, *areas, *inputs]
         memory, pieces = self.allocate(counts)
-        self.P, self.own, self.spare, *rest = pieces
+        self.P, self.own, self.inner_matrices, self.spare, *rest = pieces
         self.spaces = dict(zip(w.spaces, rest, strict=False))
         self.inputs = rest[len(areas) :]
         return memory
