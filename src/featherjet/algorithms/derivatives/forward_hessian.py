@@ -197,16 +197,16 @@ def by_products(first_derivatives: Callable[..., Any]) -> Callable[..., tuple]:
 
     def second_order(scan: Scan, q: Array, v: Array, tau: Array, w: Array, fext: Sequence | None = None):
         first, margins = first_derivatives(scan, q, v, tau, fext)
-        a, l = aba.forward_dynamics(scan, q, v, tau, fext).a, fdsva.times(first.da_dtau, w[:, None])[:, 0]
+        a, l = aba.forward_dynamics(scan, q, v, tau, fext).a, scan.product(first.da_dtau, w[:, None])[:, 0]
         H = inverse_dynamics_hessian(scan, q, v, a, -l, fext)
-        return chained(H, first), first, margins
+        return chained(scan, H, first), first, margins
 
     return second_order
 
 
-def chained(H: Any, first: ForwardDynamicsDerivatives) -> ForwardDynamicsHessian:
+def chained(scan: Scan, H: Any, first: ForwardDynamicsDerivatives) -> ForwardDynamicsHessian:
     """The chain rule: from the Hessian of inverse dynamics, contracted with -M^-1 w, and the derivatives of a."""
-    by_q, by_v, by_tau = (fdsva.times(H.qa, x) for x in first)
+    by_q, by_v, by_tau = (scan.product(H.qa, x) for x in first)
     return ForwardDynamicsHessian(H.qq + by_q + np.swapaxes(by_q, 0, 1), H.qv + by_v, H.vv, by_tau)
 
 
@@ -237,4 +237,4 @@ def reduced(scan: Scan, G: Array, q: Array, v: Array, tau: Array, w: Array, fext
     a = coupled.forward_dynamics(scan, G, q, v, tau, fext).a
     l = ltl.solve(coupled.factor(scan, G, q)[0], w)
     H = inverse_dynamics_hessian(scan, q, v, np.tensordot(G, a, 1), np.tensordot(G, -l, 1), fext)
-    return chained(H._make(coupled.reduce_matrix(G, x) for x in H), first), first, margins
+    return chained(scan, H._make(coupled.reduce_matrix(G, x) for x in H), first), first, margins

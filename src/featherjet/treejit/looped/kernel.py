@@ -77,7 +77,7 @@ class LoopedCode:
         self.data, samples, pointers = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         self.nv, nq = w.slot(b, self.data, "nv"), w.slot(b, self.data, "nq")
-        self.places = b.alloca(I64, I32(2 * len(w.matrices) + 1))
+        self.places = b.alloca(I64, I32(3 * len(w.matrices)))
         square = b.mul(self.nv, self.nv)
 
         def pointer(k: int) -> Value:
@@ -156,9 +156,8 @@ class LoopedCode:
         else:
             self.arrange()
             for j, m in enumerate(loop.matrices):
-                for q, x in enumerate((b.ptrtoint(self.matrix_at[m], I64), b.mul(self.nv, I64(8)))):
-                    b.store(x, b.gep(self.places, [I64(2 * j + q)], source_etype=I64), align=8)
-            b.store(I64(0), b.gep(self.places, [I64(2 * len(loop.matrices))], source_etype=I64), align=8)
+                for q, x in enumerate((b.ptrtoint(self.matrix_at[m], I64), b.mul(self.nv, I64(8)), I64(0))):
+                    b.store(x, b.gep(self.places, [I64(3 * j + q)], source_etype=I64), align=8)
             b.call(f, [self.data, self.P, self.places, *([self.own] if isinstance(loop, Responses) else [])])
 
     def walk(self, f: ir.Function, first: Value, end: Value) -> None:

@@ -84,7 +84,7 @@ class LoopedProgram(Program):
             for key, values in made(loop):
                 makers.setdefault(key, []).extend(values)
             if isinstance(loop, Product):
-                needs[matrix_key(loop.result)] = [matrix_key(loop.left), matrix_key(loop.right)]
+                needs[matrix_key(loop.result)] = [matrix_key(m) for m in (loop.left, loop.right)]  # type: ignore[arg-type]
         found: set[Key] = set()
         queue = [matrix_key(output.matrix) for output in self.outputs]
         while queue:
@@ -108,10 +108,9 @@ class LoopedProgram(Program):
 
     def _kept(self, loop: Pairs, wanted: set[Key]) -> Pairs:
         keep = [k for k, m in enumerate(loop.matrices) if matrix_key(m) in wanted]
-        matrices, within, across, extra = (
-            [part[k] for k in keep] for part in (loop.matrices, loop.within, loop.across, loop.extra)
-        )
-        return Pairs(matrices, within, across, extra)  # type: ignore[arg-type]
+        matrices = [loop.matrices[k] for k in keep]
+        parts = (loop.within, loop.across, loop.own, loop.extra)
+        return Pairs(matrices, *([part[k] for k in keep] for part in parts))
 
     def _share(self) -> None:
         """Find numbers that members keep as sets grow from joint to joint, and drop the stores that copy them."""
@@ -144,7 +143,7 @@ def made(loop: object) -> Iterable[tuple[Key, list[Expr]]]:
             yield from ((matrix_key(e.matrix), [e.value]) for of in loop.entries.values() for e in of)
         yield from ((s.ref.key, [s.value]) for s in stores if s.ref.key is not None)
     elif isinstance(loop, Pairs):
-        for m, *values in zip(loop.matrices, loop.within, loop.across, loop.extra, strict=True):
+        for m, *values in zip(loop.matrices, loop.within, loop.across, loop.own, loop.extra, strict=True):
             yield matrix_key(m), values
     elif isinstance(loop, Responses):
         yield from ((matrix_key(m), loop.values) for m in loop.matrices)
