@@ -1,7 +1,8 @@
 """Locks in a forked process: those that another thread held when the process forked would stay locked for ever.
 
 A child has one thread. So it makes every lock anew, except LLVM's: a fork waits until LLVM is in no call, so that its
-memory is whole in the child. The locks of featherjet are of this kind.
+memory is whole in the child; calls that do without LLVM's lock are `unforked`. The locks of featherjet are of this
+kind.
 """
 
 from __future__ import annotations
@@ -41,6 +42,38 @@ class Lock:
         self._lock = self._make()
 
 
+class Unforked:
+    """`with unforked:` around work during which the process must not fork; a fork waits until nobody is at it."""
+
+    def __init__(self) -> None:
+        self.remake()
+
+    def remake(self) -> None:
+        self._nobody = threading.Condition()
+        self._busy = 0
+
+    def __enter__(self) -> None:
+        with self._nobody:
+            self._busy += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._nobody:
+            self._busy -= 1
+            self._nobody.notify_all()
+
+    def close(self) -> None:
+        """Wait until nobody is at work, and let nobody begin."""
+        self._nobody.acquire()
+        while self._busy:
+            self._nobody.wait()
+
+    def open(self) -> None:
+        self._nobody.release()
+
+
+unforked = Unforked()
+
+
 def _llvm() -> Any:
     """The lock that llvmlite takes for each call of LLVM; None before LLVM is loaded."""
     ffi = sys.modules.get("llvmlite.binding.ffi")
@@ -52,9 +85,11 @@ def _before() -> None:
     if lock is not None:
         lock.__enter__()
     _held.append(lock)
+    unforked.close()
 
 
 def _after() -> None:
+    unforked.open()
     lock = _held.pop()
     if lock is not None:
         lock.__exit__()
@@ -62,6 +97,7 @@ def _after() -> None:
 
 def _in_child() -> None:
     _after()
+    unforked.remake()
     for lock in _locks:
         lock.remake()
     for module in [m for name, m in sys.modules.items() if name.startswith("featherjet.")]:

@@ -45,16 +45,16 @@ def folder(tmp_path, monkeypatch) -> Path:
 def compilations(monkeypatch) -> list[str]:
     """One entry for each time something is compiled; in truth, once for all tests."""
     seen: list[str] = []
-    compile_module = libraries.compile_module
+    compiled = libraries.compiled
 
-    def counted(cpu, module, straight):
-        text = cpu.text + str(module) + straight
-        seen.append(module.name)
-        if text not in COMPILED:
-            COMPILED[text] = compile_module(cpu, module, straight)
-        return COMPILED[text]
+    def counted(cpu, parts):
+        known = tuple(parts)
+        seen.append(cpu.name)
+        if (cpu, known) not in COMPILED:
+            COMPILED[cpu, known] = compiled(cpu, known)
+        return COMPILED[cpu, known]
 
-    monkeypatch.setattr(libraries, "compile_module", counted)
+    monkeypatch.setattr(libraries, "compiled", counted)
     return seen
 
 
@@ -546,12 +546,12 @@ import numpy as np
 import featherjet as fj
 from featherjet.jit import library as libraries
 count = 0
-compile_module = libraries.compile_module
-def counted(cpu, module, straight):
+compiled = libraries.compiled
+def counted(cpu, parts):
     global count
     count += 1
-    return compile_module(cpu, module, straight)
-libraries.compile_module = counted
+    return compiled(cpu, parts)
+libraries.compiled = counted
 robot = fj.Robot(fj.models.chain(3), "compiled")
 print(repr(robot.gravity(np.array({Q.tolist()})).tolist()), count)
 """

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from featherjet.jit.emit.sincos import APPROXIMATIONS, sincos_function
-from featherjet.jit.engine import Library, compile_module, target
+from featherjet.jit.engine import Library, target
 from featherjet.jit.number import DOUBLE, SINGLE, Number
+from featherjet.jit.objects import compiled, sources
 
 ULPS = 1.5
 REACH = APPROXIMATIONS[DOUBLE].reach
@@ -50,7 +51,7 @@ def build(lanes: int, kind: Number = DOUBLE) -> Sincos:
     b.cbranch(b.icmp_signed("<", following, f.args[3]), head, end)
     b.position_at_end(end)
     b.ret_void()
-    library = Library(compile_module(target(), module), target())
+    library = Library(compiled(target(), sources(module)), target())
     run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3, ctypes.c_int64)(library.address("run"))
 
     def call(arguments: Sequence[float], keep=library) -> tuple[np.ndarray, np.ndarray]:

@@ -18,11 +18,12 @@ from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit import straight as unrolled
 from featherjet.jit.data import Data
 from featherjet.jit.emit.straight import emit_straight
-from featherjet.jit.engine import Library, compile_module, target
+from featherjet.jit.engine import Library, target
 from featherjet.jit.flags import Flag
 from featherjet.jit.graph import Expr, Graph
 from featherjet.jit.gufunc import Gufunc
 from featherjet.jit.number import DOUBLE
+from featherjet.jit.objects import compiled
 from featherjet.jit.schedule import PIECE, SUMS, Schedule
 from featherjet.model.tree import Tree
 from featherjet.treejit.compiler import COMPARED, TreeCompiler
@@ -220,7 +221,7 @@ def machine_code(outputs: list[list[Expr | float]], watched=()) -> list:
     signature = f"(),({n})->" + ",".join(f"({len(out)})" for out in outputs)
     found = []
     for lanes in (1, target().lanes):
-        library = Library(compile_module(target(), *emit_straight(straight, lanes, target().triple, DOUBLE)), target())
+        library = Library(compiled(target(), emit_straight(straight, lanes, target().triple, DOUBLE)), target())
         gufunc = Gufunc(library.address("entry"), tables.address, signature, "small")
 
         def call(q, keep=(library, tables, gufunc)):

@@ -15,10 +15,11 @@ import pytest
 import featherjet as fj
 from featherjet.jit.emit.border import Border
 from featherjet.jit.emit.lanes import I64, Lanes
-from featherjet.jit.engine import Library, compile_module, target
+from featherjet.jit.engine import Library, target
 from featherjet.jit.flags import Flag
 from featherjet.jit.graph import Graph
 from featherjet.jit.number import DOUBLE
+from featherjet.jit.objects import compiled, sources
 
 PROGRAM = """
     import ctypes, sys
@@ -138,7 +139,7 @@ def test_sizes_that_do_not_fit_are_refused(factors: tuple[int, ...], fits: bool)
     module.triple = cpu.triple
     samples = Sized(Lanes(module, Graph(), 1, DOUBLE), [], []).emit("samples")
     samples.linkage = "external"
-    library = Library(compile_module(cpu, module), cpu)
+    library = Library(compiled(cpu, sources(module)), cpu)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(library.address(samples.name))
     flags = ctypes.c_int64(0)
     address = ctypes.c_int64(ctypes.addressof(flags))

@@ -23,6 +23,7 @@ from ..errors import InputError, SingularMassMatrix, UnknownName
 from ..jit.fingerprint import Fingerprints
 from ..jit.flags import Flag
 from ..jit.graph import TooLong
+from ..jit.workers import processors
 from ..model import configuration
 from ..model.configuration import Places, Space
 from ..model.model import Array, Model
@@ -56,11 +57,6 @@ class SmallMargin(Exception):
     @property
     def where(self) -> str:
         return f" at sample {self.sample}" if self.sample else ""
-
-
-def processors() -> int:
-    """The number of processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Evaluator:

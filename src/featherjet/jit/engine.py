@@ -13,10 +13,10 @@ from functools import cache, cached_property
 
 import llvmlite
 import llvmlite.binding as llvm
-import llvmlite.ir as ir
 
 from ..errors import InputError, UnknownName
 from .number import DOUBLE, Number
+from .objects import unpacked
 
 VARIABLE = "FEATHERJET_CPU"
 NATIVE = "native"
@@ -49,8 +49,15 @@ class CPU:
         """A new target machine. An engine takes ownership of it."""
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
-        triple = llvm.Target.from_default_triple()
-        return triple.create_target_machine(cpu=self.cpu, features=self.features, opt=3, reloc="pic")
+        # Absolute addresses: LLVM's loader mixes up the offset tables of several objects of position-independent code.
+        return llvm.Target.from_default_triple().create_target_machine(
+            cpu=self.cpu, features=self.features, opt=3, reloc="static" if self.several_objects else "pic"
+        )
+
+    @property
+    def several_objects(self) -> bool:
+        """Whether code may consist of several objects, which compile side by side."""
+        return llvm.get_process_triple().startswith("x86_64")
 
     @cached_property
     def shared(self) -> llvm.TargetMachine:
@@ -114,33 +121,6 @@ def _missing(name: str) -> list[str]:
     return [feature for feature in needed if not has.get(feature)]
 
 
-def compile_module(target: CPU, module: ir.Module, straight: str = "") -> bytes:
-    """Optimised object code for a target.
-
-    `straight` is the text of straight-line functions. They are linked without optimisation, which would gain nothing.
-    """
-    machine = target.shared
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
-    parsed = llvm.parse_assembly(str(module))
-    parsed.verify()
-    simplify(parsed, machine)
-    if straight:
-        parsed.link_in(llvm.parse_assembly(f'target triple = "{module.triple}"\n{straight}'))
-    return machine.emit_object(parsed)
-
-
-def simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Run the few passes that pay. The graph is simplified already, and the rest of LLVM's usual pipeline gains nothing
-    here, but takes as long as generating code."""
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
-
-
 class Library:
     """Loaded object code; it stays loaded as long as this object lives."""
 
@@ -148,7 +128,9 @@ class Library:
         symbol = "PyLong_FromLongLong"  # part of Python itself; not every system finds it by name
         llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.machine())
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        parts = list(unpacked(code))  # LLVM reads them until the end of finalize_object
+        for part in parts:
+            self._engine.add_object_file(llvm.ObjectFileRef.from_data(part))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:

@@ -7,10 +7,8 @@ The first call compiles the code and caches it on disk; later processes load it 
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -27,6 +25,7 @@ from .library import library
 from .memory import POOL, SMALL
 from .number import DOUBLE, SINGLE, Number
 from .straight import Function, Shape, Straight, shortest
+from .workers import workers
 
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
@@ -292,14 +291,4 @@ class Kernel:
         size = -(-batch[0] // count // GRAIN) * GRAIN
         starts = range(0, batch[0], size)
         shares = [slices((min(size, batch[0] - k), *batch[1:]), self.cost, k) for k in starts]
-        return Team(run).run(workers(threads), shares)
-
-
-def workers(threads: int) -> ThreadPoolExecutor:
-    """The worker threads of this process; a forked process makes its own."""
-    key = (os.getpid(), threads)
-    found = _workers.get(key)
-    return found or _workers.setdefault(key, ThreadPoolExecutor(threads, thread_name_prefix="featherjet"))
-
-
-_workers: dict[tuple[int, int], ThreadPoolExecutor] = {}
+        return Team(run).run(workers(), shares)

@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from weakref import WeakValueDictionary
 
 from ..forks import Lock
 from . import cache
-from .engine import CPU, Library, compile_module
+from .engine import CPU, Library
+from .notices import announced
+from .objects import Source, compiled
 
-_loaded: dict[str, Library] = {}
-_lock = Lock()
+RECENT = 16  # libraries to keep although nothing uses them: the next robot may
+_loaded: WeakValueDictionary[str, Library] = WeakValueDictionary()  # whoever runs code holds its library
+_recent: deque[Library] = deque(maxlen=RECENT)
+_locks: dict[str, Lock] = {}
 _log = logging.getLogger("featherjet")
 
 
-def library(target: CPU, what: Hashable, name: str, make: Callable[[], tuple[Any, str]]) -> Library:
-    """The loaded code of `what`, a key that prints the same in every process.
+def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[Source]]) -> Library:
+    """The loaded code of `what`, a key that prints the same in every process; `name` is for messages.
 
-    `make` emits the arguments of `compile_module`: an LLVM module and further text.
+    `make` writes the LLVM modules that make up the code. Code is freed after the last object that refers to it.
     """
     key = cache.name_of(what, target.text)
     found = _loaded.get(key)
     if found is None:
-        with _lock:
+        with _locks.setdefault(key, Lock()):
             found = _loaded.get(key)
             if found is None:
                 code = cache.read(key, target.text)
                 if code is None:
                     _log.info("compiling %s", name)
-                    code = compile_module(target, *make())
+                    with announced(f"compiling {name}", "once; kept on disk" if cache.folder() else "once"):
+                        code = compiled(target, make())
                     cache.write(key, target.text, code)
                 found = _loaded[key] = Library(code, target)
+                _recent.append(found)
+        _locks.pop(key, None)
     return found

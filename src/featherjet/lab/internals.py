@@ -14,9 +14,10 @@ from ..algorithms.quantities import quantity as find_quantity
 from ..algorithms.scan import Array, Scan
 from ..evaluate.differentiation import tree_tangent
 from ..evaluate.reference import evaluate
-from ..jit.engine import Library, compile_module, target
+from ..jit.engine import Library, target
 from ..jit.graph import Expr, TooLong
 from ..jit.kernel import compile
+from ..jit.objects import compiled, sources
 from ..jit.straight import trace
 from ..model.model import Model
 from ..model.tree import Tree
@@ -98,7 +99,7 @@ def reference_results(model: Model, quantity: str, inputs: Mapping[str, Array], 
 def load_function(module: ir.Module, name: str, signature: Any) -> Callable[..., Any]:
     """Compile an LLVM module and return one of its functions; `signature` is a ctypes function type."""
     cpu = target()
-    code = Library(compile_module(cpu, module), cpu)
+    code = Library(compiled(cpu, sources(module)), cpu)
     function = signature(code.address(name))
     function.library = code  # so that the code lives as long as the function
     return function

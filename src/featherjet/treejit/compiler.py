@@ -134,7 +134,7 @@ class TreeCompiler:
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
                 program = trace_rolled(quantity, kinds, fext)
-                return emit_rolled(program, operands, lanes, cpu.triple, kind), ""
+                return emit_rolled(program, operands, lanes, cpu.triple, kind)
 
             what = "rolled", quantity.name, kinds, fext, lanes, kind.name
             return library(cpu, what, quantity.name, make), self.tables(kind)

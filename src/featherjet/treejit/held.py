@@ -112,7 +112,7 @@ class ContactCompiler:
                 operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
                 operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
                 program = trace_contacts(stage.algorithm, list(stage.inputs), kinds, closed, stage.margins)
-                return emit_rolled(program, operands, lanes, cpu.triple, kind), ""
+                return emit_rolled(program, operands, lanes, cpu.triple, kind)
 
             what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name
             return library(cpu, what, stage.name, make), self.data(kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..graph import OPERATIONS
@@ -12,6 +12,7 @@ from ..schedule import SUMS, Piece, Schedule
 from .sincos import sincos_name
 
 TRIG = ("sin", "cos")
+TOGETHER = 4  # pieces in a module
 
 
 @dataclass
@@ -27,8 +28,8 @@ class Memory:
     angles: Sequence[int]  # inputs whose sines and cosines are at `trig`, in pairs
 
 
-def text(schedule: Schedule, memory: Memory) -> str:
-    """Functions piece0, piece1, ... of a pointer to the memory."""
+def texts(schedule: Schedule, memory: Memory) -> Iterator[str]:
+    """Modules with functions piece0, piece1, ... of a pointer to the memory, some in each."""
     kind = memory.kind
     V = f"<{memory.lanes} x {kind.name}>" if memory.lanes > 1 else kind.name
     suffix = kind.suffix(memory.lanes)
@@ -37,7 +38,9 @@ def text(schedule: Schedule, memory: Memory) -> str:
         *(f"declare {V} @llvm.{op.intrinsic}.{suffix}({', '.join([V] * op.arity)})" for op in intrinsics),
         f"declare void @{sincos_name(memory.lanes, kind)}({V}, ptr, ptr)",
     ]
-    return "\n".join(head + [Text(schedule, memory, V, suffix, p).function(k) for k, p in enumerate(schedule.pieces)])
+    for first in range(0, len(schedule.pieces), TOGETHER):
+        some = enumerate(schedule.pieces[first : first + TOGETHER], first)
+        yield "\n".join(head + [Text(schedule, memory, V, suffix, piece).function(k) for k, piece in some])
 
 
 class Text:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import llvmlite.ir as ir
 
 from ..number import Number
+from ..objects import Source, sources
 from ..schedule import Schedule
 from ..straight import Straight
 from .border import AHEAD, Border, Operand, emit_entry
 from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, shuffled, transposed
-from .pieces import TRIG, Memory, text
+from .pieces import TRIG, Memory, texts
 from .quick import emit_quick
 from .sincos import sincos_function
 
 
-def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> tuple[ir.Module, str]:
-    """A module whose `entry` treats `lanes` samples at a time, and the text of the pieces that it calls."""
+def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> Iterator[Source]:
+    """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls."""
     module = ir.Module("kernel")
     module.triple = triple
     schedule = Schedule(program.graph, program.roots)
@@ -31,7 +32,8 @@ def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> t
     emit_entry(module, code.emit())
     emit_quick(w, operands, apart=bool(program.watched))
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
-    return module, code.pieces()
+    yield from sources(module)
+    yield from code.pieces()
 
 
 def emit_text(module: ir.Module, name: str, text: str) -> None:
@@ -46,6 +48,15 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Ascending numbers as runs of consecutive ones: (first, last + 1)."""
     cuts = [k for k in range(1, len(numbers)) if numbers[k] != numbers[k - 1] + 1]
     return [(numbers[a], numbers[b - 1] + 1) for a, b in itertools.pairwise([0, *cuts, len(numbers)])]
+
+
+def constant_table(module: ir.Module, numbers: Sequence[int]) -> ir.GlobalVariable:
+    """A table of integers in the code; a module has few, so equal ones are not shared."""
+    value = ir.Constant(ir.ArrayType(I64, len(numbers)), list(numbers))
+    table = ir.GlobalVariable(module, value.type, module.get_unique_name("table"))
+    table.linkage = "private"
+    table.initializer, table.global_constant = value, True  # type: ignore[assignment]
+    return table
 
 
 class StraightCode(Border):
@@ -82,10 +93,10 @@ class StraightCode(Border):
         self.functions = [ir.Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
         return super().emit(name)
 
-    def pieces(self) -> str:
-        """The text of all pieces."""
+    def pieces(self) -> Iterator[Source]:
+        """Modules of all pieces."""
         memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
-        return text(self.schedule, memory)
+        return (Source(text, simplify=False) for text in texts(self.schedule, memory))
 
     def input_at(self, i: int) -> int:
         """The place of an input, a load."""
@@ -179,19 +190,25 @@ class StraightCode(Border):
         n = len(entries)
         groups = n // L
         zero = [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)]
-        g = 0
-        while g < groups:
-            end = next((k for k in range(g, groups) if zero[k] != zero[g]), groups)
-            with w.loop(b, I64(g * L), I64(end * L), L) as k:
-                if zero[g]:
-                    rows: list[Value] = [w.const(0.0)] * L
-                else:
-                    rows = transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)])
-                for x, target in zip(rows, targets, strict=True):
-                    pointer = w.number(b, target, k)
-                    w.prefetch(b, pointer, ahead)
-                    w.store_unaligned(b, x, pointer)
-            g = end
+        ends = [g for g in range(1, groups) if zero[g] != zero[g - 1]] + [groups]
+        runs = [*([0] if groups and zero[0] else []), *ends, *ends[-1:]]  # ends of runs: numbers, zeros, numbers, ...
+        table = constant_table(w.module, [L * end for end in runs])
+
+        def put(k: Value, rows: Sequence[Value]) -> None:
+            for x, target in zip(rows, targets, strict=True):
+                pointer = w.number(b, target, k)
+                w.prefetch(b, pointer, ahead)
+                w.store_unaligned(b, x, pointer)
+
+        zeros = [w.const(0.0)] * L
+        with w.loop(b, I64(0), I64(len(runs) - 1), 2) as r:
+            before = w.integer(b, table, b.sub(r, I64(1)))
+            start = b.select(b.icmp_signed("==", r, I64(0)), I64(0), before)
+            middle, end = (w.integer(b, table, b.add(r, I64(j))) for j in range(2))
+            with w.loop(b, start, middle, L) as k:
+                put(k, transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)]))
+            with w.loop(b, middle, end, L) as k:
+                put(k, zeros)
         if n % L:
             last = [w.load(b, w.vector(b, source, I64(k))) for k in range(groups * L, n)]
             rows = transposed(b, [*last, *[ir.Constant(w.V, ir.Undefined)] * (L - len(last))])

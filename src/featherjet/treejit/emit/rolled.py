@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import llvmlite.ir as ir
 import numpy as np
@@ -11,6 +11,7 @@ from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
+from ...jit.objects import Source, sources
 from ..program import MATRICES, Hold, Output, Pairs, Program, Responses, Sum, Sweep
 from .columns import Columns
 from .contacts import ContactWalks
@@ -22,8 +23,10 @@ from .walks import Walks
 PACKED = 12  # numbers that an entry or a factor has at least
 
 
-def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number) -> ir.Module:
-    """A module whose `entry` treats batches `lanes` samples at a time, and a few samples one by one."""
+def emit_rolled(
+    program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number
+) -> Iterator[Source]:
+    """Modules with an `entry` that treats batches `lanes` samples at a time, and a few samples one by one."""
     module = ir.Module("kernel")
     module.triple = triple
     columns = Columns(module, program, lanes, kind)
@@ -32,7 +35,7 @@ def emit_rolled(program: Program, operands: Sequence[Operand], lanes: int, tripl
     few, many = (RolledCode(W(module, program, L, kind), columns, matrices, operands).emit() for L in (1, lanes))
     emit_entry(module, many, few, lanes)
     emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is ContactWalks)
-    return module
+    return sources(module)
 
 
 def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Sum) -> ir.Function:

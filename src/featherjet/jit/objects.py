@@ -1,0 +1,139 @@
+"""From LLVM text to object code, on all processors.
+
+llvmlite lets one thread at a time into LLVM. LLVM itself compiles modules of different contexts side by side, so the
+calls that take long go past llvmlite's lock: parsing, simplifying and generating code. Should llvmlite hide these
+functions one day, they take the lock again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import llvmlite.binding as llvm
+import llvmlite.ir as ir
+from llvmlite.binding import ffi
+
+from ..forks import unforked
+from .workers import on_all_processors
+
+if TYPE_CHECKING:
+    from .engine import CPU
+
+TOGETHER = 2000  # letters; shorter functions share a module
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text of an LLVM module, without triple and data layout. Straight-line code needs no simplifying."""
+
+    text: str
+    simplify: bool = True
+
+
+def sources(module: ir.Module) -> Iterator[Source]:
+    """A module in parts that compile side by side: one for each long function, longest first.
+
+    Parts call each other's functions, so none of these stays internal. Functions to be inlined
+    and private tables are in every part.
+    """
+    inlined: list[str] = []
+    declared: dict[str, str] = {}
+    defined: dict[str, str] = {}
+    for f in module.functions:
+        if "alwaysinline" in f.attributes:
+            inlined.append(str(f))
+            continue
+        declared[f.name] = f'declare {f.ftype.return_type} @"{f.name}"({", ".join(map(str, f.ftype.args))})'
+        if f.blocks:
+            f.linkage = ""
+            defined[f.name] = str(f)
+    parts = [[name] for name, text in sorted(defined.items(), key=lambda x: -len(x[1])) if len(text) > TOGETHER]
+    parts.append([name for name, text in defined.items() if len(text) <= TOGETHER])
+    variables = [x for x in module.global_values if not isinstance(x, ir.Function)]
+    tables = [str(x) for x in variables if x.linkage == "private"]
+    constants = [str(x) for x in variables if x.linkage != "private"]
+    for part in parts:
+        others = [text for name, text in declared.items() if name not in part]
+        own = [defined[name] for name in part] + (constants if part is parts[-1] else [])
+        yield Source("\n".join([*others, *tables, *inlined, *own, *map(str, module.metadata)]))
+
+
+def compiled(target: CPU, parts: Iterable[Source]) -> bytes:
+    """Object code of all parts, packed. Parts are compiled while later ones are being written."""
+    return packed(on_all_processors(partial(_object, target, part) for part in parts))
+
+
+def packed(objects: Sequence[bytes]) -> bytes:
+    """Objects in one block, each after its length."""
+    return b"".join(x for code in objects for x in (len(code).to_bytes(8, "little"), code))
+
+
+def unpacked(block: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(block):
+        size = int.from_bytes(block[at : at + 8], "little")
+        yield block[at + 8 : at + 8 + size]
+        at += 8 + size
+
+
+def _object(target: CPU, part: Source) -> bytes:
+    """The object code of one part, compiled in a context of its own by a target machine of this thread's own."""
+    machine = _machines.of(target)
+    head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+    context = llvm.create_context()
+    with ffi.OutputString() as error:
+        parsed = _unlocked("LLVMPY_ParseAssembly", context, (head + part.text).encode(), error)
+        if not parsed:
+            raise RuntimeError(f"LLVM cannot parse: {error}")
+    module = llvm.ModuleRef(parsed, context)
+    module.verify()
+    if part.simplify:
+        _simplify(module, machine)
+    with ffi.OutputString() as error:
+        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory", machine, module, 1, error)
+        if not buffer:
+            raise RuntimeError(f"LLVM cannot generate code: {error}")
+    try:
+        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+    finally:
+        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+        module.close()
+
+
+def _simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
+    """Run the few passes that pay. The graph is simplified already, and the rest of LLVM's usual pipeline gains nothing
+    here, but takes as long as generating code."""
+    passes = llvm.create_new_module_pass_manager()
+    passes.add_always_inliner_pass()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+    _unlocked("LLVMPY_RunNewModulePassManager", passes, module, builder)
+
+
+def _unlocked(name: str, *args: Any) -> Any:
+    """Call a function of llvmlite's library without the lock around it; the process does not fork meanwhile."""
+    function = getattr(ffi.lib, name)
+    with unforked:
+        return getattr(function, "_cfn", function)(*args)
+
+
+class _Machines(threading.local):
+    """Target machines of one thread."""
+
+    def __init__(self) -> None:
+        self._made: dict[CPU, llvm.TargetMachine] = {}
+
+    def of(self, target: CPU) -> llvm.TargetMachine:
+        if target not in self._made:
+            self._made[target] = target.machine()
+        return self._made[target]
+
+
+_machines = _Machines()
