@@ -70,22 +70,22 @@ def test_a_lock_is_free_in_a_child():
 
 
 def test_forking_while_another_thread_compiles(tmp_path, monkeypatch):
-    """The other thread is inside `compile_module`, and so inside the locks of the library and of Kernel.batch."""
+    """The other thread is inside `compiled`, and so inside the locks of the library and of Kernel.batch."""
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(libraries, "_loaded", {})
     s = random_state(fj.Robot(MODEL, "numpy"), 5)
     expected = fj.Robot(MODEL, "numpy").inverse_dynamics(s.q, s.v, s.a)
     robot, inside = fj.Robot(MODEL, "compiled"), threading.Event()
-    compile_module, main = libraries.compile_module, os.getpid()
+    compiled, main = libraries.compiled, os.getpid()
 
     def slow(*args):
         if os.getpid() == main:
             inside.set()
             free.wait()
-        return compile_module(*args)
+        return compiled(*args)
 
     free = threading.Event()
-    monkeypatch.setattr(libraries, "compile_module", slow)
+    monkeypatch.setattr(libraries, "compiled", slow)
     thread = threading.Thread(target=robot.inverse_dynamics, args=(s.q, s.v, s.a))
     thread.start()
     inside.wait()

@@ -153,7 +153,7 @@ def test_no_worker_writes_after_the_exception(thin, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         robot.inverse_dynamics(s.q, s.v, s.a, out=out)
     seen = out.copy()
-    pool = featherjet.jit.kernel.workers(3)
+    pool = featherjet.jit.kernel.workers()
     list(pool.map(lambda barrier: barrier.wait(60), [threading.Barrier(3)] * 3))  # all workers are idle
     np.testing.assert_array_equal(out, seen)
     assert (seen == 0).any(), "it was interrupted"

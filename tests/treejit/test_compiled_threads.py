@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-import featherjet.jit.kernel
 from backends import Pair, arguments, both, in_threads, pair_of, results, spoiled
 from featherjet.errors import InputError
+from featherjet.jit.batches import Team
 from helpers import random_state
 
 
@@ -43,8 +43,8 @@ def test_results_do_not_depend_on_threads(arm, name, size):
 
 def test_batches_really_go_to_threads(arm, monkeypatch):
     asked: list[int] = []
-    real = featherjet.jit.kernel.workers
-    monkeypatch.setattr("featherjet.jit.kernel.workers", lambda n: asked.append(n) or real(n))
+    real = Team.run
+    monkeypatch.setattr(Team, "run", lambda self, pool, shares: asked.append(len(shares)) or real(self, pool, shares))
     s = random_state(arm.reference, 8001)
     on_threads(arm, 3).inverse_dynamics_derivatives(s.q, s.v, s.a)
     on_threads(arm, 3).inverse_dynamics_derivatives(s.q[:100], s.v[:100], s.a[:100])

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import llvmlite.binding as llvm
 import llvmlite.ir as ir
@@ -21,10 +21,18 @@ from llvmlite.binding import ffi
 from ..forks import unforked
 from .workers import on_all_processors
 
-if TYPE_CHECKING:
-    from .engine import CPU
-
 TOGETHER = 2000  # letters; shorter functions share a module
+
+
+class Target(Protocol):
+    """What code is made for; several_objects: whether it may consist of several objects."""
+
+    @property
+    def several_objects(self) -> bool: ...
+
+    def machine(self) -> llvm.TargetMachine:
+        """A new target machine."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,8 @@ def sources(module: ir.Module) -> Iterator[Source]:
         if "alwaysinline" in f.attributes:
             inlined.append(str(f))
             continue
-        declared[f.name] = f'declare {f.ftype.return_type} @"{f.name}"({", ".join(map(str, f.ftype.args))})'
+        kind: Any = f.ftype
+        declared[f.name] = f'declare {kind.return_type} @"{f.name}"({", ".join(map(str, kind.args))})'
         if f.blocks:
             f.linkage = ""
             defined[f.name] = str(f)
@@ -63,8 +72,10 @@ def sources(module: ir.Module) -> Iterator[Source]:
         yield Source("\n".join([*others, *tables, *inlined, *own, *map(str, module.metadata)]))
 
 
-def compiled(target: CPU, parts: Iterable[Source]) -> bytes:
+def compiled(target: Target, parts: Iterable[Source]) -> bytes:
     """Object code of all parts, packed. Parts are compiled while later ones are being written."""
+    if not target.several_objects:
+        return packed([_object(target, *parts)])
     return packed(on_all_processors(partial(_object, target, part) for part in parts))
 
 
@@ -81,19 +92,16 @@ def unpacked(block: bytes) -> Iterator[bytes]:
         at += 8 + size
 
 
-def _object(target: CPU, part: Source) -> bytes:
-    """The object code of one part, compiled in a context of its own by a target machine of this thread's own."""
-    machine = _machines.of(target)
+def _object(target: Target, *parts: Source) -> bytes:
+    """Parts as one object, compiled in a context of its own by a target machine of this thread's own."""
+    machine, context = _machines.of(target), llvm.create_context()
     head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-    context = llvm.create_context()
-    with ffi.OutputString() as error:
-        parsed = _unlocked("LLVMPY_ParseAssembly", context, (head + part.text).encode(), error)
-        if not parsed:
-            raise RuntimeError(f"LLVM cannot parse: {error}")
-    module = llvm.ModuleRef(parsed, context)
-    module.verify()
-    if part.simplify:
-        _simplify(module, machine)
+    module, *others = (_parsed(head + part.text, context) for part in parts)
+    for x, part in zip((module, *others), parts, strict=True):
+        if part.simplify:
+            _simplify(x, machine)
+    for other in others:
+        module.link_in(other)
     with ffi.OutputString() as error:
         buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory", machine, module, 1, error)
         if not buffer:
@@ -102,7 +110,16 @@ def _object(target: CPU, part: Source) -> bytes:
         return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
     finally:
         ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
-        module.close()
+
+
+def _parsed(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
+    with ffi.OutputString() as error:
+        parsed = _unlocked("LLVMPY_ParseAssembly", context, text.encode(), error)
+        if not parsed:
+            raise RuntimeError(f"LLVM cannot parse: {error}")
+    module = llvm.ModuleRef(parsed, context)
+    module.verify()
+    return module
 
 
 def _simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
@@ -128,9 +145,9 @@ class _Machines(threading.local):
     """Target machines of one thread."""
 
     def __init__(self) -> None:
-        self._made: dict[CPU, llvm.TargetMachine] = {}
+        self._made: dict[Target, llvm.TargetMachine] = {}
 
-    def of(self, target: CPU) -> llvm.TargetMachine:
+    def of(self, target: Target) -> llvm.TargetMachine:
         if target not in self._made:
             self._made[target] = target.machine()
         return self._made[target]

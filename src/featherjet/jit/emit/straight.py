@@ -189,9 +189,22 @@ class StraightCode(Border):
         b, w, L = self.b, self.w, self.w.L
         n = len(entries)
         groups = n // L
-        zero = [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)]
-        ends = [g for g in range(1, groups) if zero[g] != zero[g - 1]] + [groups]
-        runs = [*([0] if groups and zero[0] else []), *ends, *ends[-1:]]  # ends of runs: numbers, zeros, numbers, ...
+        if groups:
+            self.transpose_groups(
+                [all(x.value == 0 for x in entries[g * L :][:L]) for g in range(groups)], source, targets, ahead
+            )
+        if n % L:
+            last = [w.load(b, w.vector(b, source, I64(k))) for k in range(groups * L, n)]
+            rows = transposed(b, [*last, *[ir.Constant(w.V, ir.Undefined)] * (L - len(last))])
+            for x, target in zip(rows, targets, strict=True):
+                self.store_first(x, len(last), w.number(b, target, I64(groups * L)))
+
+    def transpose_groups(self, zero: Sequence[bool], source: Value, targets: Sequence[Value], ahead: Value) -> None:
+        """Write groups of L entries, some of them zero. A table has the runs of either: two short loops do for all."""
+        b, w, L = self.b, self.w, self.w.L
+        ends = [g for g in range(1, len(zero)) if zero[g] != zero[g - 1]] + [len(zero)]
+        runs = [0, *([0] if zero[0] else []), *ends]  # where runs of numbers, zeros, numbers, ... begin
+        runs += [len(zero)] * (1 - len(runs) % 2)
         table = constant_table(w.module, [L * end for end in runs])
 
         def put(k: Value, rows: Sequence[Value]) -> None:
@@ -200,20 +213,12 @@ class StraightCode(Border):
                 w.prefetch(b, pointer, ahead)
                 w.store_unaligned(b, x, pointer)
 
-        zeros = [w.const(0.0)] * L
         with w.loop(b, I64(0), I64(len(runs) - 1), 2) as r:
-            before = w.integer(b, table, b.sub(r, I64(1)))
-            start = b.select(b.icmp_signed("==", r, I64(0)), I64(0), before)
-            middle, end = (w.integer(b, table, b.add(r, I64(j))) for j in range(2))
+            start, middle, end = (w.integer(b, table, b.add(r, I64(j))) for j in range(3))
             with w.loop(b, start, middle, L) as k:
                 put(k, transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)]))
             with w.loop(b, middle, end, L) as k:
-                put(k, zeros)
-        if n % L:
-            last = [w.load(b, w.vector(b, source, I64(k))) for k in range(groups * L, n)]
-            rows = transposed(b, [*last, *[ir.Constant(w.V, ir.Undefined)] * (L - len(last))])
-            for x, target in zip(rows, targets, strict=True):
-                self.store_first(x, len(last), w.number(b, target, I64(groups * L)))
+                put(k, [w.const(0.0)] * L)
 
     def store_first(self, x: Value, count: int, pointer: Value) -> None:
         """Store the first lanes of a vector, in pieces of four, two and one."""

@@ -11,8 +11,9 @@ import llvmlite.ir as ir
 import numpy as np
 
 from ...jit.emit.lanes import I8, I32, I64, PTR, VOID, Value, external
-from ...jit.engine import Library, compile_module, target
+from ...jit.engine import Library, target
 from ...jit.number import DOUBLE
+from ...jit.objects import compiled, sources
 from ...model.tree import Tree
 from ..emit.columns import Columns
 from ..emit.responses import ResponsesCode
@@ -39,7 +40,7 @@ class LoopedKernel:
         self.tables = Tables(tree, lanes, DOUBLE)
         self.code = LoopedCode(trace_looped(function, inputs, variants(tree)), self.names, lanes)
         cpu = target()
-        self._library = Library(compile_module(cpu, self.code.emit(cpu.triple)), cpu)
+        self._library = Library(compiled(cpu, sources(self.code.emit(cpu.triple))), cpu)
         signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
         self._entry = signature(self._library.address("entry"))
         self._scratch = [aligned(size) for size in self.code.scratch(len(tree.nodes), tree.nv)]
