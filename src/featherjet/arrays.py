@@ -41,6 +41,9 @@ def finite_exactly(name: str, x: object, core: tuple[int, ...], letters: str) ->
 def common_batch(arrays: dict[str, tuple[Array, int]]) -> tuple[int, ...]:
     """The broadcast batch shape of named arrays, each with its number of core axes."""
     shapes = {name: x.shape[: x.ndim - core] for name, (x, core) in arrays.items()}
+    first = next(iter(shapes.values()))
+    if all(shape == first for shape in shapes.values()):
+        return first
     try:
         return np.broadcast_shapes(*shapes.values())
     except ValueError:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +16,7 @@ import pytest
 import featherjet as fj
 from backends import ROBOTS
 from featherjet.algorithms.quantities import QUANTITIES
-from featherjet.errors import InputError, SingularMassMatrix, UnknownName
+from featherjet.errors import InputError, SingularContacts, SingularMassMatrix, UnknownName
 from featherjet.evaluate.bound import Bound
 from helpers import agree, random_state
 
@@ -205,9 +209,19 @@ def test_a_singular_mass_matrix_is_refused(backend):
 def test_unknown_quantities_are_refused(arm):
     with pytest.raises(UnknownName, match="did you mean: forward_dynamics") as error:
         arm.bind("forward_dynamic")
-    assert set(error.value.choices) == {x.name for x in QUANTITIES.values() if not x.options}
-    with pytest.raises(UnknownName):
+    assert set(error.value.choices) == set(QUANTITIES)
+    with pytest.raises(InputError, match="constrained_dynamics needs contacts"):
         arm.bind("constrained_dynamics")
+    with pytest.raises(InputError, match="jacobian needs the name of a frame"):
+        arm.bind("jacobian")
+    with pytest.raises(InputError, match="gravity takes no name of a frame"):
+        arm.bind("gravity", name=arm.frame_names[0])
+    with pytest.raises(UnknownName, match="frame choice"):
+        arm.bind("jacobian", name=arm.frame_names[0], frame="moon")
+    with pytest.raises(UnknownName, match="unknown method"):
+        arm.bind("forward_dynamics_derivatives", method="guess")
+    with pytest.raises(InputError, match="gravity has no methods"):
+        arm.bind("gravity", method="rnea")
 
 
 @pytest.mark.parametrize("quantity", [name for name in RESULTS if name not in FORCES])
@@ -262,3 +276,103 @@ def test_assigning_to_an_array_fills_it(arm):
     np.testing.assert_array_equal(array, q)
     step()
     np.testing.assert_array_equal(step.g, arm.gravity(q))
+
+
+# With contacts, frames and methods
+
+
+@pytest.mark.parametrize("fext", [False, True])
+@pytest.mark.parametrize("quantity", ["constrained_dynamics", "impulse_dynamics", "contact_jacobian"])
+def test_contacts(robot, quantity, fext):
+    if fext and not QUANTITIES[quantity].forces:
+        return
+    contacts = fj.Contacts(robot, [fj.PointContact(robot.joint_names[-1])])
+    step = robot.bind(quantity, fext, contacts=contacts)
+    s = random_state(robot, 1)
+    given = {"q": s.q[0], "v": s.v[0], "tau": s.a[0], "fext": s.fext[0], "restitution": np.array([0.5])}
+    fill(step, [given[name] for name in step.inputs])
+    step()
+    call = getattr(robot, quantity)
+    if quantity == "impulse_dynamics":
+        after, impulses = call(given["q"], given["v"], contacts, 0.5)
+        expected: tuple[np.ndarray, ...] = (after - given["v"], impulses)
+    elif quantity == "contact_jacobian":
+        expected = (call(given["q"], contacts),)
+    else:
+        expected = tuple(call(*s_(given), contacts, given["fext"] if fext else None))
+    for name, x in zip(step.results, expected, strict=True):
+        agree(getattr(step, name), x, 1e-13, name, floor=1.0)
+
+
+def s_(given: dict[str, np.ndarray]) -> list[np.ndarray]:
+    return [given[name] for name in ("q", "v", "tau")]
+
+
+def test_singular_contacts_are_named(arm):
+    """An arm stretched out cannot move its tool along itself."""
+    step = arm.bind("constrained_dynamics", contacts=fj.Contacts(arm, [fj.PointContact("tool")]))
+    with pytest.raises(SingularContacts, match="the force at 'tool' is not determined"):
+        step()
+    step.q[0] = np.nan
+    with pytest.raises(InputError, match=r"q\[0\] is nan"):
+        step()
+
+
+@pytest.mark.parametrize("viewpoint", ["local", "world", "world_aligned"])
+def test_frames(robot, viewpoint):
+    s = random_state(robot, 1)
+    for name in (robot.frame_names[-1], (robot.joint_names[-1], [0.1, 0.2, 0.3])):
+        step = robot.bind("jacobian", name=name, frame=viewpoint)
+        assert step.inputs == ("q",)
+        step.q[:] = s.q[0]
+        step()
+        np.testing.assert_array_equal(step.J, robot.frame_jacobian(s.q[0], name, viewpoint))
+    place = robot.bind("frame_placement", name=robot.frame_names[-1])
+    place.q[:] = s.q[0]
+    place()
+    np.testing.assert_array_equal(place.placement, robot.frame_placement(s.q[0], robot.frame_names[-1]))
+
+
+@pytest.mark.parametrize("method", ["auto", "idsva", "chain-rule"])
+def test_methods(robot, method):
+    step = robot.bind("inverse_dynamics_derivatives", method=method)
+    values = inputs(robot, step, 0)
+    fill(step, values)
+    step()
+    expected = robot.inverse_dynamics_derivatives(*values, method=method)
+    agree(step.dtau_dq, expected.dtau_dq, 1e-13)
+
+
+def test_configurations(robot):
+    step = robot.bind("integrate")
+    np.testing.assert_array_equal(step.q, robot.neutral())
+    step.dv[:] = np.linspace(-1, 1, robot.nv)
+    step()
+    np.testing.assert_array_equal(step.end, robot.integrate(step.q, step.dv))
+
+
+TYPED = """
+import numpy as np
+import featherjet as fj
+
+robot = fj.load("arm")
+step = robot.bind("forward_dynamics_derivatives")
+step.q[:] = robot.neutral()
+step.q[:], step.v[:] = robot.neutral(), np.zeros(robot.nv)
+step.tau = np.zeros(robot.nv)
+step()
+total: np.ndarray = step.da_dq @ step.v
+place: np.ndarray = robot.integrate(step.q, step.v, out=step.q)
+"""
+
+
+def test_type_checkers_know_the_arrays(tmp_path):
+    pyright = Path(sys.executable).with_name("pyright")
+    if not pyright.exists():
+        pytest.skip("pyright is not installed")
+    (tmp_path / "typed.py").write_text(TYPED)
+    settings = {"extraPaths": [str(Path(fj.__file__).parent.parent)], "pythonVersion": "3.10"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    args = [str(pyright), "--pythonpath", sys.executable, "-p", str(tmp_path)]
+    found = subprocess.run(args, capture_output=True, text=True, timeout=300)
+    assert "0 errors" in found.stdout, found.stdout

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..algorithms.contacts import dynamics as algorithm
-from ..algorithms.quantities import quantity
+from ..algorithms.quantities import FEXT, quantity
 from ..errors import InputError, ModelError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import canonical, placement
@@ -108,15 +108,17 @@ class Contacts:
             self.core.settings, float
         )  # inputs of the compiled code, so that all footholds share it
         self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
-        self.ready: dict[str, tuple[Evaluator, Callable[..., Any]]] = {}  # by quantity: its code for one state
+        # by quantity, and whether it takes external forces: its code for one state
+        self.ready: dict[tuple[str, bool], tuple[Evaluator, Callable[..., Any]]] = {}
         self._refuse_redundant()
 
-    def remember(self, evaluator: Evaluator, name: str, like: Sequence[Any]) -> None:
+    def remember(self, evaluator: Evaluator, name: str, forces: bool, like: Sequence[Any]) -> None:
         """Keep the code of a quantity that has just given the results `like` on an evaluator, if it was one state."""
         record = quantity(name)
-        kernel = evaluator.kernel(record, [i.name for i in record.inputs], {"contacts": self.core})
+        names = [i.name for i in (*record.inputs, *((FEXT,) if forces else ()))]
+        kernel = evaluator.kernel(record, names, {"contacts": self.core})
         if kernel is not None and like[0].ndim == len(kernel.shapes[0]):
-            self.ready[name] = evaluator, kernel.quick(like)
+            self.ready[name, forces] = evaluator, kernel.quick(like)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"ready": {}}  # code is not pickled

@@ -25,33 +25,35 @@ from .bilateral import Contacts
 def constrained_dynamics(
     evaluator: Evaluator, q: ArrayLike, v: ArrayLike, tau: ArrayLike, contacts: Contacts, fext: Any, out: Out
 ) -> ConstrainedDynamics:
-    return ConstrainedDynamics._make(_run(evaluator, "constrained_dynamics", (q, v, tau), contacts, fext, out))
+    return ConstrainedDynamics._make(run(evaluator, "constrained_dynamics", (q, v, tau), contacts, fext, out))
 
 
 def constrained_dynamics_derivatives(
     evaluator: Evaluator, q: ArrayLike, v: ArrayLike, tau: ArrayLike, contacts: Contacts, fext: Any, out: Out
 ) -> ConstrainedDynamicsDerivatives:
-    found = _run(evaluator, "constrained_dynamics_derivatives", (q, v, tau), contacts, fext, out)
+    found = run(evaluator, "constrained_dynamics_derivatives", (q, v, tau), contacts, fext, out)
     return ConstrainedDynamicsDerivatives._make(found)
 
 
 def impulse_dynamics(
-    evaluator: Evaluator, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float
+    evaluator: Evaluator, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float, out: Out
 ) -> ImpulseDynamics:
-    jump, impulses = _run(evaluator, "impulse_dynamics", (q, v, _restitution(restitution)), contacts)
-    return ImpulseDynamics(np.asarray(v) + jump, impulses)
+    jump, impulses = run(evaluator, "impulse_dynamics", (q, v, _restitution(restitution)), contacts)
+    return ImpulseDynamics._make(arrays.copied(out, (np.asarray(v) + jump, impulses)))
 
 
 def impulse_dynamics_derivatives(
-    evaluator: Evaluator, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float
+    evaluator: Evaluator, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float, out: Out
 ) -> ImpulseDynamicsDerivatives:
     given = (q, v, _restitution(restitution))
-    jump_q, jump_v, *impulses = _run(evaluator, "impulse_dynamics_derivatives", given, contacts)
-    return ImpulseDynamicsDerivatives(jump_q, np.eye(evaluator.model.nv) + jump_v, *impulses)
+    found = run(evaluator, "impulse_dynamics_derivatives", given, contacts, None, out)
+    diagonal = np.arange(evaluator.model.nv)
+    found[1][..., diagonal, diagonal] += 1.0  # v+ = v + jump
+    return ImpulseDynamicsDerivatives._make(found)
 
 
-def contact_jacobian(evaluator: Evaluator, q: ArrayLike, contacts: Contacts) -> Array:
-    return _run(evaluator, "contact_jacobian", (q,), contacts)[0]
+def contact_jacobian(evaluator: Evaluator, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
+    return run(evaluator, "contact_jacobian", (q,), contacts, None, out)[0]
 
 
 def contact_inverse_dynamics(
@@ -62,12 +64,13 @@ def contact_inverse_dynamics(
     contacts: Contacts,
     forces: ArrayLike | None,
     fext: Any,
+    out: Out,
 ) -> ContactInverseDynamics:
     """Torques for the given forces, or for the smallest forces that leave no torque at a free root joint."""
     if forces is None:
         forces = _smallest(evaluator, q, v, a, contacts, fext)
-    tau = _run(evaluator, "contact_inverse_dynamics", (q, v, a, forces), contacts, fext)[0]
-    return ContactInverseDynamics(tau, np.asarray(forces, float))
+    tau = run(evaluator, "contact_inverse_dynamics", (q, v, a, forces), contacts, fext)[0]
+    return ContactInverseDynamics._make(arrays.copied(out, (tau, np.asarray(forces, float))))
 
 
 def _smallest(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, a: ArrayLike, contacts: Contacts, fext: Any) -> Array:
@@ -95,27 +98,34 @@ def _restitution(r: float) -> Array:
     return value[None]
 
 
-def _run(
-    evaluator: Evaluator, quantity: str, given: tuple, contacts: Contacts, fext: Any = None, out: Out = None
-) -> tuple[Array, ...]:
-    """A quantity with contacts; one state by code that has run before takes the shortest way."""
-    ready = contacts.ready.get(quantity) if type(contacts) is Contacts and fext is None else None
-    if ready is not None and ready[0] is evaluator:
-        results = ready[1](*given) if out is None else ready[1](*given, out=out)
-        if results is not None:
-            return results
+def options_of(evaluator: Evaluator, contacts: Contacts) -> tuple[dict[str, Any], Array | None]:
+    """Contacts as options of quantities, and their settings if these are inputs; raises for another robot's."""
     if not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Contacts(robot, [...]), got {type(contacts).__name__}")
     model, other = evaluator.model, contacts.model
     if model is not other and (model.joints is not other.joints or model.frames is not other.frames):
         raise InputError(f"contacts: these belong to another robot ({other.name!r}); make them with this one")
+    if evaluator.tree.coupling is None:
+        return {"contacts": contacts.core}, None
+    # compiled for these frames; places and gains are inputs of the code
+    return {"contacts": contacts.outline}, contacts.settings if contacts.settings.size else None
+
+
+def run(
+    evaluator: Evaluator, quantity: str, given: tuple, contacts: Contacts, fext: Any = None, out: Out = None
+) -> tuple[Array, ...]:
+    """A quantity with contacts; one state by code that has run before takes the shortest way."""
+    ready = contacts.ready.get((quantity, fext is not None)) if type(contacts) is Contacts else None
+    if ready is not None and ready[0] is evaluator:
+        inputs = given if fext is None else (*given, fext)
+        results = ready[1](*inputs) if out is None else ready[1](*inputs, out=out)
+        if results is not None:
+            return results
+    options, settings = options_of(evaluator, contacts)
     try:
-        if evaluator.tree.coupling is not None:  # compiled for these frames; places and gains are inputs of the code
-            settings = contacts.settings if contacts.settings.size else None
-            return evaluator.run(quantity, given, fext, out, settings, contacts=contacts.outline)
-        results = evaluator.run(quantity, given, fext, out, contacts=contacts.core)
-        if fext is None:
-            contacts.remember(evaluator, quantity, results)
+        results = evaluator.run(quantity, given, fext, out, settings, **options)
+        if evaluator.tree.coupling is None:
+            contacts.remember(evaluator, quantity, fext is not None, results)
         return results
     except SmallMargin as margin:
         held = zip(contacts.names, contacts.core.rows, strict=True)

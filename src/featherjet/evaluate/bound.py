@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..algorithms.quantities import FEXT, QUANTITIES, quantity, sizes
+from ..algorithms.quantities import FEXT, SETTINGS, quantity, sizes
 from ..errors import InputError, UnknownName
 from ..model import configuration
 from .evaluator import Evaluator
@@ -25,42 +26,48 @@ class Bound:
 
     Inputs of one sample: `q` (nq,) and, depending on the quantity, `v`, `a`, `tau` (nv,), `fext` (njoints, 6).
     `step.results` names the results. The arrays remain the same objects for the life of the bound call.
+
+    options: of the quantity, as `Evaluator.run` takes them. fixed: inputs that the call does not change, by name.
+    run(quantity, given, fext, out): computes where quick code cannot, and explains what is wrong with inputs.
+    again: a function and its arguments that make such a call, for copies.
     """
 
-    def __init__(self, evaluator: Evaluator, name: str, fext: bool = False) -> None:
-        bindable = [x.name for x in QUANTITIES.values() if not x.options]
-        if name not in bindable:
-            raise UnknownName("quantity to bind", name, bindable)
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        name: str,
+        fext: bool,
+        options: Mapping[str, Any],
+        fixed: Mapping[str, Array],
+        run: Callable[..., Any],
+        again: tuple[Any, ...],
+    ) -> None:
         record = quantity(name)
         if fext and not record.forces:
             raise InputError(f"fext: {name} takes no external forces")
-        self._evaluator, self.quantity = evaluator, name
-        inputs = (*record.inputs, FEXT) if fext else record.inputs
-        size = sizes(evaluator.tree) | {"q": evaluator.space.nq}
+        self.quantity, self._run, self._again = name, run, again
+        inputs = (*record.inputs, *((FEXT,) if fext else ()), *((SETTINGS,) if SETTINGS.name in fixed else ()))
+        size = sizes(evaluator.tree, options.get("contacts")) | {"q": evaluator.space.nq}
         shapes = record.input_shapes([i.name for i in inputs], size)
-        self.inputs = tuple(shapes)
+        self.inputs = tuple(k for k in shapes if k not in fixed)
         self.results = tuple(r.name for r in record.results)
-        self._given = {k: np.zeros(shape) for k, shape in shapes.items()}
+        self._given = {k: np.array(fixed[k]) if k in fixed else np.zeros(shape) for k, shape in shapes.items()}
         for i in inputs:
             if i.axes == ("q",):
                 self._given[i.name][:] = configuration.neutral(evaluator.space)
         found = zip(self.results, record.result_shapes(size), strict=True)
         self._found = {k: np.zeros(shape) for k, shape in found}
-        self._arrays = self._given | self._found
+        self._arrays = {k: self._given[k] for k in self.inputs} | self._found
         self.__dict__.update(self._arrays)
-        kernel = evaluator.kernel(record, self.inputs)
-        code = None if kernel is None else kernel.quick_code()
+        code = evaluator.code_for_one(record, tuple(shapes), options)
         buffers = [*self._given.values(), *self._found.values()]
         self._go = None if code is None else partial(code, *buffers)  # None: the evaluator computes
 
     def __call__(self) -> None:
         """Compute the results from the current inputs."""
         if self._go is None or self._go():
-            self._slow()  # explains what is wrong with the inputs, or computes where quick code cannot
-
-    def _slow(self) -> None:
-        given = [x for name, x in self._given.items() if name != FEXT.name]
-        self._evaluator.run(self.quantity, given, self._given.get(FEXT.name), tuple(self._found.values()))
+            given = tuple(x for name, x in self._given.items() if name not in (FEXT.name, SETTINGS.name))
+            self._run(self.quantity, given, self._given.get(FEXT.name), tuple(self._found.values()))
 
     def __setattr__(self, name: str, value: Any) -> None:
         """`step.q = q` writes into the array, which remains the same object."""
@@ -80,4 +87,4 @@ class Bound:
         raise AttributeError(f"a bound {self.__dict__.get('quantity', 'call')} has no array {name!r}")
 
     def __reduce__(self) -> tuple:
-        return Bound, (self._evaluator, self.quantity, FEXT.name in self.inputs)
+        return self._again

@@ -320,6 +320,18 @@ class Evaluator:
         kernel = None if method and not record.methods[method].traced else self.compiler.kernel(record, names, options)
         return self._kernels.setdefault(key, kernel)  # the first of several threads wins
 
+    def code_for_one(
+        self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]
+    ) -> Callable[..., int] | None:
+        """Machine code (inputs..., results...) -> flags for one state in doubles; None if there is none."""
+        options = self._without_default_method(record, dict(options))
+        kernel = self.kernel(record, names, options)
+        try:
+            return None if kernel is None else kernel.quick_code()
+        except TooLong:
+            self._kernels[self._key(record, names, options)] = None
+            return None
+
     def _key(self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]) -> tuple:
         return (record, *names, *((k, self._fingerprint(x)) for k, x in sorted(options.items())))
 

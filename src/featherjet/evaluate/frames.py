@@ -49,22 +49,23 @@ def canonical(tree: Tree, joint: int, T: Array) -> Transform:
 
 def numbers(evaluator: Evaluator, name: FrameName) -> tuple[Array, Array]:
     """A frame as code reads it (13,), in double and in single precision; see `algorithms.frames.jacobians.View`."""
-    found = evaluator.frames.get(name) if type(name) is str else None
-    if found is None:
-        f = named(evaluator.model, name)
-        X = canonical(evaluator.tree, f.joint, f.placement)
-        entries = [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
-        double = np.array([f.joint, *entries], float)
-        found = double, double.astype(FLOAT32)
-        if type(name) is str:
-            evaluator.frames[name] = found
+    f = named(evaluator.model, name)
+    X = canonical(evaluator.tree, f.joint, f.placement)
+    entries = [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
+    double = np.array([f.joint, *entries], float)
+    found = double, double.astype(FLOAT32)
+    if type(name) is str:
+        evaluator.frames[name] = found
     return found
 
 
 def run(evaluator: Evaluator, quantity: str, given: tuple, name: FrameName, viewpoint: str, out: Out) -> tuple:
     """The results of a quantity of a frame, seen from a viewpoint."""
-    frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) is FLOAT32]
-    return evaluator.run(quantity, (*given, frame), None, out, viewpoint=known(viewpoint))
+    found = (evaluator.frames.get(name) if type(name) is str else None) or numbers(evaluator, name)
+    frame = found[getattr(given[0], "dtype", None) is FLOAT32]
+    if type(viewpoint) is not str or viewpoint not in VIEWPOINTS:
+        known(viewpoint)
+    return evaluator.run(quantity, (*given, frame), None, out, viewpoint=viewpoint)
 
 
 def known(viewpoint: str) -> str:
@@ -76,5 +77,6 @@ def known(viewpoint: str) -> str:
 
 def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
     """Placement (..., 4, 4) of a frame in the world."""
-    frame = numbers(evaluator, name)[getattr(q, "dtype", None) is FLOAT32]
+    found = (evaluator.frames.get(name) if type(name) is str else None) or numbers(evaluator, name)
+    frame = found[getattr(q, "dtype", None) is FLOAT32]
     return evaluator.run("frame_placement", (q, frame), None, out)[0]

@@ -249,10 +249,12 @@ class Kernel:
         if any(x.ndim < core or x.dtype.kind not in "fiu" for x, core in zip(arrays, self.cores, strict=True)):
             return None
         batches = [x.shape[: x.ndim - core] for x, core in zip(arrays, self.cores, strict=True)]
-        try:
-            batch = np.broadcast_shapes(*batches)
-        except ValueError:
-            return None
+        batch = batches[0]
+        if any(b != batch for b in batches):
+            try:
+                batch = np.broadcast_shapes(*batches)
+            except ValueError:
+                return None
         total = prod(batch)
         if not batch or not total:
             return None

@@ -42,6 +42,7 @@ from ..model.lock import lock
 from ..model.model import Array, Model
 from ..simulation.simulate import Controller, simulate
 from ..simulation.trajectory import Trajectory
+from .bind import bind
 
 
 class Robot:
@@ -273,13 +274,28 @@ class Robot:
         """C (..., nv, nv), such that Mdot - 2C is skew-symmetric."""
         return self._run("coriolis_matrix", (q, v), None, out)[0]
 
-    def projected_newton_euler(self, q: ArrayLike, v: ArrayLike, fext: ArrayLike | None = None) -> ProjectedNewtonEuler:
+    def projected_newton_euler(
+        self, q: ArrayLike, v: ArrayLike, fext: ArrayLike | None = None, out: Out = None
+    ) -> ProjectedNewtonEuler:
         """M, g, f of M a + g = f + tau from the Jacobians of each body: slow and simple, for comparison."""
-        return ProjectedNewtonEuler._make(self._run("projected_newton_euler", (q, v), fext))
+        return ProjectedNewtonEuler._make(self._run("projected_newton_euler", (q, v), fext, out))
 
-    def bind(self, quantity: str, fext: bool = False) -> Bound:
-        """A call with fixed buffers, for control loops: `step.q[:] = ...; step(); step.da_dq`."""
-        return Bound(self.evaluator, quantity, fext)
+    def bind(
+        self,
+        quantity: str,
+        fext: bool = False,
+        *,
+        contacts: Contacts | None = None,
+        name: FrameName | None = None,
+        frame: FrameChoice = "local",
+        method: str = "auto",
+    ) -> Bound:
+        """A call with fixed buffers, for control loops: `step.q[:] = ...; step(); step.da_dq`.
+
+        docs/quantities.md lists all quantities, with their inputs and results. Give `contacts` to those of contacts,
+        the `name` of a frame to those of frames, with `frame` as in `frame_jacobian`; fext=True adds external forces.
+        """
+        return bind(self.evaluator, quantity, fext, contacts, name, frame, method)
 
     # Derivatives. `featherjet.methods()` lists all values of `method`; "auto" is the fastest. docs/methods.md compares.
 
@@ -424,25 +440,25 @@ class Robot:
 
     # More derivatives
 
-    def gravity_derivatives(self, q: ArrayLike) -> Array:
+    def gravity_derivatives(self, q: ArrayLike, out: Out = None) -> Array:
         """dg_dq (..., nv, nv)."""
-        return self._run("static_torque_derivatives", (q,))[0]
+        return self._run("static_torque_derivatives", (q,), None, out)[0]
 
-    def static_torque(self, q: ArrayLike, fext: ArrayLike | None = None) -> Array:
+    def static_torque(self, q: ArrayLike, fext: ArrayLike | None = None, out: Out = None) -> Array:
         """g - J^T fext (..., nv): the torques that hold the robot still against external forces."""
-        return self._run("static_torque", (q,), fext)[0]
+        return self._run("static_torque", (q,), fext, out)[0]
 
-    def static_torque_derivatives(self, q: ArrayLike, fext: ArrayLike | None = None) -> Array:
+    def static_torque_derivatives(self, q: ArrayLike, fext: ArrayLike | None = None, out: Out = None) -> Array:
         """d(g - J^T fext)/dq (..., nv, nv), with fext fixed in the joints' frames."""
-        return self._run("static_torque_derivatives", (q,), fext)[0]
+        return self._run("static_torque_derivatives", (q,), fext, out)[0]
 
-    def inverse_dynamics_force_derivatives(self, q: ArrayLike) -> Array:
+    def inverse_dynamics_force_derivatives(self, q: ArrayLike, out: Out = None) -> Array:
         """dtau_dfext (..., nv, njoints, 6) = -J^T."""
-        return self._run("inverse_dynamics_force_derivatives", (q,))[0]
+        return self._run("inverse_dynamics_force_derivatives", (q,), None, out)[0]
 
-    def forward_dynamics_force_derivatives(self, q: ArrayLike) -> Array:
+    def forward_dynamics_force_derivatives(self, q: ArrayLike, out: Out = None) -> Array:
         """da_dfext (..., nv, njoints, 6) = M^-1 J^T."""
-        return self._run("forward_dynamics_force_derivatives", (q,))[0]
+        return self._run("forward_dynamics_force_derivatives", (q,), None, out)[0]
 
     def inertial_parameters(self) -> Array:
         """(10 njoints,): for each joint m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, in Pinocchio's order.
@@ -457,15 +473,15 @@ class Robot:
             rows.append([body.mass, *(body.mass * c), *about[upper]])
         return np.concatenate(rows)
 
-    def torque_regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+    def torque_regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Out = None) -> Array:
         """Y = dtau/dparameters (..., nv, 10 njoints): tau = Y inertial_parameters() + armature * a."""
-        return self._run("torque_regressor", (q, v, a))[0]
+        return self._run("torque_regressor", (q, v, a), None, out)[0]
 
     def forward_dynamics_parameter_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, out: Out = None
     ) -> Array:
         """da/dparameters (..., nv, 10 njoints) = -M^-1 Y."""
-        return self._run("forward_dynamics_parameter_derivatives", (q, v, tau), fext)[0]
+        return self._run("forward_dynamics_parameter_derivatives", (q, v, tau), fext, out)[0]
 
     def inverse_dynamics_placement_derivatives(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
@@ -484,9 +500,9 @@ class Robot:
 
     # Kinematics, energy, momentum. Name a frame, or give (name, point) to move its origin to a point (3,) in it.
 
-    def forward_kinematics(self, q: ArrayLike) -> Array:
+    def forward_kinematics(self, q: ArrayLike, out: Out = None) -> Array:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
-        return self._run("forward_kinematics", (q,))[0]
+        return self._run("forward_kinematics", (q,), None, out)[0]
 
     def frame_placement(self, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
         """Placement (..., 4, 4) of a frame in the world."""
@@ -545,29 +561,31 @@ class Robot:
         """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the derivative of column i along dof k."""
         return frames.run(self.evaluator, "jacobian_hessian", (q,), name, frame, out)[0]
 
-    def kinetic_energy(self, q: ArrayLike, v: ArrayLike) -> Array:
+    def kinetic_energy(self, q: ArrayLike, v: ArrayLike, out: Out = None) -> Array:
         """v^T M v / 2 [J], (...)."""
-        return self._run("kinetic_energy", (q, v))[0]
+        return self._run("kinetic_energy", (q, v), None, out)[0]
 
-    def potential_energy(self, q: ArrayLike) -> Array:
+    def potential_energy(self, q: ArrayLike, out: Out = None) -> Array:
         """Energy in the gravity field [J], (...)."""
-        return self._run("potential_energy", (q,))[0]
+        return self._run("potential_energy", (q,), None, out)[0]
 
-    def center_of_mass(self, q: ArrayLike) -> Array:
+    def center_of_mass(self, q: ArrayLike, out: Out = None) -> Array:
         """(..., 3) in the world [m]."""
-        return self._run("center_of_mass", (q,))[0]
+        return self._run("center_of_mass", (q,), None, out)[0]
 
-    def centroidal_map(self, q: ArrayLike) -> Array:
+    def centroidal_map(self, q: ArrayLike, out: Out = None) -> Array:
         """A (..., 6, nv): A v is the momentum about the centre of mass, linear then angular, in world axes."""
-        return self._run("centroidal_map", (q,))[0]
+        return self._run("centroidal_map", (q,), None, out)[0]
 
-    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike) -> Array:
+    def centroidal_momentum(self, q: ArrayLike, v: ArrayLike, out: Out = None) -> Array:
         """(..., 6): linear momentum, then angular momentum about the centre of mass, in world axes."""
-        return self._run("centroidal_momentum", (q, v))[0]
+        return self._run("centroidal_momentum", (q, v), None, out)[0]
 
-    def centroidal_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> CentroidalDerivatives:
+    def centroidal_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Out = None
+    ) -> CentroidalDerivatives:
         """dh_dq, dhdot_dq, dhdot_dv, dhdot_da (..., 6, nv) of `centroidal_momentum` h; dh_dv is `centroidal_map`."""
-        return CentroidalDerivatives._make(self._run("centroidal_derivatives", (q, v, a)))
+        return CentroidalDerivatives._make(self._run("centroidal_derivatives", (q, v, a), None, out))
 
     # Contacts. forces (..., rows) concatenates those of all contacts; `contacts.split` names them.
 
@@ -603,25 +621,26 @@ class Robot:
         contacts: Contacts,
         forces: ArrayLike | None = None,
         fext: ArrayLike | None = None,
+        out: Out = None,
     ) -> ContactInverseDynamics:
         """tau = M a + h - J^T forces, and the forces: the given ones, or the smallest that a free base needs."""
-        return contact.contact_inverse_dynamics(self.evaluator, q, v, a, contacts, forces, fext)
+        return contact.contact_inverse_dynamics(self.evaluator, q, v, a, contacts, forces, fext, out)
 
-    def contact_jacobian(self, q: ArrayLike, contacts: Contacts) -> Array:
+    def contact_jacobian(self, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
         """J (..., rows, nv) in the axes of the forces; their power is forces . J v."""
-        return contact.contact_jacobian(self.evaluator, q, contacts)
+        return contact.contact_jacobian(self.evaluator, q, contacts, out)
 
     def impulse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0
+        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0, out: Out = None
     ) -> ImpulseDynamics:
         """Velocities after an impact, and impulses: M (v+ - v) = J^T impulses, J v+ = -restitution J v."""
-        return contact.impulse_dynamics(self.evaluator, q, v, contacts, restitution)
+        return contact.impulse_dynamics(self.evaluator, q, v, contacts, restitution, out)
 
     def impulse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0
+        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0, out: Out = None
     ) -> ImpulseDynamicsDerivatives:
         """dv_dq, dv_dv (..., nv, nv) of the velocities after the impact, dimpulses_dq, dimpulses_dv (..., rows, nv)."""
-        return contact.impulse_dynamics_derivatives(self.evaluator, q, v, contacts, restitution)
+        return contact.impulse_dynamics_derivatives(self.evaluator, q, v, contacts, restitution, out)
 
     # Simulation
 

@@ -76,6 +76,16 @@ class View:
             return Motion(m.ang, m.lin + m.ang.cross(self.X.p))
         return m
 
+    def placed(self, X: Transform) -> Transform:
+        """A placement in the world as the viewpoint sees it; that of a body leads to its S as seen."""
+        if self.viewpoint == "world":
+            return X
+        p = X.p - self.X.p
+        if self.viewpoint == "world_aligned":
+            return Transform(X.R, p)
+        back = self.X.R.transposed_times
+        return Transform(Mat3(back(X.R.x), back(X.R.y), back(X.R.z)), back(p))
+
     def moving(self, seen: Motion) -> Motion:
         """The motion of the viewpoint when it sees the frame move like this."""
         return VIEWPOINTS[self.viewpoint](seen)
@@ -103,7 +113,8 @@ def columns(scan: Scan, everywhere: Sequence[PlacedBody], view: View) -> list[li
     """The columns of J, joint by joint."""
 
     def step(node: Node, body: PlacedBody, on_path: Scalar) -> list[Motion]:
-        return [on_path * view.seen(S) for S in body.S]
+        X = view.placed(body.X)  # columns are linear in the axes of their body: scaling these takes fewer products
+        return list(node.kind.subspace(Transform(on_path * X.R, X.p), node.pitch))
 
     return scan.each(step, everywhere, view.on_path)
 

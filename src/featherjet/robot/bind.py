@@ -1,0 +1,65 @@
+"""Binds a quantity of a robot, with its contacts, frame, forces and method, to fixed buffers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..algorithms.quantities import FRAME, QUANTITIES, SETTINGS
+from ..arrays import Out
+from ..contact import Contacts
+from ..contact import dynamics as contact
+from ..errors import InputError, UnknownName
+from ..evaluate import frames
+from ..evaluate.bound import Bound
+from ..evaluate.evaluator import Evaluator
+from ..evaluate.frames import FrameName
+
+
+def bind(
+    evaluator: Evaluator,
+    quantity: str,
+    fext: bool,
+    contacts: Contacts | None,
+    name: FrameName | None,
+    frame: str,
+    method: str,
+) -> Bound:
+    """See `Robot.bind`."""
+    if not isinstance(quantity, str) or quantity not in QUANTITIES:
+        raise UnknownName("quantity to bind", quantity, QUANTITIES)
+    record = QUANTITIES[quantity]
+    for article, what, needed, given in (
+        ("", "contacts", "contacts" in record.options, contacts is not None),
+        ("the ", "name of a frame", FRAME in record.inputs, name is not None),
+    ):
+        if needed != given:
+            raise InputError(f"bind: {quantity} {f'needs {article}{what}' if needed else f'takes no {what}'}")
+    if method != "auto" and not record.methods:
+        raise InputError(f"bind: {quantity} has no methods to choose from")
+    options: dict[str, Any] = {"method": method} if method != "auto" else {}
+    if "viewpoint" in record.options:
+        options["viewpoint"] = frames.known(frame)
+    fixed = {} if name is None else {FRAME.name: frames.numbers(evaluator, name)[0]}
+    run = partial(_run, evaluator, dict(options))
+    if contacts is not None:
+        held, settings = contact.options_of(evaluator, contacts)
+        options |= held
+        fixed |= {} if settings is None else {SETTINGS.name: settings}
+        run = partial(_run_held, evaluator, contacts)
+    again = bind, (evaluator, quantity, fext, contacts, name, frame, method)
+    return Bound(evaluator, quantity, fext, options, fixed, run, again)
+
+
+def _run(
+    evaluator: Evaluator, options: dict[str, Any], quantity: str, given: tuple, fext: Any, out: Out
+) -> tuple[np.ndarray, ...]:
+    return evaluator.run(quantity, given, fext, out, **options)
+
+
+def _run_held(
+    evaluator: Evaluator, contacts: Contacts, quantity: str, given: tuple, fext: Any, out: Out
+) -> tuple[np.ndarray, ...]:
+    return contact.run(evaluator, quantity, given, contacts, fext, out)
