@@ -14,6 +14,7 @@ from .engine import CPU, Library
 from .kernel import Kernel
 from .library import library
 from .number import Number
+from .objects import sources
 
 KEPT = 400_000  # bytes of results and temporaries of the samples that go through a chain together: they stay in L2
 MOST = 64  # samples
@@ -65,7 +66,7 @@ class Chain(Kernel):
 
             operands = [Operand("report", ()), *(Operand(k, tuple(x)) for k, x in inputs.items())]
             operands += [Operand(k, tuple(x), True) for k, x in results.items()]
-            return emit_chain(operands, temporaries, steps, self._axes, cpu.triple, kind), ""
+            return sources(emit_chain(operands, temporaries, steps, self._axes, cpu.triple, kind))
 
         what = "chain", self._name, *(tuple((k, *x) for k, x in side.items()) for side in self._sides), kind.name
         code = library(cpu, (*what, tuple(steps)), self._name, make)

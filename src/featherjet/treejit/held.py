@@ -15,6 +15,7 @@ from ..jit.engine import CPU, Library
 from ..jit.kernel import Kernel
 from ..jit.library import library
 from ..jit.number import Number
+from ..jit.objects import sources
 from ..model.tree import Tree
 from .contacts import ContactTables, Layout, trace_contacts
 from .tables import Tables, variants
@@ -92,7 +93,7 @@ class ContactCompiler:
             def make() -> Any:
                 from .emit.correction import emit_correction
 
-                return emit_correction(lanes, size, cpu.triple, kind), ""
+                return sources(emit_correction(lanes, size, cpu.triple, kind))
 
             what = "correction", size, lanes, kind.name
             return library(cpu, what, "derivatives with contacts", make), self.data(kind)
