@@ -43,6 +43,14 @@ class SingularMassMatrix(FeatherjetError, ArithmeticError):
     """The robot can move at this state without moving any inertia, so forward dynamics is undefined."""
 
 
+class IndefiniteMassMatrix(SingularMassMatrix):
+    """The robot's inertias are physically impossible: at this state some motion has negative kinetic energy."""
+
+
+class NonFiniteResult(FeatherjetError, FloatingPointError):
+    """A result is not finite, because inputs are too large; np.errstate(over="ignore") returns it all the same."""
+
+
 class SingularContacts(FeatherjetError, ArithmeticError):
     """Contact forces are undetermined at this state: contacts are redundant, or hold a point that cannot move."""
 

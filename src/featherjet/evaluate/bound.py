@@ -59,7 +59,7 @@ class Bound:
         self._found = {k: np.zeros(shape) for k, shape in found}
         self._arrays = {k: self._given[k] for k in self.inputs} | self._found
         self.__dict__.update(self._arrays)
-        code = evaluator.code_for_one(record, tuple(shapes), options)
+        code = None if evaluator.doubts(record) else evaluator.code_for_one(record, tuple(shapes), options)
         buffers = [*self._given.values(), *self._found.values()]
         self._go = None if code is None else partial(code, *buffers)  # None: the evaluator computes
 

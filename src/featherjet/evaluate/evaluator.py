@@ -29,6 +29,7 @@ from ..model.configuration import Places, Space
 from ..model.model import Array, Model
 from ..model.tree import Tree
 from . import reference
+from .refusals import refuse_indefinite, refuse_nonfinite
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
@@ -100,6 +101,7 @@ class Evaluator:
             self.unroll = default if unroll is None else unroll
             self.threads = processors() if threads is None else threads
         self.places = Places(self.space)
+        self.definite = all(joint.body.definite for joint in model.joints)
         self._sizes = sizes(self.tree) | {"q": self.space.nq}
 
     def with_model(self, model: Model) -> Evaluator:
@@ -215,7 +217,11 @@ class Evaluator:
                 return self._by_kernel(record, kernel, inputs, out, check, options, key)
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
-        results = self._by_reference(record, check(), options)
+        checked = check()
+        if self.doubts(record):
+            refuse_indefinite(self.model, self.run("mass_matrix", [checked["q"]])[0])
+        results = self._by_reference(record, checked, options)
+        refuse_nonfinite(record, results)
         if all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given):
             results = tuple(r.astype(FLOAT32) for r in results)
         return copied(out, results)
@@ -282,11 +288,18 @@ class Evaluator:
                 results = copied(outs, double) if outs else tuple(x.astype(FLOAT32) for x in double)
             if flags & Flag.SMALL_MARGIN:
                 self._by_reference(record, checked, options)  # raises if the margin is really zero
-        elif key is not None:
+            refuse_nonfinite(record, results)
+        if self.doubts(record):
+            refuse_indefinite(self.model, self.run("mass_matrix", [(kept or check())["q"]])[0])
+        elif key is not None and not flags and results[0].size:
             self._ready[key] = kernel
             if results[0].ndim == len(kernel.shapes[0]):
                 self._quick[key] = kernel.quick(inputs)
         return results
+
+    def doubts(self, record: Quantity) -> bool:
+        """Whether a quantity needs a positive definite mass matrix that this model may not have."""
+        return "mass" in record.margins and not self.definite
 
     def _outputs(self, kernel: Kernel, inputs: Sequence[Array], outs: tuple[Array, ...]) -> tuple[Array, ...]:
         """Return `outs` if they have the shapes of the results, else raise."""

@@ -13,6 +13,7 @@ class Number:
     """A kind of number: NumPy's type, LLVM's type and its name in LLVM's text.
 
     unit: how far a squared norm may be from one before code flags it. margin: what a watched result must exceed.
+    large: an input this large is flagged, for what is computed from it may exceed the largest number.
     Whatever code flags is looked at again in double precision, so both leave room for rounding.
     """
 
@@ -21,6 +22,12 @@ class Number:
     name: str
     unit: float
     margin: float
+    large: float
+
+    @property
+    def overflowing(self) -> float:
+        """A factor that takes inputs from about `large` on, and no others, beyond the largest number."""
+        return self.nearest(float(np.finfo(self.dtype).max) / self.large)
 
     @property
     def bytes(self) -> int:
@@ -43,5 +50,5 @@ class Number:
         return float(self.dtype.type(x))
 
 
-DOUBLE = Number(np.dtype(np.float64), ir.DoubleType(), "double", unit=2e-6, margin=1e-11)
-SINGLE = Number(np.dtype(np.float32), ir.FloatType(), "float", unit=1.5e-6, margin=1e-5)
+DOUBLE = Number(np.dtype(np.float64), ir.DoubleType(), "double", unit=2e-6, margin=1e-11, large=1e60)
+SINGLE = Number(np.dtype(np.float32), ir.FloatType(), "float", unit=1.5e-6, margin=1e-5, large=1e8)

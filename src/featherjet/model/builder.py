@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ModelError, PhysicsWarning
 from .joints import kind as kind_named
-from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, frozen, rigid
+from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, bounded, frozen, rigid
 
 
 def transform(R: Any = None, p: Any = None) -> Array:
@@ -76,11 +76,9 @@ class ModelBuilder:
         if not np.isfinite(length) or length < 1e-9:
             raise ModelError(f"joint {name!r}: the axis {axis} has no direction")
         where = f"joint {name!r}: "
-        inertias = per_dof(armature, k.nv, where + "armature")
-        if not np.isfinite(pitch):
-            raise ModelError(f"{where}pitch must be finite, got {pitch}")
-        if not np.isfinite(inertias).all() or (inertias < 0).any():
-            raise ModelError(f"{where}armature must be finite and not negative, got {inertias}")
+        inertias = bounded(per_dof(armature, k.nv, where + "armature"), (k.nv,), where + "armature")
+        if (inertias < 0).any():
+            raise ModelError(f"{where}armature must not be negative, got {inertias}")
         self._drafts[name] = _Draft(
             dict[str, Any](
                 name=name,
@@ -88,7 +86,7 @@ class ModelBuilder:
                 parent=parent,
                 placement=rigid(placement, where + "placement"),
                 axis=frozen(axis / length, (3,), "axis"),
-                pitch=float(pitch),
+                pitch=float(bounded(pitch, (), where + "pitch")),
                 lower=per_dof(lower, k.nq, where + "lower limits"),
                 upper=per_dof(upper, k.nq, where + "upper limits"),
                 velocity_limit=per_dof(velocity_limit, k.nv, where + "velocity limits"),

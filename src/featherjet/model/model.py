@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from .manifolds import Manifold
 Array = np.ndarray
 WORLD = -1
 GRAVITY = (0.0, 0.0, -9.81)
+LARGEST = 1e30  # of a model's numbers: with inputs below 1e60, no result then exceeds the largest double
 
 
 def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
@@ -29,17 +30,36 @@ def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
     return a
 
 
+def bounded(x: object, shape: tuple[int, ...], what: str) -> Array:
+    """A read-only array of numbers that are finite and can be computed with."""
+    if not np.isfinite(np.array(x, dtype=float)).all():
+        raise ModelError(f"{what}: must be finite, got {x}")
+    a = frozen(x, shape, what)
+    if a.size and np.abs(a).max() > LARGEST:
+        raise ModelError(f"{what}: {np.abs(a).max():.3g} is too large to compute with; the limit is {LARGEST:g}")
+    return a
+
+
+class Rebuilt:
+    """Pickled and copied as its fields, and made anew from them: checked, and with read-only arrays."""
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
+
+
 def rigid(T: object, what: str) -> Array:
     """A read-only homogeneous transform (4, 4), identity for None; its rotation is checked."""
-    a = frozen(np.eye(4) if T is None else T, (4, 4), what)
+    a = bounded(np.eye(4) if T is None else T, (4, 4), what)
     R = a[:3, :3]
-    if not np.isfinite(a).all() or np.abs(R.T @ R - np.eye(3)).max() > 1e-8 or np.linalg.det(R) < 0:
+    if np.abs(R).max() > 2 or np.abs(R.T @ R - np.eye(3)).max() > 1e-8 or np.linalg.det(R) < 0:
         raise ModelError(f"{what}: not a rigid transform: its rotation block is not orthonormal")
+    if (a[3] != (0.0, 0.0, 0.0, 1.0)).any():
+        raise ModelError(f"{what}: not a rigid transform: its last row is {a[3]}, not 0 0 0 1")
     return a
 
 
 @dataclass(frozen=True, eq=False)
-class Body:
+class Body(Rebuilt):
     """Mass [kg], centre of mass (3,) [m] and inertia about it (3, 3) [kg m^2], in the joint's frame."""
 
     mass: float = 0.0
@@ -48,10 +68,10 @@ class Body:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", float(self.mass))
-        object.__setattr__(self, "com", frozen(self.com, (3,), "centre of mass"))
-        object.__setattr__(self, "inertia", frozen(self.inertia, (3, 3), "inertia"))
-        if not (np.isfinite(self.mass) and np.isfinite(self.com).all() and np.isfinite(self.inertia).all()):
-            raise ModelError("mass, centre of mass and inertia must be finite")
+        bounded(self.mass, (), "mass")
+        object.__setattr__(self, "com", bounded(self.com, (3,), "centre of mass"))
+        object.__setattr__(self, "inertia", bounded(self.inertia, (3, 3), "inertia"))
+        bounded(self.mass * parallel_axis(self.com), (3, 3), "mass times squared distance")
 
     def __add__(self, other: Body) -> Body:
         """Two bodies welded together, both given in the same frame."""
@@ -68,6 +88,12 @@ class Body:
         """The same body, expressed in the frame in which T (4, 4) places its own."""
         R, p = T[:3, :3], T[:3, 3]
         return Body(self.mass, R @ self.com + p, R @ self.inertia @ R.T)
+
+    @property
+    def definite(self) -> bool:
+        """Whether no motion of the body has negative kinetic energy, up to rounding."""
+        moments = np.linalg.eigvalsh((self.inertia + self.inertia.T) / 2)
+        return self.mass >= 0 and bool(moments[0] >= -1e-9 * np.abs(moments).max())
 
     @property
     def defects(self) -> list[str]:
@@ -101,9 +127,13 @@ class Mimic:
     multiplier: float = 1.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        for name in ("multiplier", "offset"):
+            bounded(getattr(self, name), (), f"mimics joint {self.joint!r}: its {name}")
+
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class Joint(Rebuilt):
     """One joint and the body it carries.
 
     `placement` (4, 4) is the joint's frame at zero displacement, in the parent's frame. The limits `lower` and `upper`
@@ -127,6 +157,27 @@ class Joint:
     friction: Array
     mimic: Mimic | None = None
 
+    def __post_init__(self) -> None:
+        where, nq, nv = f"joint {self.name!r}: ", self.kind.nq, self.kind.nv
+        found = {
+            "placement": rigid(self.placement, where + "placement"),
+            "axis": bounded(self.axis, (3,), where + "axis"),
+            "armature": bounded(self.armature, (nv,), where + "armature"),
+            "lower": frozen(self.lower, (nq,), where + "lower limits"),
+            "upper": frozen(self.upper, (nq,), where + "upper limits"),
+            "velocity_limit": frozen(self.velocity_limit, (nv,), where + "velocity limits"),
+            "effort_limit": frozen(self.effort_limit, (nv,), where + "effort limits"),
+            "damping": frozen(self.damping, (nv,), where + "damping"),
+            "friction": frozen(self.friction, (nv,), where + "friction"),
+            "pitch": float(bounded(self.pitch, (), where + "pitch")),
+        }
+        for name, x in found.items():
+            object.__setattr__(self, name, x)
+        if abs(np.linalg.norm(self.axis) - 1) > 1e-6:
+            raise ModelError(f"{where}axis {self.axis} must have norm 1")
+        if (self.armature < 0).any():
+            raise ModelError(f"{where}armature must not be negative, got {self.armature}")
+
     @property
     def nq(self) -> int:
         """The number of its own coordinates: 0 if it mimics another joint."""
@@ -147,7 +198,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
+class Frame(Rebuilt):
     """A named frame on a joint's body: `placement` (4, 4) is in the joint's frame, or in the world's."""
 
     name: str
@@ -155,9 +206,12 @@ class Frame:
     placement: Array
     kind: str = "operational"  # or "joint", "fixed_joint", "body"
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "placement", rigid(self.placement, f"frame {self.name!r}: placement"))
+
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Rebuilt):
     """A robot: frames, gravity (3,) [m/s^2], and joints in depth-first order, so that every subtree is a range."""
 
     name: str
@@ -166,9 +220,7 @@ class Model:
     gravity: Array = field(default_factory=lambda: np.array(GRAVITY))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gravity", frozen(self.gravity, (3,), "gravity"))
-        if not np.isfinite(self.gravity).all():
-            raise ModelError(f"gravity: must be finite, got {self.gravity}")
+        object.__setattr__(self, "gravity", bounded(self.gravity, (3,), "gravity"))
         if not self.joints:
             raise ModelError(
                 f"robot {self.name!r} has no moving joint; load it with root='free' to move it as one body"
@@ -186,9 +238,19 @@ class Model:
                 if name in seen:
                     raise ModelError(f"{what} {name!r} is defined twice")
                 seen.add(name)
+        for frame in self.frames:
+            if frame.joint not in range(WORLD, self.njoints):
+                raise ModelError(f"frame {frame.name!r}: there is no joint {frame.joint}")
+        reach = sum(np.linalg.norm(j.placement[:3, 3]) + np.linalg.norm(j.body.com) for j in self.joints)
+        bounded(
+            reach**2 * (1 + sum(abs(j.body.mass) for j in self.joints)), (), "mass times squared length of the robot"
+        )
+        named = dict(zip(self.joint_names, self.joints, strict=True))
         for joint in self.joints:
             if joint.mimic:
-                leader = self.joints[self.joint_index(joint.mimic.joint)]
+                if joint.mimic.joint not in named:
+                    raise UnknownName("joint", joint.mimic.joint, self.joint_names)
+                leader = named[joint.mimic.joint]
                 if leader.mimic:
                     raise ModelError(f"joint {joint.name!r} mimics {leader.name!r}, which itself mimics a joint")
                 if (leader.kind.nq, joint.kind.nq) != (1, 1):

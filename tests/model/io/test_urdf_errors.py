@@ -74,7 +74,7 @@ def with_joint(inside: str, kind: str = "revolute") -> str:
         (TWO.replace('value="1.0"', 'value="one"', 1), "x:2: <mass> of <link name='a'>: value='one'"),
         (TWO.replace('izz="4"', "", 1), "x:2: <inertia> of <link name='a'>: attribute 'izz'"),
         (TWO.replace('<mass value="1.0"/>', "", 1), "x:2: <link name='a'>: its <inertial> needs both"),
-        (TWO.replace('value="1.0"', 'value="1e308"').replace("0.1 0.2", "1e200 1e200"), "x: .*(finite|NaN)"),
+        (TWO.replace('value="1.0"', 'value="1e308"').replace("0.1 0.2", "1e200 1e200"), "x:2: .*too large"),
         (robot(link("a"), link("b"), link("c", mass=-1), joint("j", "revolute", "a", "b"),
                joint("w", "fixed", "b", "c")), "x: .*masses cancel"),
         (robot(link("a")), "x: robot 'r' has no moving joint"),

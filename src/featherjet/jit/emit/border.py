@@ -169,14 +169,15 @@ class Border:
     # Inputs
 
     def read_inputs(self) -> None:
-        """Read all inputs into lanes; flag them if any is not finite: then the sum of x * 0 is not zero."""
+        """Read all inputs into lanes; flag them if any is not finite or large: then their scaled sum is not finite."""
         b, w = self.b, self.w
-        zero_sum = w.cell(b)
-        w.store(b, w.const(0.0), zero_sum)
+        total = w.cell(b)
+        w.store(b, w.const(0.0), total)
+        scale = w.const(w.kind.overflowing)
 
         def store_checked(x: Value, target: Value) -> None:
             w.store(b, x, target)
-            w.store(b, b.fadd(w.load(b, zero_sum), b.fmul(x, w.const(0.0))), zero_sum)
+            w.store(b, b.fadd(w.load(b, total), b.fmul(x, scale)), total)
 
         for name, target, size in zip(self.names, self.inputs, self.sizes, strict=True):
             o = next(o for o, x in enumerate(self.operands) if x.name == name)
@@ -188,7 +189,7 @@ class Border:
                     self.transpose_in(o, target, size, store_checked)
                 with no:
                     self.gather(o, target, size, store_checked)
-        self.flag(b.fcmp_unordered("!=", w.load(b, zero_sum), w.const(0.0)), Flag.NONFINITE)
+        self.flag(b.fcmp_unordered("!=", b.fmul(w.load(b, total), w.const(0.0)), w.const(0.0)), Flag.LARGE)
         self.normalise()
 
     def normalise(self) -> None:

@@ -251,29 +251,44 @@ def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
 
 def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
     """For each moving joint that mimics another, the first joint of its chain, with composed multiplier and offset."""
-    followers = {}
-    for name, joint in joints.items():
-        if joint.type == "fixed":
-            continue
-        multiplier, offset, path = 1.0, 0.0, [name]
-        while (mimic := joints[path[-1]].element.child("mimic")) is not None:
-            leader = mimic.text("joint")
-            offset += multiplier * mimic.number("offset", 0.0)
-            multiplier *= mimic.number("multiplier", 1.0)
-            follower = joints[path[-1]].element
-            if leader not in joints:
-                raise follower.error(f"mimics joint {leader!r}, which does not exist")
-            if leader in path:
-                raise follower.error(f"mimics itself: {' -> '.join([*path, leader])}")
-            for end in (path[-1], leader):
-                if joints[end].type not in ONE_AXIS:
-                    raise follower.error(
-                        f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint"
-                    )
-            path.append(leader)
-        if len(path) > 1:
-            followers[name] = Mimic(path[-1], multiplier, offset)
+    followers: dict[str, Mimic] = {}
+
+    def steps(name: str) -> dict[str, Mimic]:
+        """The joints from `name` on that are not known yet, and what each says it mimics."""
+        path: dict[str, Mimic] = {}
+        while name not in followers and (mimic := joints[name].element.child("mimic")) is not None:
+            if name in path:
+                ring = [*path][[*path].index(name) :]
+                raise joints[ring[-1]].element.error(f"mimics itself: {' -> '.join([*ring, name])}")
+            path[name] = _mimic(joints, name, mimic)
+            name = path[name].joint
+        return path
+
+    for first, joint in joints.items():
+        for name, own in reversed(list(steps(first).items()) if joint.type != "fixed" else []):
+            further = followers.get(own.joint) or Mimic(own.joint)
+            composed = own.multiplier * further.multiplier, own.multiplier * further.offset + own.offset
+            followers[name] = _checked(joints[name].element, further.joint, *composed)
     return followers
+
+
+def _mimic(joints: dict[str, _Joint], name: str, mimic: Element) -> Mimic:
+    """What a joint says it mimics."""
+    leader, element = mimic.text("joint"), joints[name].element
+    found = _checked(element, leader, mimic.number("multiplier", 1.0), mimic.number("offset", 0.0))
+    if leader not in joints:
+        raise element.error(f"mimics joint {leader!r}, which does not exist")
+    for end in (name, leader):
+        if joints[end].type not in ONE_AXIS:
+            raise element.error(f"cannot mimic {leader!r}: {end!r} is {joints[end].type}, not a one-axis joint")
+    return found
+
+
+def _checked(element: Element, leader: str, multiplier: float, offset: float) -> Mimic:
+    try:
+        return Mimic(leader, multiplier, offset)
+    except ModelError as error:
+        raise element.error(str(error)) from None
 
 
 def origin(element: Element) -> Array:

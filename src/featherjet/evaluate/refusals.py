@@ -1,0 +1,39 @@
+"""Results that are refused although the inputs are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..algorithms.quantities import Quantity
+from ..errors import IndefiniteMassMatrix, NonFiniteResult
+from ..model.model import Array, Model
+
+
+def refuse_nonfinite(record: Quantity, results: Sequence[Array]) -> None:
+    """Raise NonFiniteResult if a result is infinite or NaN, unless NumPy is told to ignore overflow."""
+    if np.geterr()["over"] == "ignore":
+        return
+    for result, x in zip(record.results, results, strict=True):
+        if not np.isfinite(x).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(x))[0])
+            cut = max(x.ndim - len(result.axes), 0)
+            sample = f" at sample {where[:cut]}" if cut else ""
+            raise NonFiniteResult(
+                f"{record.name}: {result.name}{list(where[cut:]) or ''} is {x[where]}{sample}: the inputs are too "
+                f"large for {x.dtype}. To get it all the same, compute under np.errstate(over='ignore')"
+            )
+
+
+def refuse_indefinite(model: Model, M: Array) -> None:
+    """Raise IndefiniteMassMatrix at the first sample whose mass matrix (..., nv, nv) is not positive definite."""
+    least = np.linalg.eigvalsh(M)[..., 0]
+    if (least <= 0).any():
+        sample = tuple(int(i) for i in np.argwhere(least <= 0)[0])
+        where = f" at sample {sample}" if sample else ""
+        joint = next(j.name for j in model.joints if not j.body.definite)
+        raise IndefiniteMassMatrix(
+            f"robot {model.name!r}: the mass matrix is not positive definite{where}: the body of joint {joint!r} is physically impossible. Correct its mass and inertia; "
+            "fj.load(..., strict=True) says what is wrong"
+        )
