@@ -34,6 +34,7 @@ def refuse_indefinite(model: Model, M: Array) -> None:
         where = f" at sample {sample}" if sample else ""
         joint = next(j.name for j in model.joints if not j.body.definite)
         raise IndefiniteMassMatrix(
-            f"robot {model.name!r}: the mass matrix is not positive definite{where}: the body of joint {joint!r} is physically impossible. Correct its mass and inertia; "
+            f"robot {model.name!r}: the mass matrix is not positive definite{where}: the body of joint "
+            f"{joint!r} is physically impossible. Correct its mass and inertia; "
             "fj.load(..., strict=True) says what is wrong"
         )
