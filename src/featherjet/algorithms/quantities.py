@@ -54,7 +54,7 @@ forward_dynamics = Quantity(
 )  # fmt: skip
 static_torque = Quantity(
     "static_torque", "g - J^T fext: torques that hold the robot still", (Q,), (Result("tau", ("v",)),),
-    statics.static_torque, forces=True,
+    statics.static_torque, forces=True, cost=Cost(55), rolled=True,
 )  # fmt: skip
 jacobian = Quantity(
     "jacobian", "J of a frame, rows linear then angular", (Q, FRAME), (Result("J", SIX_V),), jacobians.jacobian,
@@ -128,12 +128,13 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "static_torque_derivatives", "d(g - J^T fext)/dq, fext fixed in the joints' frames", (Q,),
-        (Result("dtau_dq", VV),), statics.static_torque_derivatives, forces=True, base=static_torque, by=("q",),
+        (Result("dtau_dq", VV),), statics.static_torque_derivatives, forces=True, cost=Cost(80, 8), rolled=True,
+        base=static_torque, by=("q",),
         rule=rules.derivatives,
     ),
     Quantity(
         "inverse_dynamics_force_derivatives", "dtau_dfext = -J^T", (Q,), (Result("dtau_dfext", ("v", "joints", 6)),),
-        regressor.force_derivatives,
+        regressor.force_derivatives, cost=Cost(100, 8), rolled=True,
     ),
     Quantity(
         "forward_dynamics_force_derivatives", "da_dfext = M^-1 J^T", (Q,), (Result("da_dfext", ("v", "joints", 6)),),
@@ -141,7 +142,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "torque_regressor", "Y = dtau/dparameters", (Q, V, A), (Result("Y", ("v", "parameters")),),
-        regressor.torque_regressor,
+        regressor.torque_regressor, cost=Cost(250, 50), rolled=True,
     ),
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
@@ -201,28 +202,28 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "kinetic_energy", "v^T M v / 2 [J]", (Q, V), (Result("energy", ()),), kinematics.kinetic_energy,
-        cost=Cost(150),
+        cost=Cost(150), rolled=True,
     ),
     Quantity(
         "potential_energy", "of gravity [J], zero for masses at the world's origin", (Q,), (Result("energy", ()),),
-        kinematics.potential_energy, cost=Cost(40),
+        kinematics.potential_energy, cost=Cost(20), rolled=True,
     ),
     Quantity(
         "center_of_mass", "in the world [m]", (Q,), (Result("center", (3,)),), kinematics.center_of_mass,
-        needs_mass=True, cost=Cost(40),
+        needs_mass=True, cost=Cost(55), rolled=True,
     ),
     Quantity(
         "centroidal_map", "A with A v the momentum about the centre of mass, in world axes", (Q,),
-        (Result("A", SIX_V),), kinematics.centroidal_map, needs_mass=True, cost=Cost(120),
+        (Result("A", SIX_V),), kinematics.centroidal_map, needs_mass=True, cost=Cost(150), rolled=True,
     ),
     Quantity(
         "centroidal_momentum", "momentum about the centre of mass, linear then angular, in world axes", (Q, V),
-        (Result("h", (6,)),), kinematics.centroidal_momentum, needs_mass=True, cost=Cost(150),
+        (Result("h", (6,)),), kinematics.centroidal_momentum, needs_mass=True, cost=Cost(150), rolled=True,
     ),
     Quantity(
         "centroidal_derivatives", "dh_dq, dhdot_dq, dhdot_dv, dhdot_da of the centroidal momentum h", (Q, V, A),
         named(centroidal.CentroidalDerivatives, SIX_V), centroidal.centroidal_derivatives,
-        returns=centroidal.CentroidalDerivatives._make, needs_mass=True, rule=rules.centroidal_derivatives,
+        returns=centroidal.CentroidalDerivatives._make, needs_mass=True, cost=Cost(700), rolled=True, rule=rules.centroidal_derivatives,
     ),
     # Configurations
     *SPACE,

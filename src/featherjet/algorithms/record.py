@@ -97,6 +97,11 @@ class Quantity:
         """Whether it has results over pairs of degrees of freedom."""
         return any(r.axes == ("v", "v") for r in self.results)
 
+    @property
+    def tables(self) -> bool:
+        """Whether it has results over pairs of degrees of freedom, or of degrees of freedom and bodies."""
+        return any(r.axes[:1] == ("v",) and len(r.axes) > 1 for r in self.results)
+
     def input(self, name: str) -> Input:
         return next(i for i in (*self.inputs, *self.optional) if i.name == name)
 

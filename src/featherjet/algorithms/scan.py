@@ -69,6 +69,14 @@ class Scan:
         """One tuple of k scalars for each degree of freedom, as an array (nv, k, lanes...)."""
         return np.stack([self.stack(x) for joint in field for x in joint])
 
+    def dof_columns(self, field: Sequence[Sequence[tuple]]) -> Array:
+        """One tuple of k scalars for each degree of freedom, as the columns of an array (k, nv, lanes...)."""
+        return np.swapaxes(self.dof_rows(field), 0, 1)
+
+    def total(self, field: Sequence[Any]) -> Any:
+        """The sum over all bodies."""
+        return sum(field[1:], start=field[0])
+
     # Walks
 
     def each(self, step: Callable[..., T], *inputs: Sequence) -> list[T]:
@@ -172,6 +180,18 @@ class Scan:
                         for M, x in zip(matrices, entry, strict=True):
                             M[k, c] = x
         return tuple(matrices)
+
+    def blocks(self, entry: Callable[[T, A], Any], dofs: Sequence[Sequence[T]], columns: Sequence[tuple]) -> Array:
+        """A matrix (nv, width njoints, lanes...): a block of columns for each body, one for each of its `width` records.
+
+        entry(dof i, record of body k) where k is moved by i; all other entries are exact zeros.
+        """
+        records, width = [r for joint in dofs for r in joint], len(columns[0])
+        rows: list[list[Any]] = [[0.0] * (width * len(columns)) for _ in range(self.nv)]
+        for k, given in enumerate(columns):
+            for i in self.tree.dof_path(k):
+                rows[i][width * k : width * (k + 1)] = [entry(records[i], x) for x in given]
+        return self.matrix_of(rows)
 
     # Matrices over degrees of freedom
 

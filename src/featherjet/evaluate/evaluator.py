@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -39,6 +40,9 @@ BACKENDS = ("compiled", "numpy")
 CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
 LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # smaller margins are rounding errors
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+
+
+_log = logging.getLogger("featherjet")
 
 
 class HasEvaluator(Protocol):
@@ -90,6 +94,7 @@ class Evaluator:
         self._compiler: TreeCompiler | None = None
         self._fingerprint = Fingerprints()
         self.frames: dict[str, tuple[Array, Array]] = {}  # by name: frames as numbers, in double and single precision
+        self._slow: set[str] = set()  # quantities that the reference computes, as the log has said
         self.derived: dict[tuple[str, str, str], Quantity] = {}  # derivatives by autodiff: of, by, mode
         self._threads = 1
         if self.coordinates is not None:
@@ -217,6 +222,7 @@ class Evaluator:
                 return self._by_kernel(record, kernel, inputs, out, check, options, key)
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
+                self._warn_slow(record)
         checked = check()
         if self.doubts(record):
             refuse_indefinite(self.model, self.run("mass_matrix", [checked["q"]])[0])
@@ -242,6 +248,13 @@ class Evaluator:
         """Raise InputError if a quantity needs a centre of mass that the model does not have."""
         if record.needs_mass and self.model.mass == 0:
             raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
+
+    def _warn_slow(self, record: Quantity) -> None:
+        """Log, once for each quantity, that the reference computes it because compiling would take too long."""
+        if record.name not in self._slow:
+            self._slow.add(record.name)
+            text = "%s of robot %r has more than %d operations, too many to compile: NumPy computes it, slowly"
+            _log.warning(text, record.name, self.model.name, record.longest)
 
     def _without_default_method(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
         """Options without a method that is the default anyway."""

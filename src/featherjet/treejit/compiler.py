@@ -74,7 +74,7 @@ class TreeCompiler:
             return True
         if self.unroll is not None:
             return self.unroll
-        return quantity.cost.of(self.tree) <= (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
+        return quantity.cost.of(self.tree) <= (UNROLLED if quantity.tables else UNROLLED_VECTORS)
 
     def _walked(self, quantity: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""

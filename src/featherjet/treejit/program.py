@@ -16,7 +16,7 @@ from ..jit.graph import Expr, Graph
 COUNTS = ("joints", "nq", "nv", "n_units", "groups")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
-    "pair_runs", "start", "bodies", "paths", "ends",
+    "pair_runs", "start", "bodies", "paths", "ends", "body_ends",
 )  # fmt: skip
 # Those of contacts follow, in kernels that know contacts.
 CONTACT_COUNTS = ("grips", "rows", "entries", "factor")
@@ -44,11 +44,11 @@ class Variant(NamedTuple):
     nv: int
 
 
-Space = Literal["J", "D", "T", "E", "S", "WJ", "WD", "M"]  # the last four: see `looped/program.py`
+Space = Literal["J", "D", "G", "T", "E", "S", "WJ", "WD", "M"]  # the last four: see `looped/program.py`
 
 
 class Key(NamedTuple):
-    """A number stored for each joint ("J"), dof ("D"), grip ("T") or entry of a grip's rows ("E").
+    """A number stored for each joint ("J"), dof ("D"), grip ("T") or entry of a grip's rows ("E"), or once ("G").
 
     field: which field it belongs to; path: where it is within the field's value.
     """
@@ -151,6 +151,27 @@ class Pairs:
 
 
 @dataclass
+class Blocks:
+    """A matrix over dofs and columns of bodies, `width` for each body: `entry` where the dof moves the body, else zero.
+
+    entry: roles "row" (D) and "block" (J), the latter at the body's first column; keys: of each column, in order.
+    """
+
+    matrix: int
+    entry: Expr
+    keys: list[list[Key]]
+
+    @property
+    def width(self) -> int:
+        return len(self.keys)
+
+    @property
+    def values(self) -> list[Expr]:
+        """All expressions that the loop computes."""
+        return [self.entry]
+
+
+@dataclass
 class Responses:
     """Columns of matrices: each starts at its joint, goes up to the root, and comes back out over the whole tree.
 
@@ -202,7 +223,7 @@ class Program:
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | Sweep | Hold | Pairs | Responses | Sum] = field(default_factory=list)
+    loops: list[Walk | Sweep | Hold | Pairs | Responses | Sum | Blocks] = field(default_factory=list)
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
     outputs: list[Output] = field(default_factory=list)
     watched: Key | None = None  # flagged unless clearly positive
@@ -229,6 +250,10 @@ class Program:
         for output in self.outputs:
             for key in output.keys:
                 want(key)
+            queue += output.values
+        for loop in self.loops:
+            for key in (key for keys in loop.keys for key in keys) if isinstance(loop, Blocks) else ():
+                want(key)
         if self.watched:
             want(self.watched)
         seen: set[int] = set()
@@ -241,7 +266,7 @@ class Program:
                 seen.add(i)
                 op = self.graph.ops[i]
                 stack.extend(op.args)
-                if op.name == "load" and op.data.space in ("J", "D", "T", "E"):  # type: ignore[union-attr]
+                if op.name == "load" and op.data.space in ("J", "D", "G", "T", "E"):  # type: ignore[union-attr]
                     want(op.data.key)  # type: ignore[union-attr,arg-type]
         return found
 
@@ -249,7 +274,7 @@ class Program:
         """The numbers of each dof that matrix loops read, in a fixed order."""
         loads = set()
         for loop in self.loops:
-            if isinstance(loop, MATRICES):
+            if isinstance(loop, (*MATRICES, Blocks)):
                 for i in self.graph.reachable(x.index for x in loop.values):
                     op = self.graph.ops[i]
                     if op.name == "load" and op.data.space == "D":  # type: ignore[union-attr]
@@ -259,12 +284,13 @@ class Program:
 
 @dataclass
 class Output:
-    """A result: a matrix over dofs; numbers stored for each dof, joint, grip or entry; grips' rows over dofs; or the
-    factor of G."""
+    """A result: a matrix over dofs, or over dofs and blocks of columns; numbers stored for each dof, joint, grip or
+    entry; `values` of sums over all bodies; grips' rows over dofs; or the factor of G."""
 
-    kind: Literal["matrix", "dofs", "joints", "grips", "entries", "rows", "factor"]
+    kind: Literal["matrix", "blocks", "total", "dofs", "joints", "grips", "entries", "rows", "factor"]
     matrix: int = -1
     keys: tuple[Key, ...] = ()
+    values: tuple[Expr, ...] = ()
 
 
 def _key(ref: Ref) -> Key:

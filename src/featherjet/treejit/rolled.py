@@ -15,7 +15,7 @@ from ..jit.graph import Expr, Graph
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
-from .program import TABLE, Entries, Key, Output, Pairs, Program, Ref, Responses, Store, Sum, Variant, Walk
+from .program import TABLE, Blocks, Entries, Key, Output, Pairs, Program, Ref, Responses, Store, Sum, Variant, Walk
 from .pytree import leaves, mapped, split
 
 
@@ -47,6 +47,20 @@ class Rows:
         self.field, self.kind = field, kind
 
 
+class Numbers:
+    """Some scalars that do not belong to any joint."""
+
+    def __init__(self, values: Sequence[Expr]) -> None:
+        self.values = tuple(values)
+
+
+class BlockMatrix:
+    """A matrix over dofs and blocks of columns."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+
 class RolledScan:
     """Records walks as a Program; algorithms take it in place of a Scan."""
 
@@ -56,6 +70,7 @@ class RolledScan:
         self.tree = SimpleNamespace(gravity=Vec3(*(self._load(Ref("param", "", k)) for k in range(3))))
         self._fields = 0
         self._matrices = 0
+        self._summed: Any = None  # the last loop that a sum needs; nothing that follows may join it
 
     # Fields
 
@@ -84,6 +99,25 @@ class RolledScan:
 
     def dof_rows(self, field: Field) -> Rows:
         return Rows(field, "dofs")
+
+    def dof_columns(self, field: Field) -> Rows:
+        return Rows(field, "dofs")
+
+    def stack(self, scalars: Sequence[Expr]) -> Numbers:
+        return Numbers([self.graph.lift(x) for x in scalars])
+
+    def total(self, field: Field) -> Any:
+        """The sum over all bodies, known to the loops that follow."""
+        number = self._number()
+
+        def place(path: tuple) -> Ref:
+            return Ref("G", "self", 0, Key("G", number, path))
+
+        for v, value in field.values.items():
+            found = [Store(place(path), x, add=True) for path, x in leaves(value)]
+            field.loop.stores[v] += [store for store in found if store.value.value != 0]
+        self._summed = self.program.loops[-1]
+        return self._loads(next(iter(field.values.values())), place)
 
     def _input(self, name: str, entries: Entries, count: Callable[[Variant], int]) -> Source:
         self.program.inputs[name] = entries
@@ -149,6 +183,27 @@ class RolledScan:
             )
         )
         return tuple(matrices)
+
+    def blocks(self, entry: Callable[..., Any], dofs: Field, columns: Field) -> BlockMatrix:
+        width = len(next(iter(columns.values.values())))
+        records = [leaves(column) for value in columns.values.values() for column in value]
+        paths = [path for path, _ in records[0]]
+        same = [{x.value for x in (found[k][1] for found in records)} for k in range(len(paths))]
+        known = {path: next(iter(x)) for path, x in zip(paths, same, strict=True) if len(x) == 1 and None not in x}
+        number = columns.number
+
+        def leaf(path: tuple, _: Any) -> Expr:
+            if path in known:
+                return self.graph.const(float(known[path]))
+            return self._load(Ref("J", "block", 0, Key("J", number, ("0", *path))))
+
+        shape = next(iter(columns.values.values()))[0]
+        value = self.graph.lift(entry(self._dof(dofs, "row"), mapped(shape, leaf)))
+        stored = [path for path in paths if path not in known]
+        keys = [[Key("J", number, (str(c), *path)) for path in stored] for c in range(width)]
+        (matrix,) = self._new_matrices(1)
+        self.program.loops.append(Blocks(matrix, value, keys))
+        return BlockMatrix(matrix)
 
     def responses(
         self,
@@ -231,7 +286,7 @@ class RolledScan:
 
     def _last_walk(self) -> Walk | None:
         last = self.program.loops[-1] if self.program.loops else None
-        return last if isinstance(last, Walk) else None
+        return last if isinstance(last, Walk) and last is not self._summed else None
 
     def _begin(self, direction: Any) -> Walk:
         loop = Walk(direction, {v: [] for v in self.program.variants})
@@ -350,7 +405,13 @@ def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) ->
     return program
 
 
-def output_of(result: int | Vector | Rows) -> Output:
+def output_of(result: int | Vector | Rows | Numbers | BlockMatrix | Expr) -> Output:
+    if isinstance(result, Numbers):
+        return Output("total", values=result.values)
+    if isinstance(result, Expr):
+        return Output("total", values=(result,))
+    if isinstance(result, BlockMatrix):
+        return Output("blocks", result.number)
     if isinstance(result, int):
         return Output("matrix", result)
     if isinstance(result, Vector):

@@ -73,6 +73,7 @@ class Tables(Data):
             "bodies": responses.steps,
             "paths": integers(responses.paths or [(0, 0)]),
             "ends": integers([tree.subtree(n).stop for n in nodes]),
+            "body_ends": integers(tree.ends),
         }
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []

@@ -37,46 +37,36 @@ UNIT_INERTIAS = [inertia(*row) for row in np.eye(10).tolist()]
 def torque_regressor(scan: Scan, q: Array, v: Array, a: Array) -> Array:
     """Y (nv, 10 njoints): tau = Y parameters + armature a, without external forces."""
 
-    def forces(node: Node, body: Moving) -> list[Force]:
+    def forces(node: Node, body: Moving) -> tuple[Force, ...]:
         X = joint_frame(node, body.X)
         v, a = X.motion_inverse(body.v), X.motion_inverse(body.a)
-        return [X.force(I @ a + v.cross_force(I @ v)) for I in UNIT_INERTIAS]
+        return tuple(X.force(I @ a + v.cross_force(I @ v)) for I in UNIT_INERTIAS)
 
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.rates(a))
     return torques(scan, bodies, scan.each(forces, bodies))
 
 
 def force_derivatives(scan: Scan, q: Array) -> Array:
-    """dtau/dfext (nv, njoints, 6) = -J^T, for forces (force, moment) in the joints' own frames."""
+    """dtau/dfext (nv, 6 njoints) = -J^T, for forces (force, moment) in the joints' own frames."""
 
-    def forces(node: Node, body: Moving) -> list[Force]:
+    def forces(node: Node, body: Moving) -> tuple[Force, ...]:
         X = joint_frame(node, body.X)
         zero, axes = Vec3(0.0, 0.0, 0.0), (X.R.x, X.R.y, X.R.z)
         pushes = [Force(X.p.cross(axis), axis) for axis in axes]
-        return [-1.0 * f for f in (*pushes, *(Force(axis, zero) for axis in axes))]
+        return tuple(-1.0 * f for f in (*pushes, *(Force(axis, zero) for axis in axes)))
 
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.no_rates(), scan.no_rates())
-    J = torques(scan, bodies, scan.each(forces, bodies))
-    return J.reshape(len(J), len(scan.tree.nodes), 6, *scan.lanes)
+    return torques(scan, bodies, scan.each(forces, bodies))
 
 
-def torques(scan: Scan, bodies: Sequence[Moving], forces: Sequence[Sequence[Force]]) -> Array:
+def torques(scan: Scan, bodies: Sequence[Moving], forces: Sequence[tuple[Force, ...]]) -> Array:
     """Torques (nv, columns) due to forces on bodies: a block of columns for each body, one for each of its forces."""
-    columns = [S for body in bodies for S in body.S]
-    width = len(forces[0])
-    rows: list[list[Scalar]] = [[0.0] * (width * len(bodies)) for _ in range(scan.nv)]
-    for k, given in enumerate(forces):
-        for i in scan.tree.dof_path(k):
-            rows[i][width * k : width * (k + 1)] = [columns[i].dot(f) for f in given]
-    return scan.matrix_of(rows)
+    return scan.blocks(lambda S, f: S.dot(f), scan.each(lambda node, body: body.S, bodies), forces)
 
 
 def forward_force_derivatives(scan: Scan, q: Array) -> tuple[Array, Array]:
-    """da/dfext (nv, njoints, 6) = M^-1 J^T, and the margins of M."""
-    J = force_derivatives(scan, q)
-    n = len(scan.tree.nodes)
-    a, margins = accelerations(scan, q, J.reshape(len(J), 6 * n, *scan.lanes))
-    return a.reshape(len(a), n, 6, *scan.lanes), margins
+    """da/dfext (nv, 6 njoints) = M^-1 J^T, and the margins of M."""
+    return accelerations(scan, q, force_derivatives(scan, q))
 
 
 def forward_parameter_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):

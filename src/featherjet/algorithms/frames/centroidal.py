@@ -9,8 +9,9 @@ and about the centre of mass c, where dc/dq_j = (IC_j S_j).lin / m: moments lose
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...math.spatial import Coriolis, Force
 from ...model.tree import Node
@@ -18,7 +19,7 @@ from ..dynamics.coriolis import Composite
 from ..motion import Moving, dof_motions
 from ..scan import Array, Scan
 from .derivatives import in_world
-from .kinematics import shifted, stack_motions
+from .kinematics import components, shifted
 
 
 class CentroidalDerivatives(NamedTuple):
@@ -42,19 +43,32 @@ def centroidal_derivatives(scan: Scan, q: Array, v: Array, a: Array) -> Centroid
     """dh_dq, dhdot_dq, dhdot_dv, dhdot_da; dh_dv is the centroidal map."""
     bodies = in_world(scan, q, v, a)
     seeds = scan.each(seed, bodies)
-    total = seeds[0]
-    for share in seeds[1:]:
-        total = total + share
-    per_mass = 1.0 / total.I.m
-    c = per_mass * total.I.h
-    found: tuple[list[Force], ...] = ([], [], [], [])
-    for joint in scan.inward(collect, seeds, bodies):
+    dofs = scan.inward(collect, seeds, bodies)
+    m, mc, h, f = (scan.total(x) for x in shares(scan, seeds))
+    per_mass = 1.0 / m
+    c = per_mass * mc
+
+    def about_center(node: Node, joint: Sequence[tuple[Force, ...]]) -> list[tuple[Force, ...]]:
+        found = []
         for h_q, f_q, f_v, f_a in joint:
             dc = per_mass * f_a.lin
-            by_q = [Force(x.ang - dc.cross(whole.lin), x.lin) for x, whole in ((h_q, total.h), (f_q, total.f))]
-            for column, x in zip(found, (*by_q, f_v, f_a), strict=True):
-                column.append(shifted(x, c))
-    return CentroidalDerivatives(*(stack_motions(scan, column) for column in found))
+            by_q = [Force(x.ang - dc.cross(whole.lin), x.lin) for x, whole in ((h_q, h), (f_q, f))]
+            found.append(tuple(shifted(x, c) for x in (*by_q, f_v, f_a)))
+        return found
+
+    columns = scan.each(about_center, dofs)
+    return CentroidalDerivatives(
+        *(
+            scan.dof_columns(scan.each(lambda _, joint, k=k: [components(x[k]) for x in joint], columns))
+            for k in range(4)
+        )
+    )
+
+
+def shares(scan: Scan, seeds: Sequence[MomentumComposite]) -> Sequence[Sequence[Any]]:
+    """Of each body: mass, mass times centre, momentum and its rate."""
+    picks = (lambda _, s: s.I.m, lambda _, s: s.I.h, lambda _, s: s.h, lambda _, s: s.f)
+    return [scan.each(pick, seeds) for pick in picks]
 
 
 def seed(node: Node, body: Moving) -> MomentumComposite:

@@ -81,51 +81,44 @@ def kinetic_energy(scan: Scan, q: Array, v: Array) -> Array:
         lambda node, rates: sum(0.5 * arm * r * r for arm, r in zip(node.armature, rates, strict=True)),
         scan.rates(v),
     )
-    return sum(energies) + sum(rotors)  # type: ignore[return-value]
+    return scan.total(scan.each(lambda node, body, rotor: body + rotor, energies, rotors))
 
 
 def potential_energy(scan: Scan, q: Array) -> Array:
     """-sum m g.c [J], zero for masses at the world's origin."""
     g = scan.tree.gravity
     terms = scan.each(lambda node, b: -node.body.m * g.dot(b.X.p + b.X.R @ node.body.c), bodies(scan, q))
-    return sum(terms)  # type: ignore[return-value]
+    return scan.total(terms)
 
 
 def center_of_mass(scan: Scan, q: Array) -> Array:
     """The centre of mass (3,) in the world [m]."""
     c = center(scan, bodies(scan, q))
-    return scan.matrix_of([[c.x], [c.y], [c.z]])[:, 0]
+    return scan.stack((c.x, c.y, c.z))
 
 
 def center(scan: Scan, everywhere: Sequence[PlacedBody]) -> Vec3:
     """The centre of mass in the world."""
-    mass = sum(node.body.m for node in scan.tree.nodes)
     moments = scan.each(lambda node, b: node.body.m * (b.X.p + b.X.R @ node.body.c), everywhere)
-    total = moments[0]
-    for h in moments[1:]:
-        total = total + h
-    return (1.0 / mass) * total
+    mass = scan.each(lambda node: node.body.m)
+    return (1.0 / scan.total(mass)) * scan.total(moments)
 
 
 def centroidal_map(scan: Scan, q: Array) -> Array:
     """A (6, nv): A v is the momentum (linear, angular) about the centre of mass, in world axes."""
     everywhere = bodies(scan, q)
-    c = center(scan, everywhere)
     inertias = scan.each(lambda node, b: node.body.placed(b.X), everywhere)
     momenta = scan.inward(lambda node, IC, b: (IC, [IC @ S for S in b.S]), inertias, everywhere)
-    about = [shifted(h, c) for joint in momenta for h in joint]
-    return stack_motions(scan, about)
+    c = center(scan, everywhere)
+    return scan.dof_columns(scan.each(lambda node, joint: [components(shifted(h, c)) for h in joint], momenta))
 
 
 def centroidal_momentum(scan: Scan, q: Array, v: Array) -> Array:
     """Linear, then angular momentum about the centre of mass (6,) [kg m/s, kg m^2/s]."""
     everywhere = bodies(scan, q, v)
     momenta = scan.each(lambda node, b: node.body.placed(b.X) @ b.v, everywhere)
-    total = momenta[0]
-    for h in momenta[1:]:
-        total = total + h
-    total = shifted(total, center(scan, everywhere))
-    return stack_motions(scan, [total])[:, 0]
+    c = center(scan, everywhere)
+    return scan.stack(components(shifted(scan.total(momenta), c)))
 
 
 def shifted(h: Force, c: Vec3) -> Force:

@@ -59,8 +59,6 @@ class Columns(TreeLanes):
             return
         for _, (pointer, ahead) in x:
             self.prefetch(b, pointer, ahead)
-        name = f"llvm.masked.store.{self.kind.suffix(self.L)}.p0"
-        masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
         full = b.icmp_unsigned("==", existing, ir.Constant(existing.type, (1 << self.L) - 1))
         with b.if_else(full, likely=True) as (yes, no):
             with yes:
@@ -68,7 +66,12 @@ class Columns(TreeLanes):
                     self.store(b, vector, pointer)
             with no:
                 for vector, (pointer, _) in x:
-                    b.call(masked, [vector, pointer, ir.IntType(32)(self.bytes), self.mask(b, existing)])
+                    self.store_masked(b, vector, pointer, self.mask(b, existing))
+
+    def store_masked(self, b: ir.IRBuilder, x: Value, pointer: Value, mask: Value) -> None:
+        name = f"llvm.masked.store.{self.kind.suffix(self.L)}.p0"
+        masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
+        b.call(masked, [x, pointer, ir.IntType(32)(self.bytes), mask])
 
     def record(self, b: ir.IRBuilder, P: Value, dof: Value) -> Value:
         """Where a dof's numbers begin; they are L numbers apart."""

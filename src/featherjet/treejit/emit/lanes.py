@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import llvmlite.ir as ir
 
+from ...algorithms.derivatives.regressor import PARAMETERS
 from ...jit.data import HEADER
 from ...jit.emit.lanes import I64, PTR, Lanes, Value
 from ..program import CONTACT_COUNTS, COUNTS, SLOTS
@@ -19,4 +20,6 @@ class TreeLanes(Lanes):
 
 def tree_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
     """The length of a core dimension: a number, or an axis whose length is in the robot's tables."""
+    if name == "parameters":
+        return b.mul(w.slot(b, data, "joints"), I64(len(PARAMETERS)))
     return I64(name) if isinstance(name, int) else w.slot(b, data, LENGTHS[name])

@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.border import AHEAD, Border
 from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
-from ..program import MATRICES, Output, Pairs, Responses, Sum
+from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum
 from .columns import Columns
 from .walks import Walks
 
@@ -26,6 +26,11 @@ class MatrixOutput(Border):
     inner_matrices: Value
     spare: Value
     matrices: dict[int, ir.Function]
+    joints: Value
+    Q: Value
+    block_area: Value
+    blocks: Blocks | None
+    block_function: ir.Function | None
 
     def results(self) -> list[tuple[int, Output]]:
         raise NotImplementedError
@@ -93,6 +98,27 @@ class MatrixOutput(Border):
             with b.if_then(b.not_(self.dense(o)), likely=False):
                 self.scatter_matrix(o, at[number][0], self.lane_pointer(o, lane))
 
+    def block_operand(self) -> int:
+        """The number of the operand that is a matrix of blocks."""
+        return next(o for o, out in self.results() if out.kind == "blocks")
+
+    def write_blocks(self, lane: Value) -> None:
+        """Write the matrix of blocks of one sample, if there is one: directly, or through spare memory."""
+        if self.blocks is None or self.block_function is None:
+            return
+        b, w, o = self.b, self.w, self.block_operand()
+        P, Q = (w.number(b, at, b.mul(area, lane)) for at, area in ((self.P, self.area), (self.Q, self.block_area)))
+        dense, target = self.dense(o), self.lane_pointer(o, lane)
+        columns = b.mul(self.joints, I64(self.blocks.width))
+        by_row = b.select(dense, self.strides[o][0], b.mul(columns, I64(w.bytes)))
+        size = b.mul(self.nv, by_row)
+        ahead = b.select(
+            b.icmp_signed(">", size, I64(LARGE)), b.mul(by_row, I64(ROWS)), b.mul(self.steps[o], I64(AHEAD))
+        )
+        b.call(self.block_function, [self.data, P, Q, b.select(dense, target, self.spare), by_row, ahead])
+        with b.if_then(b.not_(dense), likely=False):
+            self.scatter_matrix(o, self.spare, target)
+
     def ahead(self, o: int, loop: Pairs | Responses) -> Value:
         """How many bytes ahead to prefetch: some samples, or the next rows or columns of large matrices.
 
@@ -112,7 +138,14 @@ class MatrixOutput(Border):
     def scatter_matrix(self, o: int, matrix: Value, target: Value) -> None:
         """Copy a matrix from spare memory to a target of any strides."""
         b, w = self.b, self.w
-        with w.loop(b, I64(0), self.nv) as r, w.loop(b, I64(0), self.nv) as c:
-            x = w.load_number(b, w.number(b, matrix, b.add(b.mul(r, self.nv), c)))
-            shift = b.add(b.mul(r, self.strides[o][0]), b.mul(c, self.strides[o][1]))
-            w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
+
+        def axis(k: int, index: Value, shift: Value) -> None:
+            if k == len(self.strides[o]):
+                x = w.load_number(b, w.number(b, matrix, index))
+                w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
+                return
+            length = self.dimension(self.operands[o].core[k])
+            with w.loop(b, I64(0), length) as i:
+                axis(k + 1, b.add(b.mul(index, length), i), b.add(shift, b.mul(i, self.strides[o][k])))
+
+        axis(0, I64(0), I64(0))

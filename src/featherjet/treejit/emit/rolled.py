@@ -12,7 +12,8 @@ from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ...jit.objects import Source, sources
-from ..program import MATRICES, Hold, Output, Pairs, Program, Responses, Sum, Sweep
+from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Sum, Sweep, Walk
+from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
 from .contacts import ContactWalks
 from .lanes import tree_dimension
@@ -31,8 +32,11 @@ def emit_rolled(
     module.triple = triple
     columns = Columns(module, program, lanes, kind)
     matrices = {k: emit_matrices(columns, k, x) for k, x in enumerate(program.loops) if isinstance(x, MATRICES)}
+    blocks = next((emit_blocks(columns, loop) for loop in program.loops if isinstance(loop, Blocks)), None)
     W = ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
-    few, many = (RolledCode(W(module, program, L, kind), columns, matrices, operands).emit() for L in (1, lanes))
+    few, many = (
+        RolledCode(W(module, program, L, kind), columns, matrices, blocks, operands).emit() for L in (1, lanes)
+    )
     emit_entry(module, many, few, lanes)
     emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is ContactWalks)
     return sources(module)
@@ -55,20 +59,29 @@ class RolledCode(MatrixOutput):
         walks: Walks,
         columns: Columns,
         matrices: dict[int, ir.Function],
+        blocks: ir.Function | None,
         operands: Sequence[Operand],
     ) -> None:
         super().__init__(walks, operands, list(walks.program.inputs))
         self.c, self.matrices, self.program = columns, matrices, walks.program
+        self.block_function = blocks
+        self.blocks = next((loop for loop in self.program.loops if isinstance(loop, Blocks)), None)
 
     def emit(self, name: str = "samples") -> ir.Function:
         loops = enumerate(self.program.loops)
-        self.calls = [self.w.emit(k, loop) for k, loop in loops if not isinstance(loop, MATRICES)]
-        if self.matrices:
+        self.calls = [self.w.emit(k, loop) for k, loop in loops if isinstance(loop, Walk | Sweep | Hold)]
+        if self.matrices or self.blocks:
             self.arrange = self.emit_arrange()
+        if self.blocks:
+            self.block_columns = emit_block_columns(self.w, self.blocks, self.c.L)
         return super().emit(name)
 
     def compute(self, samples: Value, s: Value) -> None:
         b, w, L = self.b, self.w, self.w.L
+        if w.counts["G"]:
+            sums = w.sums(b, self.data, self.spaces["D"])
+            for k in range(w.counts["G"]):
+                w.store(b, w.const(0.0), w.vector(b, sums, I64(k)))
         for walk in self.calls:
             b.call(walk, [self.data, *self.spaces.values(), *self.inputs])
         if self.program.watched:
@@ -80,11 +93,14 @@ class RolledCode(MatrixOutput):
             with w.loop(b, I64(0), rows) as k:
                 self.watch(w.load(b, w.vector(b, self.spaces["W"], b.add(b.mul(rows, b.add(rows, I64(1))), k))))
         self.write_vectors()
-        if self.matrices:
+        if self.blocks:
+            b.call(self.block_columns, [self.data, self.spaces["J"], self.Q, self.block_area])
+        if self.matrices or self.blocks:
             b.call(self.arrange, [self.data, self.spaces["D"], self.P, self.area])
             left = b.sub(samples, s)
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
                 self.write_matrices(lane)
+                self.write_blocks(lane)
 
     def scratch(self, samples: Value) -> Value:
         """One allocation for J, D, the inputs, P, the columns' scratch, and matrices that are not written directly."""
@@ -105,11 +121,20 @@ class RolledCode(MatrixOutput):
         spare = I64(0)
         for o in matrices:
             spare = b.select(self.dense(o), spare, square)
+        self.block_area = I64(0)
+        if self.blocks:
+            o = self.block_operand()
+            self.block_area = self.product(
+                I64(len(self.blocks.keys[0])), padded(w, b, self.data, self.blocks, self.c.L)
+            )
+            columns = self.product(self.joints, I64(self.blocks.width))
+            spare = b.select(self.dense(o), spare, self.product(self.nv, columns))
         inner = self.product(self.nv, self.nv, I64(len(self.inner())))
         areas = [self.product(count, I64(w.L)) for count in w.areas(b, self.data)]
-        counts = [self.product(self.area, I64(w.L)), own, inner, spare, *areas, *inputs]
+        columns = [self.product(area, I64(w.L)) for area in (self.area, self.block_area)]
+        counts = [*columns, own, inner, spare, *areas, *inputs]
         memory, pieces = self.allocate(counts)
-        self.P, self.own, self.inner_matrices, self.spare, *rest = pieces
+        self.P, self.Q, self.own, self.inner_matrices, self.spare, *rest = pieces
         self.spaces = dict(zip(w.spaces, rest, strict=False))
         self.inputs = rest[len(areas) :]
         return memory
@@ -138,7 +163,12 @@ class RolledCode(MatrixOutput):
 
     def dense(self, o: int) -> Value:
         """Whether a row's entries are contiguous."""
-        return self.b.icmp_signed("==", self.strides[o][1], I64(self.w.bytes))
+        b, size = self.b, I64(self.w.bytes)
+        contiguous: Value = ir.IntType(1)(1)
+        for name, stride in zip(reversed(self.operands[o].core[1:]), reversed(self.strides[o][1:]), strict=True):
+            contiguous = b.and_(contiguous, b.icmp_signed("==", stride, size))
+            size = b.mul(size, self.dimension(name))
+        return contiguous
 
     def write_vectors(self) -> None:
         for o, out in self.results():
@@ -146,7 +176,9 @@ class RolledCode(MatrixOutput):
                 self.write_rows(o, out)
             elif out.kind in ("entries", "factor") and 1 < self.w.L <= PACKED:
                 self.write_packed(o, out)
-            elif out.kind != "matrix":
+            elif out.kind == "total":
+                self.write_total(o, out)
+            elif out.kind not in ("matrix", "blocks"):
                 self.write_numbers(o, out)
 
     def write_packed(self, o: int, out: Output) -> None:
@@ -173,6 +205,14 @@ class RolledCode(MatrixOutput):
                 offsets = [b.add(b.mul(e, I64(w.NE)), I64(w.offset[key])) for key in keys[k : k + w.L]]
                 put(b.add(b.mul(e, I64(n)), I64(k)), offsets, "E")
 
+    def write_total(self, o: int, out: Output) -> None:
+        """Write numbers made of sums over all bodies."""
+        b, w = self.b, self.w
+        env = {("G", "self"): w.sums(b, self.data, self.spaces["D"]), "param": w.slot(b, self.data, "param")}
+        (found,) = w.values(b, out.values, lambda ref: w.fetch(b, env, ref))
+        for k, x in enumerate(found):
+            self.store_lanes(o, b.mul(I64(k), self.strides[o][0]) if self.strides[o] else I64(0), x)
+
     def write_numbers(self, o: int, out: Output) -> None:
         """Write numbers of each dof, joint, grip or entry."""
         b, w = self.b, self.w
@@ -183,15 +223,18 @@ class RolledCode(MatrixOutput):
             space, size, count = "W", 1, w.slot(b, self.data, "factor")
         else:
             space, size, count = ("D", w.ND, self.nv) if out.kind == "dofs" else ("J", w.NJ, self.joints)
-        inner = [int(n) for n in self.operands[o].core[1:]]  # core axes after the first
+        core = self.operands[o].core
+        axis = next(k for k, n in enumerate(core) if isinstance(n, str))  # that of dofs, joints, ...
+        others = [k for k in range(len(core)) if k != axis]
+        inner, strides = [int(core[k]) for k in others], [self.strides[o][k] for k in others]
         apart = 3 if out.kind == "grips" else 1  # entries of the first axis for each row
         with w.loop(b, I64(0), count) as i:
             row = b.mul(i, I64(size))
             for k, offset in enumerate([w.offset[key] for key in out.keys] or [0]):
                 x = w.load(b, w.vector(b, self.spaces[space], b.add(row, I64(offset))))
                 first = b.add(b.mul(i, I64(apart)), I64(k if apart > 1 else 0))
-                shift = b.mul(first, self.strides[o][0])
-                for index, stride in zip(np.unravel_index(k, inner) if inner else (), self.strides[o][1:], strict=True):
+                shift = b.mul(first, self.strides[o][axis])
+                for index, stride in zip(np.unravel_index(k, inner) if inner else (), strides, strict=True):
                     shift = b.add(shift, b.mul(I64(int(index)), stride))
                 self.store_lanes(o, shift, x)
 

@@ -15,7 +15,10 @@ NT = sum(TABLE.values())
 
 
 class Walks(TreeLanes):
-    """Code of walks. J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors."""
+    """Code of walks. J holds NJ vectors for each joint, D holds ND for each dof; every input is an array of vectors.
+
+    After the dofs, D holds G, sums over all bodies.
+    """
 
     spaces: tuple[str, ...] = ("J", "D")
 
@@ -25,7 +28,7 @@ class Walks(TreeLanes):
         columns = program.column_keys()  # first in D, as `arrange` reads them together
         rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
         self.offset: dict[Key, int] = {}
-        self.counts = dict.fromkeys(self.spaces, 0)
+        self.counts = dict.fromkeys((*self.spaces, "G"), 0)
         for key in [*columns, *(k for k in rest if k.space in self.counts)]:
             self.offset[key] = self.counts[key.space]
             self.counts[key.space] += 1
@@ -34,7 +37,12 @@ class Walks(TreeLanes):
 
     def areas(self, b: ir.IRBuilder, data: Value) -> list[Value]:
         """How many vectors each space has."""
-        return [b.mul(self.slot(b, data, s), I64(n)) for s, n in (("joints", self.NJ), ("nv", self.ND))]
+        J, D = (b.mul(self.slot(b, data, s), I64(n)) for s, n in (("joints", self.NJ), ("nv", self.ND)))
+        return [J, b.add(D, I64(self.counts["G"]))]
+
+    def sums(self, b: ir.IRBuilder, data: Value, D: Value) -> Value:
+        """Where the sums over all bodies begin."""
+        return self.vector(b, D, b.mul(self.slot(b, data, "nv"), I64(self.ND)))
 
     def emit(self, number: int, loop: Walk | Sweep | Hold) -> ir.Function:
         """A function of (data, spaces..., inputs...) that runs one walk."""
@@ -73,6 +81,8 @@ class Walks(TreeLanes):
             "dofs": self.number(b, self.slot(b, data, "dofs"), first),
             "param": self.slot(b, data, "param"),
         }
+        if self.counts["G"]:
+            env["G", "self"] = self.sums(b, data, D)
         if parent is not None:
             env["J", "parent"] = self.vector(b, J, b.mul(parent, I64(self.NJ)))
         for (name, entries), pointer in zip(self.program.inputs.items(), inputs, strict=True):
@@ -87,7 +97,7 @@ class Walks(TreeLanes):
         """Where a reference points, and whether to a single number instead of a vector."""
         if ref.space in ("table", "dofs", "param", "grip", "entry"):
             return self.number(b, env[ref.space], I64(ref.k)), True
-        if ref.space in self.spaces:
+        if ref.space in self.counts:
             assert ref.key is not None
             at = ref.k * self.ND + self.offset[ref.key]
             return self.vector(b, env[ref.space, ref.role], I64(at)), False
