@@ -223,7 +223,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "centroidal_derivatives", "dh_dq, dhdot_dq, dhdot_dv, dhdot_da of the centroidal momentum h", (Q, V, A),
         named(centroidal.CentroidalDerivatives, SIX_V), centroidal.centroidal_derivatives,
-        returns=centroidal.CentroidalDerivatives._make, needs_mass=True, cost=Cost(700), rolled=True, rule=rules.centroidal_derivatives,
+        returns=centroidal.CentroidalDerivatives._make, needs_mass=True, cost=Cost(700), rolled=True,
+        rule=rules.centroidal_derivatives,
     ),
     # Configurations
     *SPACE,

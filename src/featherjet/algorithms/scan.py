@@ -182,7 +182,7 @@ class Scan:
         return tuple(matrices)
 
     def blocks(self, entry: Callable[[T, A], Any], dofs: Sequence[Sequence[T]], columns: Sequence[tuple]) -> Array:
-        """A matrix (nv, width njoints, lanes...): a block of columns for each body, one for each of its `width` records.
+        """A matrix (nv, width njoints, lanes...): a block of columns for each body, one for each of its records.
 
         entry(dof i, record of body k) where k is moved by i; all other entries are exact zeros.
         """

@@ -56,13 +56,11 @@ def centroidal_derivatives(scan: Scan, q: Array, v: Array, a: Array) -> Centroid
             found.append(tuple(shifted(x, c) for x in (*by_q, f_v, f_a)))
         return found
 
+    def column(k: int) -> Array:
+        return scan.dof_columns(scan.each(lambda _, joint: [components(x[k]) for x in joint], columns))
+
     columns = scan.each(about_center, dofs)
-    return CentroidalDerivatives(
-        *(
-            scan.dof_columns(scan.each(lambda _, joint, k=k: [components(x[k]) for x in joint], columns))
-            for k in range(4)
-        )
-    )
+    return CentroidalDerivatives(*map(column, range(4)))
 
 
 def shares(scan: Scan, seeds: Sequence[MomentumComposite]) -> Sequence[Sequence[Any]]:
