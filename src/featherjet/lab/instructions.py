@@ -15,7 +15,7 @@ from ..jit.graph import Expr, Graph
 from ..jit.schedule import Schedule
 from ..model.tree import Node, Tree
 from ..treejit.compiler import TreeCompiler
-from ..treejit.program import Pairs, Program, Responses, Store, Sum, Variant, Walk
+from ..treejit.program import Blocks, Pairs, Program, Responses, Store, Sum, Variant, Walk
 from ..treejit.rolled import trace_rolled
 from ..treejit.tables import variants
 
@@ -42,6 +42,9 @@ def quantity_instructions(tree: Tree, quantity: str) -> int:
             total += tree.nv**2 * (2 if loop.transposed else 1)
         elif isinstance(loop, Responses):
             total += _responses(tree, loop, count)
+        elif isinstance(loop, Blocks):
+            entries = sum((n.v.stop - n.v.start) * (tree.ends[n.index] - n.index) for n in tree.nodes)
+            total += loop.width * entries * count.values(loop.values)
     return total
 
 
