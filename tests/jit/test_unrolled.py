@@ -103,7 +103,9 @@ def check_schedule(graph: Graph, roots: list[int], memory: dict, piece: int) -> 
 
 def numbers_for(straight: unrolled.Straight, model: fj.Model) -> dict:
     s = random_state(fj.Robot(model, "numpy"), 1, seed=3)
-    given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "fext": s.fext}
+    rng = np.random.default_rng(3)
+    known = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "fext": s.fext}
+    given = {name: known.get(name, rng.normal(size=shape)) for name, shape in straight.inputs.items()}
     return {(name, k): x for name in straight.inputs for k, x in enumerate(given[name].ravel())}
 
 

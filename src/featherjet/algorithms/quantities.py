@@ -17,7 +17,7 @@ from .contacts import dynamics as contact_dynamics
 from .contacts import grips
 from .derivatives import direct, fdsva, geometry, idsva, regressor, statics
 from .derivatives import methods as ways
-from .dynamics import aba, coriolis, coupled, crba, factored, minv, projected, rnea
+from .dynamics import aba, balafoutis, coriolis, coupled, crba, factored, minv, projected, rnea
 from .frames import centroidal, jacobians, kinematics
 from .frames import derivatives as frame_derivatives
 from .record import FEXT as FEXT
@@ -45,7 +45,8 @@ def _table(*rows: Quantity) -> dict[str, Quantity]:
 
 inverse_dynamics = Quantity(
     "inverse_dynamics", "tau = M a + C v + g - J^T fext", (Q, V, A), (Result("tau", ("v",)),), rnea.inverse_dynamics,
-    forces=True, cost=Cost(300), rolled=True,
+    forces=True, alternatives=(balafoutis.inverse_dynamics,), methods=ways.TABLES[ways.TORQUES], cost=Cost(300),
+    rolled=True,
 )  # fmt: skip
 forward_dynamics = Quantity(
     "forward_dynamics", "a = M^-1 (tau - C v - g + J^T fext)", (Q, V, TAU), (Result("a", ("v",), True),),

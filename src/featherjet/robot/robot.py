@@ -241,10 +241,18 @@ class Robot:
     # Dynamics
 
     def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+        method: str = "auto",
     ) -> Array:
         """tau = M a + C v + g - J^T fext, (..., nv)."""
-        return self._run("inverse_dynamics", (q, v, a), fext, out)[0]
+        if method == "auto":
+            return self._run("inverse_dynamics", (q, v, a), fext, out)[0]
+        return self._run("inverse_dynamics", (q, v, a), fext, out, method=method)[0]
 
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, out: Out = None

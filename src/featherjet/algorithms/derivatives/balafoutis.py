@@ -1,13 +1,7 @@
 """Derivatives of inverse dynamics by the Balafoutis-Patel recursion on angular acceleration tensors; [BP].
 
-Body coordinates and three-vectors: w, wd, the tensor Omega = wd~ + w~ w~ (x~ is the matrix of x cross), the
-acceleration sdd of each frame's origin, then forces and moments; every equation with all its partials by q, qd and qdd,
-O(Nd) outward and O(Nd) inward. [BP] treats trees of revolute joints. Here a joint may turn and slide along any axes
-z_k, y_k that are fixed in its body (as those of all joint kinds are), with A its rotation and s its position in the
-parent, wJ = z qd, uJ = y qd:
-    w   = A^T w_p + wJ                     wd = A^T wd_p + (A^T w_p) x wJ + z qdd
-    sdd = A^T (sdd_p + Omega_p s) + 2 (A^T w_p) x uJ + wJ x uJ + y qdd
-and by one of its own coordinates, in the tangent space, d(A^T x) = (A^T x) x z_k and ds = A y_k.
+Every equation of `dynamics.balafoutis` with all its partials by q, qd and qdd, O(Nd) outward and O(Nd) inward. By one
+of a joint's own coordinates, in the tangent space, d(A^T x) = (A^T x) x z_k and ds = A y_k.
 
 Misprints of [BP], found by complex step:
 - sdd_0 = A_0^T g has the wrong sign: the ground accelerates upwards, -g. (And g is 9.80665, not 9.80655.)
@@ -23,35 +17,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...math.fieldwise import Additive
-from ...math.spatial import Force, Subspace, Transform, span
-from ...math.vec3 import Mat3, Sym3, Vec3
+from ...math.spatial import Force
+from ...math.vec3 import Vec3
 from ...model.tree import Node
-from ..motion import external, upward
+from ..dynamics import balafoutis as values
+from ..dynamics.balafoutis import NONE, Spin, ground, handed, tilde, wrench
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
-from .partials import IDENTITY, Entries, Partials, Sets, own
-
-NONE = Vec3(0.0, 0.0, 0.0)
-tilde = Mat3.skew
+from .partials import Entries, Partials, Sets, own
 
 
 @dataclass(slots=True, eq=False)
-class Spin:
-    """Angular velocity and acceleration, the tensor of both, the origin's acceleration; or a partial of all four."""
-
-    w: Vec3
-    wd: Vec3
-    Omega: Mat3
-    sdd: Vec3
-
-
-@dataclass(slots=True, eq=False)
-class SpinningBody:
+class VariedBody(values.SpinningBody):
     """A body's motion with its partials by q, qd and qdd of the joints above."""
 
-    X: Transform
-    S: Subspace
-    at: Spin
     by: Sets[Spin]
 
 
@@ -68,43 +47,30 @@ def inverse_dynamics_derivatives(
 ) -> InverseDynamicsDerivatives:
     """dtau/dq, dtau/dv and dtau/da = M."""
 
-    def outward(node: Node, parent: SpinningBody | None, q, v, a) -> SpinningBody:
-        ground = upward(node, q, scan.tree.gravity).lin if parent is None else NONE
-        return moved(node, parent, ground, q, v, a)
+    def outward(node: Node, parent: VariedBody | None, q, v, a) -> VariedBody:
+        return moved(node, parent, ground(scan, node, q), q, v, a)
 
     bodies = scan.outward(outward, scan.coordinates(q), scan.rates(v), scan.rates(a))
     loads = scan.each(load, bodies, fext if fext is not None else scan.constant(None))
     return InverseDynamicsDerivatives(*scan.entries(scan.inward(inward, loads, bodies)))
 
 
-def dual(K: Mat3) -> Vec3:
-    """The vector of the skew matrix K - K^T."""
-    return Vec3(K.y.z - K.z.y, K.z.x - K.x.z, K.x.y - K.y.x)
-
-
-def moved(node: Node, parent: SpinningBody | None, ground: Vec3, q, v, a) -> SpinningBody:
+def moved(node: Node, parent: VariedBody | None, ground: Vec3, q, v, a) -> VariedBody:
     """The outward recursion with its partials; `ground` is A^T (-g) for a root."""
-    X = node.kind.move(node.X, q, node.pitch)
-    S = node.kind.subspace(IDENTITY, node.pitch)
-    J, Jd = span(S, v), span(S, a)
-    wJ, uJ = J.ang, J.lin
+    given = handed(node, parent.at if parent else None, ground, q, v, a)
+    at, X, S = given.spin, given.X, given.S
+    w_p, wd_p, sdd_p, wJ, uJ = given.w, given.wd, given.sdd, given.J.ang, given.J.lin
     to_body = X.R.transposed_times
     if parent:
-        p = parent.at
-        w_p, wd_p, sdd_p = to_body(p.w), to_body(p.wd), to_body(p.sdd + p.Omega @ X.p)
-        seen = [to_body(p.Omega @ (X.R @ s.lin)) for s in S]  # A^T Omega_p A y
+        seen = [to_body(parent.at.Omega @ (X.R @ s.lin)) for s in S]  # A^T Omega_p A y
         above = parent.by
     else:
-        w_p, wd_p, sdd_p, seen = NONE, NONE, ground, [NONE for _ in S]
+        seen = [NONE for _ in S]
         above = Sets((Partials(), Partials(), Partials()))
-
-    w = w_p + wJ
-    wd = wd_p + w_p.cross(wJ) + Jd.ang
-    sdd = sdd_p + 2.0 * w_p.cross(uJ) + wJ.cross(uJ) + Jd.lin
 
     def spin(dw: Vec3, dwd: Vec3, dsdd: Vec3) -> Spin:
         """With dOmega = dwd~ + dw~ w~ + (dw~ w~)^T."""
-        product = tilde(dw).compose(tilde(w))
+        product = tilde(dw).compose(tilde(at.w))
         return Spin(dw, dwd, tilde(dwd) + product + product.transposed(), dsdd)
 
     def passed(d: Spin) -> Spin:
@@ -127,27 +93,15 @@ def moved(node: Node, parent: SpinningBody | None, ground: Vec3, q, v, a) -> Spi
         by_a.append(Spin(NONE, s.ang, tilde(s.ang), s.lin))
     sets = Sets((above[0].map(passed), above[1].map(passed), above[2].map(passed_still)))
     sets = sets + Sets(own(node, columns) for columns in (by_q, by_v, by_a))
-    spinning = tilde(w)
-    return SpinningBody(X, S, Spin(w, wd, tilde(wd) + spinning.compose(spinning), sdd), sets)
+    return VariedBody(X, S, at, sets)
 
 
-def load(node: Node, body: SpinningBody, fext) -> Load:
-    """F = m (Omega r + sdd), M~ = Omega Jc - (Omega Jc)^T, eta = r x F + M; and the same of their partials."""
-    m, r, Ic = node.body.m, node.body.c, node.body.Ic
-    half = 0.5 * (Ic.xx + Ic.yy + Ic.zz)
-    E = Sym3(half - Ic.xx, -Ic.xy, -Ic.xz, half - Ic.yy, -Ic.yz, half - Ic.zz)
-    Jc = Mat3(E.column(0), E.column(1), E.column(2))
-
-    def wrench(at: Spin) -> Force:
-        F = m * (at.Omega @ r + at.sdd)
-        return Force(r.cross(F) + dual(at.Omega.compose(Jc)), F)
-
-    f = wrench(body.at)
-    outside = external(node, IDENTITY, fext)
-    return Load(f - outside if outside else f, body.by.map(wrench))
+def load(node: Node, body: VariedBody, fext) -> Load:
+    """The net wrench on a body, and its partials; external forces are constant in their bodies' frames."""
+    return Load(values.load(node, body, fext), body.by.map(wrench(node)))
 
 
-def inward(node: Node, total: Load, body: SpinningBody) -> tuple[Load, Entries]:
+def inward(node: Node, total: Load, body: VariedBody) -> tuple[Load, Entries]:
     """tau = z.eta + y.f; the parent feels (A eta + s x A f, A f), whose partials by the joint's own q add dA and ds."""
     rows = enumerate(body.S, node.v.start)
     entries = {(i, k): tuple(s.dot(d[k]) for d in total.by) for i, s in rows for k in total.by[0]}

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InputError, UnknownName
-from ..dynamics import factored, minv
+from ..dynamics import balafoutis as tensors
+from ..dynamics import factored, minv, rnea
 from . import (
     abacr,
     balafoutis,
@@ -33,7 +34,7 @@ from .forward_hessian import hessian_alone
 class Method:
     """One way to compute a quantity.
 
-    function(scan, q, v, a, fext) -> InverseDynamicsDerivatives of the tree,
+    function(scan, q, v, a, fext) -> torques, or InverseDynamicsDerivatives of the tree,
     function(scan, q, v, tau, fext) -> (ForwardDynamicsDerivatives, margins of M), function(scan, q) -> (M^-1, margins);
     Hessians take the vector w before fext.
     effort is in n degrees of freedom and the depth d of the tree. `mimic`: whether it treats mimicking joints;
@@ -79,9 +80,10 @@ class Methods(tuple[Method, ...]):
 EXACT, NO_MIMIC = "none", "no mimicking joints"
 
 ID, FD, INVERSE = "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "inverse_mass_matrix"
+TORQUES = "inverse_dynamics"
 ID_HESSIAN, FD_HESSIAN = "inverse_dynamics_hessian", "forward_dynamics_hessian"
 TABLES: dict[str, dict[str, Method]] = {  # the methods of each quantity, by name
-    ID: {}, FD: {}, INVERSE: {}, ID_HESSIAN: {}, FD_HESSIAN: {},
+    TORQUES: {}, ID: {}, FD: {}, INVERSE: {}, ID_HESSIAN: {}, FD_HESSIAN: {},
 }  # fmt: skip
 
 
@@ -113,6 +115,9 @@ def find(quantity: str, name: str, mimic: bool = False) -> Method:
 
 
 for _row in (
+    Method("auto", TORQUES, "the shorter one in straight-line code", "O(n)", EXACT, rnea.inverse_dynamics),
+    Method("newton-euler", TORQUES, "[RBDA] ch. 5, [RSS18] Alg. 1", "O(n)", EXACT, rnea.inverse_dynamics),
+    Method("balafoutis-patel", TORQUES, "[BP]", "O(n)", EXACT, tensors.inverse_dynamics),
     Method("auto", ID, "takes idsva", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
     Method("idsva", ID, "[IDSVA] Alg. 1", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
     Method("idsva-body", ID, "[IDSVA] Alg. 1, Fig. 3", "O(nd)", EXACT, idsva_body.inverse_dynamics_derivatives),

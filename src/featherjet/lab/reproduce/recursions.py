@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...algorithms.derivatives import balafoutis
 from ...algorithms.derivatives.partials import IDENTITY, Local, local, local_force
-from ...algorithms.motion import upward
+from ...algorithms.dynamics import balafoutis
 from ...algorithms.scan import Array, Scan
 from ...math.spatial import Force
 from ...model.tree import Node, Tree
@@ -30,27 +29,13 @@ def body_newton_euler(scan: Scan, q: Array, v: Array, a: Array) -> Sequence[Arra
     return [scan.vector(scan.inward(inward, forces, bodies, scan.rates(a)))]
 
 
-def tensor_recursion(scan: Scan, q: Array, v: Array, a: Array) -> Sequence[Array]:
-    """[BP]'s recursion for torques alone: everything for its partials is dead code, which tracing removes."""
-
-    def outward(node: Node, parent: balafoutis.SpinningBody | None, q, v, a) -> balafoutis.SpinningBody:
-        ground = upward(node, q, scan.tree.gravity).lin if parent is None else balafoutis.NONE
-        return balafoutis.moved(node, parent, ground, q, v, a)
-
-    def inward(node: Node, total: balafoutis.Load, body: balafoutis.SpinningBody, a) -> tuple[balafoutis.Load, list]:
-        tau = [s.dot(total.f) + arm * x for s, arm, x in zip(body.S, node.armature, a, strict=True)]
-        return balafoutis.inward(node, total, body)[0], tau
-
-    bodies = scan.outward(outward, scan.coordinates(q), scan.rates(v), scan.rates(a))
-    loads = scan.each(balafoutis.load, bodies, scan.constant(None))
-    return [scan.vector(scan.inward(inward, loads, bodies, scan.rates(a)))]
-
-
 ARGUMENTS = ("q", "v", "a")
 VALUES = {
     "Newton-Euler, ground coordinates": RNEA,
     "Newton-Euler, body coordinates": Algorithm("RNEA, body", ARGUMENTS, body_newton_euler),
-    "Balafoutis-Patel": Algorithm("Balafoutis-Patel", ARGUMENTS, tensor_recursion),
+    "Balafoutis-Patel": Algorithm(
+        "Balafoutis-Patel", ARGUMENTS, lambda scan, *x: [balafoutis.inverse_dynamics(scan, *x)]
+    ),
 }
 GROUND, BODY, TENSORS = VALUES
 DERIVATIVES = {
