@@ -45,7 +45,7 @@ def _table(*rows: Quantity) -> dict[str, Quantity]:
 
 inverse_dynamics = Quantity(
     "inverse_dynamics", "tau = M a + C v + g - J^T fext", (Q, V, A), (Result("tau", ("v",)),), rnea.inverse_dynamics,
-    forces=True, alternatives=(balafoutis.inverse_dynamics,), methods=ways.TABLES[ways.TORQUES], cost=Cost(300),
+    forces=True, straight=balafoutis.inverse_dynamics, methods=ways.TABLES[ways.TORQUES], cost=Cost(120),
     rolled=True,
 )  # fmt: skip
 forward_dynamics = Quantity(
@@ -100,7 +100,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         cost=Cost(55), rolled=True,
     ),
     Quantity(
-        "bias", "C v + g", (Q, V), (Result("b", ("v",)),), rnea.bias, cost=Cost(280), rolled=True, rule=rules.bias,
+        "bias", "C v + g", (Q, V), (Result("b", ("v",)),), rnea.bias, straight=balafoutis.bias, cost=Cost(110),
+        rolled=True, rule=rules.bias,
     ),
     Quantity(
         "coriolis_matrix", "C, such that Mdot - 2C is skew-symmetric", (Q, V), (Result("C", VV),),

@@ -73,6 +73,7 @@ class Quantity:
     needs_mass: bool = False
     mimic: str | Callable[..., Any] = REDUCE
     on_numpy: Callable[..., Any] | None = None  # an algorithm that suits arrays better
+    straight: Callable[..., Any] | None = None  # an algorithm that suits code without loops, for one robot, better
     alternatives: tuple[Callable[..., Any], ...] = ()  # compiled for small robots if they take fewer operations
     methods: dict[str, Method] = field(default_factory=dict)
     cost: Cost | None = None  # None: known once it is traced
@@ -131,7 +132,7 @@ class Quantity:
         elif coupling is not None and callable(self.mimic):
             found = self.mimic(scan, coupling.G, *inputs, **options)
         else:
-            algorithm = self.algorithm if scan.dtype is object else self.on_numpy or self.algorithm
+            algorithm = (self.straight if scan.dtype is object else self.on_numpy) or self.algorithm
             found = algorithm(scan, *inputs, **options)
         results = flat(found)
         size = sizes(scan.tree, options.get("contacts"))

@@ -263,7 +263,7 @@ class Evaluator:
         method = options["method"]
         found = methods.find(record.name, method, self.tree.coupling is not None)
         rest = {k: x for k, x in options.items() if k != "method"}
-        compiled = self.backend == "compiled" and found.function is record.algorithm
+        compiled = self.backend == "compiled" and found.function is record.algorithm and record.straight is None
         return rest if method == "auto" or compiled else {**rest, "method": method}
 
     # Compiled code

@@ -68,8 +68,8 @@ class SpinningBody:
     at: Spin
 
 
-def inverse_dynamics(scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | None = None) -> Array:
-    """tau (nv,) = M(q) a + C(q, v) v + g(q) - J^T fext."""
+def inverse_dynamics(scan: Scan, q: Array, v: Array, a: Array | None, fext: Sequence | None = None) -> Array:
+    """tau (nv,) = M(q) a + C(q, v) v + g(q) - J^T fext; a is None where zero."""
 
     def outward(node: Node, parent: SpinningBody | None, q, v, a) -> SpinningBody:
         given = handed(node, parent.at if parent else None, ground(scan, node, q), q, v, a)
@@ -79,10 +79,15 @@ def inverse_dynamics(scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | 
         tau = [s.dot(f) + arm * x for s, arm, x in zip(body.S, node.armature, a, strict=True)]
         return f if node.is_root else body.X.force(f), tau
 
-    rates = scan.rates(a)
+    rates = scan.no_rates() if a is None else scan.rates(a)
     bodies = scan.outward(outward, scan.coordinates(q), scan.rates(v), rates)
     forces = scan.each(load, bodies, fext if fext is not None else scan.constant(None))
     return scan.vector(scan.inward(inward, forces, bodies, rates))
+
+
+def bias(scan: Scan, q: Array, v: Array, fext: Sequence | None = None) -> Array:
+    """C(q, v) v + g(q) - J^T fext."""
+    return inverse_dynamics(scan, q, v, None, fext)
 
 
 def ground(scan: Scan, node: Node, q) -> Vec3:
