@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,10 @@ import featherjet as fj
 from featherjet.algorithms.derivatives import methods
 from featherjet.cli import main
 from featherjet.cli.reproduce import STYLES, cells
+from featherjet.lab.bench.checking import Disagreement
 from featherjet.lab.bench.robots import SKEW
 from featherjet.lab.bench.timing import Settings
+from featherjet.lab.internals import looped
 from featherjet.lab.reproduce import (
     EXPERIMENTS,
     Lab,
@@ -59,7 +62,9 @@ def small(monkeypatch, tmp_path):
     for module in ("chains", "trees", "products", "accuracy"):
         monkeypatch.setattr(f"featherjet.lab.reproduce.{module}.QUICK_SIZES", (2, 3))
     monkeypatch.setattr("featherjet.lab.reproduce.products.QUICK_TREE_SIZES", (3,))
-    monkeypatch.setattr("featherjet.lab.reproduce.trees.QUICK_LONG", (3,))
+    monkeypatch.setattr("featherjet.lab.reproduce.products.QUICK_LOOP_SIZES", (3, 9))
+    monkeypatch.setattr(sweep, "LARGE", (4, 50, 100, 500))
+    monkeypatch.setattr(sweep, "QUICK_LARGEST", 4)
     monkeypatch.setattr("featherjet.lab.reproduce.robots.QUICK_ROBOTS", {"arm": "arm", "nobody": "no-such-robot"})
     monkeypatch.setattr("featherjet.lab.reproduce.recursions.CHAINS", (3, 4, 6))
 
@@ -158,6 +163,18 @@ def test_products_give_derivatives_of_forward_dynamics(algorithm):
         agree(x, y, 1e-10)
 
 
+@pytest.mark.parametrize("name", algorithms.STEPS)
+def test_loops_give_derivatives_of_forward_dynamics(name):
+    robot = every_kind(2, n=5)
+    s = random_state(robot)
+    algorithm = algorithms.forward(name)
+    assert algorithm.looped
+    tau = robot.inverse_dynamics(s.q, s.v, s.a)
+    found = looped(algorithm.looped, algorithm.inputs, Tree(robot.model))([s.q, s.v, tau])
+    for x, y in zip(found, robot.forward_dynamics_derivatives(s.q, s.v, tau), strict=True):
+        agree(x, y, 1e-10)
+
+
 @pytest.mark.parametrize(
     "algorithm", [algorithms.MASS, algorithms.DEDICATED, algorithms.FACTORISED], ids=lambda x: x.name
 )
@@ -225,7 +242,22 @@ def test_long_ways_are_counted_and_not_timed(monkeypatch):
     assert found.found[3]["idsva"].seconds is None
     assert found.found[3]["idsva"].operations == Growth.of(raced[0]).at(3)
     assert sweep.COUNTED not in cells(found.times(""))[0]
-    assert found.timed == [2]
+    assert found.timed == [2, 4]  # 4 in loops
+    assert found.found[4]["idsva"].operations == Growth.of(raced[0]).at(4)
+    assert set(found.compare("chain-rule", "idsva").times) == {2, 4}
+
+
+def test_loops_are_compared_before_they_are_timed():
+    right, wrong = (algorithms.inverse(k) for k in ("idsva", "chain-rule"))
+    wrong = replace(wrong, looped=lambda scan, *x: tuple(reversed(right.function(scan, *x))))
+    with pytest.raises(Disagreement, match="'chain-rule' differs from 'idsva'"):
+        Lab(quick=True).race_loops("auto5", [right, wrong])
+
+
+def test_loops_with_lanes_race_those_without():
+    found = Lab(quick=True).race_loops("auto9", [algorithms.DMM, algorithms.LTL], {"scalar": 1, "lanes": 4})
+    assert {k for k, m in found.items() if m.seconds is not None} == {"DMM, scalar", "DMM, lanes"}
+    assert found["LTL, lanes"].operations
 
 
 # What is made of it

@@ -21,6 +21,7 @@ from ..jit.objects import compiled, sources
 from ..jit.straight import trace
 from ..model.model import Model
 from ..model.tree import Tree
+from ..treejit.looped.kernel import LoopedKernel
 from .instructions import quantity_instructions
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "count_instructions",
     "lanes",
     "load_function",
+    "looped",
     "reference_results",
     "tree_tangent",
 ]
@@ -79,6 +81,11 @@ class TracedCode:
         key = ("lab", hashlib.sha256(text.encode()).hexdigest())
         kernel = compile(self._function, code.inputs, key, self._name)
         return lambda inputs, out=None: kernel(inputs, out, 1)[0]
+
+
+def looped(function: Callable[..., Any], inputs: Sequence[str], tree: Tree, lanes: int = 1) -> LoopedKernel:
+    """An algorithm as loops, one state at a time, with `lanes` columns of its matrices at a time; 1 is scalar code."""
+    return LoopedKernel(function, inputs, tree, lanes)
 
 
 def lanes() -> int:

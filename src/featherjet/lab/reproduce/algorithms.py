@@ -2,21 +2,25 @@
 
 An algorithm is traced for one robot: every body and every pair of joints written out, constants folded, dead code
 removed; lanes are samples. Operations are the arithmetic instructions that run, a product fused with its only sum.
+Such code is too long for large robots. There, algorithms run as loops over bodies, scalar, one state at a time, as in
+the papers: each in the loops that its authors describe, with inner loops over ancestors, subtrees or columns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
-from ...algorithms.derivatives import methods
+from ...algorithms.derivatives import chain_rule, idsva, methods, pinocchio
 from ...algorithms.dynamics import aba, crba, factored, ltl, minv, rnea
 from ...algorithms.scan import Array, Scan
 from ...model.tree import Tree
 from ..internals import TracedCode
 
 MATRICES = ("by_q", "by_v")
+LOOPED_INVERSE = ("idsva", "idsva-body", "chain-rule", "pinocchio", "balafoutis-patel")
 CUBIC = ("fdsva-dmm", "fdsva-ltl", "fdcr", "pinocchio")  # forward dynamics on chains; all other methods are quadratic
 
 
@@ -25,12 +29,14 @@ class Algorithm:
     """A function(scan, *inputs) -> arrays, with the names of its inputs.
 
     degree: that of the polynomial in N that gives its operations on a chain of N joints.
+    looped: the same function in a form that can be made into loops, if there is one.
     """
 
     name: str
     inputs: tuple[str, ...]
     function: Callable[..., Sequence[Array]]
     degree: int = 2
+    looped: Callable[..., Sequence[Any]] | None = None
 
 
 class TracedAlgorithm(TracedCode):
@@ -58,7 +64,7 @@ def inverse(name: str, matrices: int = 2) -> Algorithm:
     def run(scan: Scan, q: Array, v: Array, a: Array) -> Sequence[Array]:
         return tuple(method.function(scan, q, v, a))[:matrices]
 
-    return Algorithm(name, ("q", "v", "a"), run)
+    return Algorithm(name, ("q", "v", "a"), run, looped=run if name in LOOPED_INVERSE else None)
 
 
 @cache
@@ -69,7 +75,8 @@ def forward(name: str) -> Algorithm:
     def run(scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
         return tuple(method.function(scan, q, v, tau)[0])
 
-    return Algorithm(name, ("q", "v", "tau"), run, 3 if name in CUBIC else 2)
+    looped = run if name == "direct" else partial(whole, *STEPS[name]) if name in STEPS else None
+    return Algorithm(name, ("q", "v", "tau"), run, 3 if name in CUBIC else 2, looped)
 
 
 RNEA = Algorithm("inverse dynamics", ("q", "v", "a"), lambda scan, *x: [rnea.inverse_dynamics(scan, *x)], 1)
@@ -82,17 +89,17 @@ ABA = Algorithm("forward dynamics", ("q", "v", "tau"), lambda scan, *x: [aba.for
 # [IDSVA] eq. 5 alone: -M^-1 by_q, -M^-1 by_v and M^-1, from dense matrices by_q = dtau/dq and by_v = dtau/dv
 
 
-def dmm(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+def dmm(scan: Scan, q: Array, by_q: Array, by_v: Array, inverse: Callable = minv.by_lanes) -> Sequence[Array]:
     """Products with the dense M^-1."""
-    M = minv.by_lanes(scan, aba.factors(scan, q))
+    M = inverse(scan, aba.factors(scan, q))
     return *(scan.negative(scan.product(M, scan.matrix(by))) for by in (by_q, by_v)), M
 
 
-def aza(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+def aza(scan: Scan, q: Array, by_q: Array, by_v: Array, inverse: Callable = minv.by_lanes) -> Sequence[Array]:
     """Each column through the articulated-body algorithm."""
     factors = aba.factors(scan, q)
     solved = (scan.negative(aba.solve(scan, factors, scan.matrix(by))) for by in (by_q, by_v))
-    return *solved, minv.by_lanes(scan, factors)
+    return *solved, inverse(scan, factors)
 
 
 def by_ltl(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
@@ -101,8 +108,25 @@ def by_ltl(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     return *(-ltl.solve(factor, scan.matrix(by)) for by in (by_q, by_v)), ltl.inverse(factor)
 
 
+# As loops: M^-1 column by column, and the whole derivatives of forward dynamics from those of inverse dynamics
+
+looped_dmm, looped_aza = (partial(step, inverse=minv.by_columns) for step in (dmm, aza))
+
+
+def whole(derivatives: Callable, step: Callable, scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
+    """Forward dynamics, derivatives of inverse dynamics there, and a step of eq. 5."""
+    by_q, by_v, _ = derivatives(scan, q, v, aba.forward_dynamics(scan, q, v, tau).a)
+    return step(scan, q, by_q, by_v)
+
+
+STEPS: dict[str, tuple[Callable, Callable]] = {
+    "fdsva-dmm": (idsva.inverse_dynamics_derivatives, looped_dmm),
+    "fdsva-aza": (idsva.inverse_dynamics_derivatives, looped_aza),
+    "fdcr": (chain_rule.inverse_dynamics_derivatives, looped_dmm),
+    "pinocchio": (pinocchio.inverse_dynamics_derivatives, looped_dmm),
+}
 DMM, AZA, LTL = PRODUCTS = (
-    Algorithm("DMM", ("q", *MATRICES), dmm, 3),
-    Algorithm("AZA", ("q", *MATRICES), aza, 2),
+    Algorithm("DMM", ("q", *MATRICES), dmm, 3, looped_dmm),
+    Algorithm("AZA", ("q", *MATRICES), aza, 2, looped_aza),
     Algorithm("LTL", ("q", *MATRICES), by_ltl, 3),
 )

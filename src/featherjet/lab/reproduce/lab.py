@@ -14,10 +14,10 @@ from ...model.model import Array
 from ...model.tree import Tree
 from ...robot.loading import load
 from ...robot.robot import Robot
-from ..bench.checking import EXACT, Disagreement, States, difference
+from ..bench.checking import EXACT, LONG, LONG_EXACT, Disagreement, States, difference
 from ..bench.robots import entrant
 from ..bench.timing import QUICK, Contender, Settings, Spread, measure
-from ..internals import TooLong
+from ..internals import TooLong, looped
 from .algorithms import Algorithm, TracedAlgorithm
 from .growth import Growth
 
@@ -159,6 +159,38 @@ class Lab:
         times = measure(contenders, self.settings).seconds
         return {k: Measurement(m.operations, times.get(k)) for k, m in found.items()}
 
+    def race_loops(
+        self, name: str, algorithms: Sequence[Algorithm], lanes: int | Mapping[str, int] = 1
+    ) -> Measurements:
+        """The same for algorithms as loops, one state at a time; those that have no such form are only counted.
+
+        lanes: columns that are computed at a time; with 1, code is scalar. Several numbers of lanes, by name, race
+        together, and their names are appended to those of the algorithms.
+        """
+        tree = Tree(self.robot(name).model)
+        states = self.states(name, loop_batch(tree.nv))
+        ways = {f", {k}": n for k, n in lanes.items()} if isinstance(lanes, Mapping) else {"": lanes}
+        found: Measurements = {}
+        contenders: list[Contender] = []
+        first: tuple[Array, ...] = ()
+        for algorithm in algorithms:
+            counted = Measurement(self.operations(algorithm, name))
+            for way, width in ways.items():
+                title = algorithm.name + way
+                found[title] = counted
+                if algorithm.looped is None:
+                    continue
+                self.step(f"{title}, {name}, in loops")
+                kernel = looped(algorithm.looped, algorithm.inputs, tree, width)
+                inputs = [states[key] for key in algorithm.inputs]
+                results = kernel(inputs)
+                first = first or results
+                tolerance = LONG_EXACT if tree.nv > LONG else EXACT
+                require_agreement(title, results, algorithms[0].name, first, tolerance)
+                contenders.append(_bound_contender(title, kernel.bound(inputs, results), len(inputs[0])))
+        times = measure(contenders, self.settings).seconds
+        return {k: Measurement(m.operations, times.get(k)) for k, m in found.items()}
+
     def operations(self, algorithm: Algorithm, name: str) -> int | None:
         """Counted in the trace, or extrapolated on a chain; None where neither is possible."""
         traced = self._traced.get((algorithm, name))
@@ -196,6 +228,15 @@ def batch_size(nv: int) -> int:
     return int(np.clip(fitting, FEWEST, MOST))
 
 
+def loop_batch(nv: int) -> int:
+    """States in a batch of code that treats them one by one: several where one takes no longer than the call."""
+    return int(np.clip(4 * BATCH_BYTES // (3 * 8 * nv**2), 1, FEWEST))
+
+
+def _bound_contender(name: str, call: Callable[[], None], size: int) -> Contender:
+    return Contender(name, lambda _: call(), size, whole=True)
+
+
 def make_contender(
     traced: TracedAlgorithm, states: Mapping[str, Array], name: str | None = None
 ) -> tuple[Contender, tuple[Array, ...]]:
@@ -211,8 +252,10 @@ def make_contender(
     return Contender(name or traced.algorithm.name, run, len(inputs[0]), whole=True), results
 
 
-def require_agreement(name: str, results: Sequence[Array], first: str, expected: Sequence[Array]) -> None:
+def require_agreement(
+    name: str, results: Sequence[Array], first: str, expected: Sequence[Array], tolerance: float = EXACT
+) -> None:
     """Refuse results that differ from those of the first algorithm by more than rounding."""
     worst = max(difference(x, e) for x, e in zip(results, expected, strict=True))
-    if not worst <= EXACT:
+    if not worst <= tolerance:
         raise Disagreement(f"{name!r} differs from {first!r} by {worst:.1e} of the largest entry; it is not timed")

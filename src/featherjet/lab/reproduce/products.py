@@ -6,14 +6,22 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
+from ..internals import lanes
 from .algorithms import AZA, DMM, LTL, PRODUCTS, forward
-from .lab import CHAIN, Lab
+from .lab import CHAIN, Lab, Measurements, ratio
 from .report import Claim, Figure, Outcome, Table, TableColumn, about
 from .sweep import LARGE, Sweep, extrapolation_remark, ratio_lines
 
 SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
 TREES = {"branching 2": "auto{}x2", "branching 5": "auto{}x5"}
 TREE_SIZES, QUICK_TREE_SIZES = (8, 16), (3, 6)
+LOOP_SIZES, QUICK_LOOP_SIZES = (16, 24, 36, 50, 75, 100, 150, 200, 300, 400, 500), (8, 16)
+SCALAR, LANES = "scalar", "lanes"
+PAIRS = {  # Table III: what is compared
+    "all scalar": (f"DMM, {SCALAR}", f"AZA, {SCALAR}"),
+    "product in lanes, recursion scalar": (f"DMM, {LANES}", f"AZA, {SCALAR}"),
+    "all in lanes": (f"DMM, {LANES}", f"AZA, {LANES}"),
+}
 WHOLE_LARGEST = 16  # joints, up to which whole derivatives are timed
 LIMIT = 150_000  # operations that are compiled here, to reach the crossover
 PAPER = (("gcc 9, AVX off", 50), ("gcc 9, AVX on", 450), ("clang 10, AVX off", 80), ("clang 10, AVX on", 350))
@@ -35,7 +43,10 @@ class Sweeps(NamedTuple):
 class Crossovers(NamedTuple):
     """The sizes of a chain from which the second of two is better; None if there is no such size."""
 
-    dmm_aza_by_time: float | None
+    straight: float | None  # DMM and AZA as straight-line code, by time
+    scalar: float | None  # as scalar loops
+    product_in_lanes: float | None  # the product in lanes, the recursion scalar
+    lanes: float | None  # both in lanes
     dmm_aza: int | None
     ltl_aza: int | None
     others_direct: int | None
@@ -44,25 +55,30 @@ class Crossovers(NamedTuple):
 def figure7(lab: Lab) -> Outcome:
     """The step of eq. 5 alone, on dense matrices, and the whole derivatives of forward dynamics."""
     sweeps = _run(lab)
-    crossovers = _crossovers(lab, sweeps.chain)
+    loops = _time_loops(lab)
+    crossovers = _crossovers(lab, sweeps.chain, loops)
     step, whole = sweeps.step, sweeps.whole
     pairs = [("DMM", "AZA"), ("LTL", "AZA")]
     ratios = {k: s.compare("DMM", "AZA") for k, s in step.items()}
     return Outcome(
         [
-            _table3(crossovers, max(sweeps.chain.timed)),
+            _table3(crossovers),
+            _loops_table(loops),
             sweeps.chain.times("The step alone, chain: time per state"),
             sweeps.chain.operations("The step alone, chain: operations per state"),
             *(s.comparisons(f"The step alone, {k}: how much longer", pairs) for k, s in step.items()),
             whole.times("All derivatives of forward dynamics, chain: time per state"),
             whole.operations("All derivatives of forward dynamics, chain: operations per state"),
         ],
-        [_overtakes(crossovers, max(sweeps.chain.timed)), _gain_is_linear(sweeps.chain)],
+        [_overtakes(crossovers), _gain_is_linear(sweeps.chain)],
         [
             *sweeps.chain.panels("step alone, chain"),
             ratio_lines("DMM / AZA, by time", {k: c.times for k, c in ratios.items()}, marked=True),
             ratio_lines("DMM / AZA, by operations", {k: c.counts for k, c in ratios.items()}, marked=False),
             *whole.panels("FD derivatives, chain"),
+            ratio_lines(
+                "DMM / AZA in loops, by time", {k: loops.ratios(*names) for k, names in PAIRS.items()}, marked=True
+            ),
         ],
         _remarks(lab, whole),
     )
@@ -72,7 +88,9 @@ def _run(lab: Lab) -> Sweeps:
     sizes, tree_sizes = (QUICK_SIZES, QUICK_TREE_SIZES) if lab.quick else (SIZES, TREE_SIZES)
     whole_sizes = [n for n in sizes if n <= WHOLE_LARGEST]
     limit = None if lab.quick else LIMIT
-    lab.plan(len(PRODUCTS) * (len(sizes) + len(TREES) * len(tree_sizes)) + len(WHOLE) * len(whole_sizes))
+    steps = [Sweep.steps(lab, sizes, PRODUCTS), len(TREES) * Sweep.steps(lab, tree_sizes, PRODUCTS)]
+    steps += [Sweep.steps(lab, whole_sizes, WHOLE), 4 * len(QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES)]
+    lab.plan(sum(steps))
     return Sweeps(
         Sweep.run(lab, CHAIN, sizes, PRODUCTS, limit),
         {k: Sweep.run(lab, family, tree_sizes, PRODUCTS, limit) for k, family in TREES.items()},
@@ -80,22 +98,46 @@ def _run(lab: Lab) -> Sweeps:
     )
 
 
-def _crossovers(lab: Lab, chain: Sweep) -> Crossovers:
+class Loops(NamedTuple):
+    """The step alone on chains as loops: DMM and AZA, scalar and in lanes, by size."""
+
+    found: dict[int, Measurements]
+
+    def ratios(self, slow: str, fast: str) -> dict[int, float]:
+        """How much longer one takes than the other."""
+        return {n: x for n, m in self.found.items() if (x := ratio(m[slow], m[fast])) is not None}
+
+
+def _time_loops(lab: Lab) -> Loops:
+    found: dict[int, Measurements] = {}
+    for n in QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES:
+        found[n] = lab.race_loops(CHAIN.format(n), [DMM, AZA], {SCALAR: 1, LANES: lanes()})
+    return Loops(found)
+
+
+def _crossovers(lab: Lab, chain: Sweep, loops: Loops) -> Crossovers:
     dmm, aza, ltl = (lab.growth(x) for x in (DMM, AZA, LTL))
     *others, direct = (lab.growth(x) for x in WHOLE)
+    straight = {n: x for n, x in chain.compare("DMM", "AZA").times.items() if n not in LARGE}
+    scalar, product_in_lanes, in_lanes = (crossing(loops.ratios(*names)) for names in PAIRS.values())
     return Crossovers(
-        crossing(chain.compare("DMM", "AZA").times),
+        crossing(straight),
+        scalar,
+        product_in_lanes,
+        in_lanes,
         first(lambda n: dmm.at(n) > aza.at(n)),
         first(lambda n: ltl.at(n) > aza.at(n)),
         first(lambda n: min(x.at(n) for x in others) > direct.at(n)),
     )
 
 
-def _table3(found: Crossovers, largest: int) -> Table:
+def _table3(found: Crossovers) -> Table:
     rows: list[list] = [[setting, n] for setting, n in PAPER]
+    timed = (found.scalar, found.product_in_lanes, found.lanes)
+    rows += [[f"here, loops, {k}", size(n)] for k, n in zip(PAIRS, timed, strict=True)]
     rows += [
-        ["here, step alone, by operations", found.dmm_aza],
-        ["here, step alone, by time", found.dmm_aza_by_time or f"not up to {largest}"],
+        ["here, straight-line code, states in lanes", size(found.straight)],
+        ["here, by operations", found.dmm_aza],
         ["here, LTL against AZA, by operations", found.ltl_aza],
         ["here, direct against the best of DMM, AZA, LTL, by operations", found.others_direct],
     ]
@@ -103,16 +145,35 @@ def _table3(found: Crossovers, largest: int) -> Table:
     return Table("Table III: the N from which AZA is faster than DMM, on a chain", columns, rows)
 
 
-def _overtakes(found: Crossovers, largest: int) -> Claim:
-    by_time = found.dmm_aza_by_time
+def size(n: float | None) -> int | str:
+    return "not at these sizes" if n is None else round(n)
+
+
+def _loops_table(loops: Loops) -> Table:
+    names = [f"{k}, {how}" for how in (SCALAR, LANES) for k in ("DMM", "AZA")]
+    columns = [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)]
+    columns += [TableColumn(f"DMM / AZA: {k}", "ratio") for k in PAIRS]
+    rows: list[list] = [
+        [n, *(m[k].seconds for k in names), *(ratio(m[a], m[b]) for a, b in PAIRS.values())]
+        for n, m in loops.found.items()
+    ]
+    return Table(
+        "The step alone, chain, in loops: time per state",
+        columns,
+        rows,
+        f"One state at a time. Lanes are {lanes()} columns; products go by blocks in registers, as in a BLAS.",
+    )
+
+
+def _overtakes(found: Crossovers) -> Claim:
+    timed = {k: n for k, n in zip(PAIRS, (found.scalar, found.product_in_lanes), strict=False) if n is not None}
     return Claim(
         "AZA overtakes DMM at N = 50 to 450, depending on compiler and vector instructions",
         Figure.of(n for _, n in PAPER),
-        [by_time] if by_time else [],
-        f"at N = {found.dmm_aza} by operations"
-        + (f", at about {by_time:.0f} measured" if by_time else f"; measured, not up to {largest}"),
-        "here lanes are samples, so that both are fully vectorised and operations decide. In the paper vector "
-        "instructions speed up the product of matrices (hence 450 with AVX) but not the recursion",
+        list(timed.values()),
+        ", ".join([*(f"{k}: at about {n:.0f}" for k, n in timed.items()), f"by operations: at {found.dmm_aza}"])
+        + f"; with lanes for the recursion too, {size(found.lanes)}",
+        "in the paper vector instructions speed up the product of matrices (hence 450 with AVX) but not the recursion",
     )
 
 

@@ -10,8 +10,12 @@ from .lab import CHAIN, Lab, Measurement, Measurements, count_ratio, ratio
 from .plots import Lines
 from .report import NOISE, Table, TableColumn, span
 
-LARGE = (50, 100, 200, 500)  # sizes of chains that are only counted
+LARGE = (50, 100, 200, 500)  # sizes at which algorithms run as loops
+QUICK_LARGEST = 50  # of those that a quick run times
 COUNTED = "operations only"
+LOOPS = (
+    f"From N = {LARGE[0]} on in loops: scalar code, one state at a time. Below, straight-line code: states in lanes."
+)
 
 Curve = tuple[list[float], list[float]]
 
@@ -35,7 +39,7 @@ class Comparison:
 
 @dataclass
 class Sweep:
-    """Measurements by size and algorithm. Sizes beyond those that were raced have operations alone."""
+    """Measurements by size and algorithm; at the sizes LARGE of algorithms as loops."""
 
     family: str
     algorithms: Sequence[Algorithm]
@@ -45,7 +49,10 @@ class Sweep:
     def run(
         lab: Lab, family: str, sizes: Sequence[int], algorithms: Sequence[Algorithm], limit: int | None = None
     ) -> Sweep:
-        """Race the algorithms on the robots family.format(n); on chains, extrapolate operations to large sizes too."""
+        """Race the algorithms on the robots family.format(n), as straight-line code at `sizes`, and as loops at LARGE.
+
+        On chains, operations are extrapolated to the large sizes.
+        """
         found: dict[int, Measurements] = {}
         long: set[Algorithm] = set()  # too long for one robot means too long for all larger ones
         for n in sizes:
@@ -53,10 +60,17 @@ class Sweep:
             found[n] = lab.race(name, [x for x in algorithms if x not in long], limit)
             found[n] |= {x.name: Measurement(lab.operations(x, name)) for x in long}
             long |= {x for x in algorithms if found[n][x.name].rounds is None}
-        if family == CHAIN:
-            for n in LARGE:
+        for n in LARGE:
+            if n in looped_sizes(lab):
+                found[n] = lab.race_loops(family.format(n), algorithms)
+            elif family == CHAIN:
                 found[n] = {x.name: Measurement(lab.growth(x).at(n)) for x in algorithms}
         return Sweep(family, algorithms, found)
+
+    @staticmethod
+    def steps(lab: Lab, sizes: Sequence[int], algorithms: Sequence[Algorithm]) -> int:
+        """How many steps `run` takes."""
+        return len(sizes) * len(algorithms) + len(looped_sizes(lab)) * sum(x.looped is not None for x in algorithms)
 
     @property
     def timed(self) -> list[int]:
@@ -66,12 +80,12 @@ class Sweep:
     def add_best(self, name: str, of: Sequence[str]) -> None:
         """Add the best of some algorithms, size by size: by time where all were timed, else by operations."""
         for measurements in self.found.values():
-            known = [measurements[k] for k in of if measurements[k].operations is not None]
-            timed = [m for m in known if m.seconds is not None]
-            if timed and len(timed) == len(of):
-                measurements[name] = min(timed, key=lambda m: m.seconds or 0.0)
-            elif known:
-                measurements[name] = min(known, key=lambda m: m.operations or 0)
+            known = [measurements[k] for k in of]
+            if all(m.seconds is not None for m in known):
+                measurements[name] = min(known, key=lambda m: m.seconds or 0.0)
+            else:
+                counted = [m for m in known if m.operations is not None]
+                measurements[name] = min(counted, key=lambda m: m.operations or 0, default=Measurement(None))
 
     def compare(self, slow: str, fast: str) -> Comparison:
         return Comparison(self._ratios(ratio, slow, fast), self._ratios(count_ratio, slow, fast))
@@ -89,7 +103,8 @@ class Sweep:
             for n, m in self.found.items()
             if n in self.timed
         ]
-        return Table(title, [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)], rows)
+        columns = [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)]
+        return Table(title, columns, rows, LOOPS if set(self.timed) & set(LARGE) else "")
 
     def operations(self, title: str) -> Table:
         names = [x.name for x in self.algorithms]
@@ -144,9 +159,15 @@ def below(ratios: dict[int, float], level: float = 1.0) -> list[int]:
     return [n for n, x in ratios.items() if x < level]
 
 
-def at_largest(ratios: dict[int, float]) -> str:
-    n = max(ratios)
-    return f"{ratios[n]:.2f}x at N = {n}"
+def looped_sizes(lab: Lab) -> list[int]:
+    """The sizes at which algorithms are timed as loops."""
+    return [n for n in LARGE if not lab.quick or n <= QUICK_LARGEST]
+
+
+def at_large(ratios: dict[int, float]) -> str:
+    """Ratios at sizes that papers name; at the largest, if there is none of those."""
+    known = [n for n in (100, 500) if n in ratios] or [max(ratios)]
+    return ", ".join(f"{ratios[n]:.2f}x at N = {n}" for n in known)
 
 
 def extrapolation_remark(lab: Lab, algorithms: Sequence[Algorithm]) -> str:
@@ -154,4 +175,4 @@ def extrapolation_remark(lab: Lab, algorithms: Sequence[Algorithm]) -> str:
     worst = max(algorithms, key=lambda x: lab.growth(x).error)
     error = lab.growth(worst).error
     exact = "exactly" if error == 0 else f"within {error:.1%} ({worst.name})"
-    return f"Operations beyond the timed sizes are polynomials in N; they meet a count that was not fitted {exact}."
+    return f"Operations at large N are polynomials in N; they meet a count that was not fitted {exact}."

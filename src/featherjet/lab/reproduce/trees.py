@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
 
-import numpy as np
-
-from ...evaluate.evaluator import processors
-from ...robot.robot import Robot
-from ..bench.timing import Contender, measure
-from .algorithms import forward, inverse
+from ..internals import lanes
+from .algorithms import Algorithm, forward, inverse
 from .chains import FDSVA
-from .lab import CHAIN, Lab, Measurement, ratio
+from .lab import CHAIN, Lab, ratio
 from .plots import Lines
 from .report import FAVOURED, Claim, Outcome, Table, TableColumn, about, counted, span
-from .sweep import Comparison, Sweep, at_largest, below, extrapolation_remark, ratio_lines
+from .sweep import Comparison, Sweep, at_large, below, extrapolation_remark, looped_sizes, ratio_lines
 
 FAMILIES = {"chain": CHAIN, "branching 2": "auto{}x2", "branching 5": "auto{}x5"}
 ID_SIZES, FD_SIZES, QUICK_SIZES = (2, 5, 10, 20, 30), (2, 5, 10, 16), (2, 6)
-LONG, QUICK_LONG = (50, 100, 200, 500), (20, 40)
-BLAS = "M^-1 times matrices, by BLAS"
 
 Comparisons = dict[str, Comparison]
 
@@ -28,7 +22,7 @@ def figure4(lab: Lab) -> Outcome:
     """IDSVA against Pinocchio 2.6's derivatives of inverse dynamics."""
     sizes = QUICK_SIZES if lab.quick else ID_SIZES
     algorithms = [inverse(k) for k in ("idsva", "pinocchio")]
-    lab.plan(len(FAMILIES) * len(sizes) * len(algorithms))
+    lab.plan(len(FAMILIES) * Sweep.steps(lab, sizes, algorithms))
     sweeps = {k: Sweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
     slower = {k: s.compare("pinocchio", "idsva") for k, s in sweeps.items()}
     return Outcome(
@@ -53,11 +47,10 @@ def _twice_as_fast(chain: Sweep, pinocchio: Comparison) -> Claim:
         "IDSVA is 2x faster than Pinocchio's algorithm on a chain of 100",
         about(2),
         [pinocchio.times[100]] if 100 in pinocchio.times else [],
-        f"measured {at_largest(pinocchio.times)}; {count:.2f}x fewer operations at N = 100",
-        "both compute the same quantities, as the paper says. The paper's gain comes from memory access (products of "
-        "matrices instead of a loop over ancestors), and straight-line code has neither. What remains is that half "
-        f"of the matrix 2B is zero: {long['pinocchio'].operations:,} operations against "
-        f"{long['idsva'].operations:,}",
+        f"measured {at_large(pinocchio.times)}; {count:.2f}x fewer operations at N = 100",
+        "both compute the same quantities, as the paper says, and its gain comes from memory access. Compiled, a loop "
+        "over ancestors reads its columns as fast as any other. What remains is that half of the matrix 2B is zero: "
+        f"{long['pinocchio'].operations:,} operations against {long['idsva'].operations:,}",
     )
 
 
@@ -73,20 +66,20 @@ def _outperforms(said: str, slower: Comparisons) -> Claim:
 
 def figure6(lab: Lab) -> Outcome:
     """FDSVA against Pinocchio 2.6's derivatives of forward dynamics, and the direct method against both."""
-    sizes, long = (QUICK_SIZES, QUICK_LONG) if lab.quick else (FD_SIZES, LONG)
+    sizes = QUICK_SIZES if lab.quick else FD_SIZES
     algorithms = [forward(k) for k in ("fdsva-dmm", "fdsva-aza", "pinocchio", "direct")]
-    lab.plan(len(FAMILIES) * len(sizes) * len(algorithms) + len(long))
+    lab.plan(len(FAMILIES) * Sweep.steps(lab, sizes, algorithms) + Sweep.steps(lab, (), algorithms))
     sweeps = {k: Sweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
     for sweep in sweeps.values():
         sweep.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
     slower = {k: s.compare("pinocchio", FDSVA) for k, s in sweeps.items()}
     direct = {k: s.compare(FDSVA, "direct") for k, s in sweeps.items()}
-    rows = [LongChain(n, *_time_long_chain(lab, n)) for n in long]
+    in_lanes = _time_lanes(lab, algorithms)
     pairs = [("pinocchio", FDSVA), (FDSVA, "direct")]
     return Outcome(
         [s.comparisons(f"{k}: how much longer", pairs) for k, s in sweeps.items()]
         + [s.times(f"Time per state: {k}") for k, s in sweeps.items()]
-        + [_long_table(rows)],
+        + [_lanes_table(in_lanes)],
         [
             _outperforms(
                 "FDSVA outperforms Pinocchio's derivatives of forward dynamics for all N, serial and branched", slower
@@ -98,7 +91,7 @@ def figure6(lab: Lab) -> Outcome:
             ratio_lines("Pinocchio / FDSVA, by time", {k: c.times for k, c in slower.items()}, marked=True),
             ratio_lines("Pinocchio / FDSVA, by operations", {k: c.counts for k, c in slower.items()}, marked=False),
             ratio_lines("FDSVA / direct, by time", {k: c.times for k, c in direct.items()}, marked=True),
-            _long_lines(rows),
+            Lines("chains in loops, lanes", "N", "us per state", in_lanes.time_curves((FDSVA, "direct")), marked=True),
         ],
         [_where_fdsva_wins(direct), extrapolation_remark(lab, algorithms)],
     )
@@ -129,70 +122,24 @@ def _time_lines(sweeps: dict[str, Sweep], *names: str) -> Lines:
     return Lines("measured", "N", "us per state", curves, marked=True, alike=len(names))
 
 
-# Long chains, in code that loops over bodies
+# Long chains, in loops with lanes
 
 
-class LongChain(NamedTuple):
-    """Seconds per state on a chain of n joints: DMM with products by BLAS, the direct method, and their ratio."""
+def _time_lanes(lab: Lab, algorithms: Sequence[Algorithm]) -> Sweep:
+    """The same algorithms on chains, as loops with as many columns at a time as a vector register holds."""
+    sizes = looped_sizes(lab)
+    sweep = Sweep(CHAIN, algorithms, {n: lab.race_loops(CHAIN.format(n), algorithms, lanes()) for n in sizes})
+    sweep.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
+    return sweep
 
-    n: int
-    blas: float
-    direct: float
-    ratio: float
 
-
-def _long_table(rows: list[LongChain]) -> Table:
-    note = "The product is charged wall-clock time on all cores; everything else the processor time of one core."
+def _lanes_table(sweep: Sweep) -> Table:
+    names = [x.name for x in sweep.algorithms]
+    rows = [[n, *(m[k].seconds for k in names), ratio(m[FDSVA], m["direct"])] for n, m in sweep.found.items()]
+    columns = [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)]
     return Table(
-        "Long chains, loops over bodies: the direct method, and M^-1 (rolled) times dtau/dq, dtau/dv (rolled) by BLAS",
-        [
-            TableColumn("N", "count"),
-            TableColumn(BLAS, "time"),
-            TableColumn("direct", "time"),
-            TableColumn("ratio", "ratio"),
-        ],
-        [list(row) for row in rows],
-        note if processors() > 1 else "",
+        f"Long chains in loops, one state at a time, {lanes()} columns at a time: time per state",
+        [*columns, TableColumn(f"{FDSVA} / direct", "ratio")],
+        rows,
+        "Walks over bodies are scalar; lanes are columns of matrices, also those of products.",
     )
-
-
-def _long_lines(rows: list[LongChain]) -> Lines:
-    n = [float(row.n) for row in rows]
-    curves = {BLAS: (n, [1e6 * row.blas for row in rows]), "direct": (n, [1e6 * row.direct for row in rows])}
-    return Lines("long chains, in loops", "N", "us per state", curves, marked=True)
-
-
-def _time_long_chain(lab: Lab, n: int) -> tuple[float, float, float]:
-    """Seconds per state: DMM with products by BLAS, and the direct method; and their ratio."""
-    name = CHAIN.format(n)
-    lab.step(f"{name}, rolled")
-    size = 16 if n <= 200 else 4
-    robot = Robot(lab.robot(name).model, "compiled", 1, unroll=False)
-    states = lab.states(name, size)
-    q, v, tau = states["q"], states["v"], states["tau"]
-    dtau = tuple(np.empty((size, n, n)) for _ in range(3))
-    Minv, a = np.empty((size, n, n)), np.empty((size, n))
-    out = tuple(np.empty((size, n, n)) for _ in range(3))
-
-    def prepare(_: int) -> None:
-        robot.forward_dynamics(q, v, tau, out=a)
-        robot.inverse_dynamics_derivatives(q, v, a, out=dtau)
-        robot.inverse_mass_matrix(q, out=Minv)
-
-    def multiply(_: int) -> None:
-        for k in range(2):
-            np.matmul(Minv, dtau[k], out=out[k])
-            np.negative(out[k], out=out[k])
-
-    def direct(_: int) -> None:
-        robot.forward_dynamics_derivatives(q, v, tau, out=out)
-
-    prepare(0)
-    contenders = [
-        Contender("prepare", prepare, size, whole=True),
-        Contender("multiply", multiply, size, whole=True, pinned=processors() == 1),
-        Contender("direct", direct, size, whole=True),
-    ]
-    t = measure(contenders, lab.settings).seconds
-    slow, fast = Measurement(None, t["prepare"] + t["multiply"]), Measurement(None, t["direct"])
-    return slow.seconds or 0.0, fast.seconds or 0.0, ratio(slow, fast) or 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -11,16 +12,16 @@ import llvmlite.ir as ir
 import numpy as np
 
 from ...jit.emit.lanes import I8, I32, I64, PTR, VOID, Value, external
-from ...jit.engine import Library, target
+from ...jit.engine import CPU, Library, target
 from ...jit.number import DOUBLE
 from ...jit.objects import compiled, sources
 from ...model.tree import Tree
 from ..emit.columns import Columns
 from ..emit.responses import ResponsesCode
-from ..program import Pairs, Responses, Walk
+from ..program import Pairs, Responses, Variant, Walk
 from ..tables import Tables, variants
 from .product import emit_product, panel_size
-from .program import LoopedProgram, Product, SetWalk, WideWalk
+from .program import LoopedProgram, MatrixProduct, SetWalk, WideWalk
 from .tracing import trace_looped
 from .walks import LoopedWalks
 
@@ -28,31 +29,48 @@ Array = np.ndarray
 
 
 class LoopedKernel:
-    """An algorithm, function(scan, *inputs) -> matrices, as loops for robots with the joint kinds of `tree`.
+    """An algorithm, function(scan, *inputs) -> matrices, as loops on one robot; others with the same joints share code.
 
     lanes: columns of matrices that are computed at a time; with 1, all code is scalar. Samples are treated one by one.
-    Inputs are q, rates, or matrices; their numbers are trusted.
+    Inputs are q, rates, or matrices (nv^2); their numbers are trusted.
     """
 
     def __init__(self, function: Callable[..., Any], inputs: Sequence[str], tree: Tree, lanes: int = 1) -> None:
-        self.tree, self.names = tree, list(inputs)
+        self.tree = tree
         lanes = lanes if tree.nv >= lanes else 1
         self.tables = Tables(tree, lanes, DOUBLE)
-        self.code = LoopedCode(trace_looped(function, inputs, variants(tree)), self.names, lanes)
-        cpu = target()
-        self._library = Library(compiled(cpu, sources(self.code.emit(cpu.triple))), cpu)
+        self.code, self.library = code_of(function, tuple(inputs), variants(tree), lanes, target())
         signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
-        self._entry = signature(self._library.address("entry"))
+        self._entry = signature(self.library.address("entry"))
         self._scratch = [aligned(size) for size in self.code.scratch(len(tree.nodes), tree.nv)]
 
     def __call__(self, inputs: Sequence[Array], out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """The matrices (B, nv, nv) of a batch of inputs (B, n)."""
-        arrays = [np.ascontiguousarray(x, float) for x in inputs]
         n = self.tree.nv
-        out = out or tuple(np.empty((len(arrays[0]), n, n)) for _ in self.code.program.outputs)
-        pointers = np.array([x.ctypes.data for x in (*arrays, *out, *self._scratch)], np.uint64)
-        self._entry(self.tables.address, len(arrays[0]), pointers.ctypes.data)
+        out = out or tuple(np.empty((len(inputs[0]), n, n)) for _ in self.code.program.outputs)
+        self.bound(inputs, out)()
         return out
+
+    def bound(self, inputs: Sequence[Array], out: Sequence[Array]) -> Callable[[], None]:
+        """A call with fixed arrays, `out` contiguous: it takes a microsecond more than the machine code."""
+        arrays = [np.ascontiguousarray(x, float) for x in inputs]
+        pointers = np.array([x.ctypes.data for x in (*arrays, *out, *self._scratch)], np.uint64)
+        kept = self, arrays, out, pointers  # alive as long as the call
+        entry, data, size, address = self._entry, self.tables.address, len(arrays[0]), pointers.ctypes.data
+
+        def call(kept: Any = kept) -> None:
+            entry(data, size, address)
+
+        return call
+
+
+@lru_cache(maxsize=64)
+def code_of(
+    function: Callable[..., Any], inputs: tuple[str, ...], kinds: tuple[Variant, ...], lanes: int, cpu: CPU
+) -> tuple[LoopedCode, Library]:
+    """The code of an algorithm for all robots with these kinds of joints."""
+    code = LoopedCode(trace_looped(function, inputs, kinds), inputs, lanes)
+    return code, Library(compiled(cpu, sources(code.emit(cpu.triple))), cpu)
 
 
 def aligned(size: int) -> Array:
@@ -121,7 +139,7 @@ class LoopedCode:
     def function(self, k: int, loop: Any) -> ir.Function:
         if isinstance(loop, SetWalk | WideWalk):
             return self.w.emit(k, loop)
-        if isinstance(loop, Product):
+        if isinstance(loop, MatrixProduct):
             return emit_product(self.w.wide, f"product{k}", loop.result in self.program.negative)
         return self.c.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(self.c, loop).emit(k)
 
@@ -152,7 +170,7 @@ class LoopedCode:
         b = self.b
         if isinstance(loop, Walk):
             self.walk(f, I64(0), I64(0))
-        elif isinstance(loop, Product):
+        elif isinstance(loop, MatrixProduct):
             b.call(f, [self.nv, *(self.matrix_at[m] for m in (loop.left, loop.right, loop.result)), self.panel])
         else:
             self.arrange()

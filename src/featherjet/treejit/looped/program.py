@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...jit.graph import Expr
 from ..program import Key, Pairs, Program, Ref, Responses, Store, Variant, Walk
@@ -55,7 +55,7 @@ class WideWalk(Walk):
 
 
 @dataclass
-class Product:
+class MatrixProduct:
     """The matrix `result` = left right."""
 
     result: int
@@ -72,6 +72,7 @@ def matrix_key(number: int) -> Key:
 class LoopedProgram(Program):
     """Loops in order; `outputs` are matrices."""
 
+    loops: list[Any] = field(default_factory=list)  # also of this module's kinds
     given: dict[str, int] = field(default_factory=dict)  # matrices that are inputs, by name
     negative: set[int] = field(default_factory=set)  # matrices that are stored with the opposite sign
     shared: set[Key] = field(default_factory=set)  # numbers that a dof has in every set it is a member of
@@ -83,7 +84,7 @@ class LoopedProgram(Program):
         for loop in self.loops:
             for key, values in made(loop):
                 makers.setdefault(key, []).extend(values)
-            if isinstance(loop, Product):
+            if isinstance(loop, MatrixProduct):
                 needs[matrix_key(loop.result)] = [matrix_key(m) for m in (loop.left, loop.right)]  # type: ignore[arg-type]
         found: set[Key] = set()
         queue = [matrix_key(output.matrix) for output in self.outputs]
@@ -113,21 +114,23 @@ class LoopedProgram(Program):
         return Pairs(matrices, *([part[k] for k in keep] for part in parts))
 
     def _share(self) -> None:
-        """Find numbers that members keep as sets grow from joint to joint, and drop the stores that copy them."""
+        """Find numbers that need no place in every set that a dof is a member of, and drop stores that only copy them.
+
+        Members may keep a number as sets grow from joint to joint. Or a joint hands all its members over to its parent,
+        and changes them in place.
+        """
         walks = [loop for loop in self.loops if isinstance(loop, SetWalk)]
-        stores = [s for walk in walks for groups in walk.members.values() for of in groups.values() for s in of]
-        changing = {s.ref.key for s in stores if s.add or not self._copies(s)}
-        own: dict[Key, set[str]] = {}
-        for walk in walks:
-            for of in walk.stores.values():
-                for s in of:
-                    if s.ref.space == "S" and s.ref.key is not None:
-                        own.setdefault(s.ref.key, set()).add(s.ref.role)
-        self.shared |= {key for key, roles in own.items() if len(roles) == 1 and key not in changing}
+        own = [s for walk in walks for of in walk.stores.values() for s in of if s.ref.space == "S"]
+        grouped = [s for walk in walks for groups in walk.members.values() for of in groups.values() for s in of]
+        changed = {s.ref.key for s in grouped if s.add or not self._copies(s)}
+        kept_by_joint = {s.ref.key for s in (*own, *grouped) if s.add or s.ref.role == "self"}
+        handed_on = {s.ref.key for s in own if s.ref.role == "parent"}
+        keys = {s.ref.key for s in own if s.ref.key is not None}
+        self.shared |= {k for k in keys if k not in kept_by_joint or (k not in changed and k not in handed_on)}
         for walk in walks:
             for groups in walk.members.values():
                 for group, of in groups.items():
-                    groups[group] = [s for s in of if s.ref.key not in self.shared]
+                    groups[group] = [s for s in of if s.ref.key not in self.shared or not self._copies(s)]
 
     def _copies(self, store: Store) -> bool:
         op = store.value.op
@@ -144,8 +147,8 @@ def made(loop: object) -> Iterable[tuple[Key, list[Expr]]]:
         yield from ((s.ref.key, [s.value]) for s in stores if s.ref.key is not None)
     elif isinstance(loop, Pairs):
         for m, *values in zip(loop.matrices, loop.within, loop.across, loop.own, loop.extra, strict=True):
-            yield matrix_key(m), values
+            yield matrix_key(m), values  # type: ignore[arg-type]
     elif isinstance(loop, Responses):
         yield from ((matrix_key(m), loop.values) for m in loop.matrices)
-    elif isinstance(loop, Product):
+    elif isinstance(loop, MatrixProduct):
         yield matrix_key(loop.result), []

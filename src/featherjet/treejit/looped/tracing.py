@@ -14,7 +14,7 @@ from ...jit.graph import Expr
 from ..program import Key, Output, Ref, Store, Variant, Walk
 from ..pytree import Member, leaves, mapped
 from ..rolled import Field, RolledScan, Source
-from .program import MEMBER, Entry, Group, LoopedProgram, Product, SetWalk, WideWalk, matrix_key
+from .program import MEMBER, Entry, Group, LoopedProgram, MatrixProduct, SetWalk, WideWalk, matrix_key
 
 
 class LoopedScan(RolledScan):
@@ -53,7 +53,7 @@ class LoopedScan(RolledScan):
 
     def product(self, left: int, right: int) -> int:
         (result,) = self._new_matrices(1)
-        self.program.loops.append(Product(result, left, right))  # type: ignore[arg-type]
+        self.program.loops.append(MatrixProduct(result, left, right))
         return result
 
     def negative(self, matrix: int) -> int:
