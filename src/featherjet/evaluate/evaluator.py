@@ -358,6 +358,18 @@ class Evaluator:
             self._kernels[self._key(record, names, options)] = None
             return None
 
+    def prepare(self, record: Quantity, names: Sequence[str], options: dict[str, Any]) -> None:
+        """Compile a quantity's code for one state and for batches of doubles, if it has any."""
+        if self.coordinates is not None and not record.of_space:
+            self.standard.prepare(record, names, options)
+            return
+        kernel = self.kernel(record, names, options)
+        try:
+            if kernel is not None:
+                kernel.batch, kernel.single  # noqa: B018  (loads them)
+        except TooLong:
+            self._kernels[self._key(record, names, options)] = None
+
     def _key(self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]) -> tuple:
         return (record, *names, *((k, self._fingerprint(x)) for k, x in sorted(options.items())))
 
@@ -366,7 +378,7 @@ class Evaluator:
         if self._compiler is None:
             from ..treejit.compiler import TreeCompiler
 
-            self._compiler = TreeCompiler(self.tree, self.unroll, self.places)
+            self._compiler = TreeCompiler(self.tree, self.unroll, self.places, self.model.name)
         return self._compiler
 
     # The reference

@@ -21,7 +21,7 @@ from .emit.quick import headers_are_known, quick_call
 from .engine import CPU, Library, target
 from .flags import Flag
 from .gufunc import Gufunc
-from .library import library
+from .library import labelled, library
 from .memory import POOL, SMALL
 from .number import DOUBLE, SINGLE, Number
 from .straight import Function, Shape, Straight, shortest
@@ -29,6 +29,7 @@ from .workers import workers
 
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
+KEPT = 50_000  # operations; a longer trace takes too much memory to keep for later
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
@@ -44,6 +45,7 @@ def compile(
     watch: int = 0,
     units: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     limit: int | None = None,
+    whose: str = "",
 ) -> Kernel:
     """A kernel of straight-line code for function(**arrays of scalars) -> arrays of scalars.
 
@@ -55,12 +57,19 @@ def compile(
     watch: the number of last results that are not returned, but flagged unless clearly positive.
     units: parts (start, size) of each input that must have norm one; the code checks and normalises them.
     limit: the number of operations above which the first call raises `TooLong`.
+    whose: what messages say the code is for.
     """
     cpu = cpu or target()
 
+    traced: list[Straight] = []  # kept between the code for batches and that for one sample
+
     def straight() -> Straight:
+        if traced:
+            return traced.pop()
         best = shortest((function, *alternatives), shapes, limit, watch)
         best.units = units or {}
+        if len(best.graph.ops) <= KEPT:
+            traced.append(best)
         return best
 
     def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
@@ -71,7 +80,7 @@ def compile(
 
             return emit_straight(straight(), lanes, cpu.triple, kind)
 
-        return library(cpu, ("straight", key, lanes, kind.name), name, make), Data(kind)
+        return library(cpu, ("straight", key, lanes, kind.name), labelled(name, whose), make), Data(kind)
 
     return Kernel(name, shapes, outputs, load, separate_single=True, costly=limit is not None)
 

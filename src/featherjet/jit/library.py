@@ -20,6 +20,11 @@ _locks: dict[str, Lock] = {}
 _log = logging.getLogger("featherjet")
 
 
+def labelled(name: str, whose: str) -> str:
+    """What messages call some code."""
+    return f"{name} for {whose}" if whose else name
+
+
 def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[Source]]) -> Library:
     """The loaded code of `what`, a key that prints the same in every process; `name` is for messages.
 

@@ -42,6 +42,7 @@ from ..model.lock import lock
 from ..model.model import Array, Model
 from ..simulation.simulate import Controller, simulate
 from ..simulation.trajectory import Trajectory
+from .ahead import tasks
 from .bind import bind
 
 
@@ -304,6 +305,22 @@ class Robot:
         the `name` of a frame to those of frames, with `frame` as in `frame_jacobian`; fext=True adds external forces.
         """
         return bind(self.evaluator, quantity, fext, contacts, name, frame, method)
+
+    def compile(
+        self,
+        *quantities: str,
+        fext: bool = False,
+        contacts: Contacts | None = None,
+        frame: FrameChoice = "local",
+    ) -> None:
+        """Compile quantities now, for one state and for batches, so that no later call waits for the compiler.
+
+        Without names, all that need no options, and with `contacts` those of contacts. The code stays on disk, where
+        later processes find it; `featherjet compile` does the same with a progress bar. fext=True: with external
+        forces. frame: as in `frame_jacobian`, for the quantities of frames.
+        """
+        for _, task in tasks(self.evaluator, quantities, fext, contacts, frame):
+            task()
 
     # Derivatives. `featherjet.methods()` lists all values of `method`; "auto" is the fastest. docs/methods.md compares.
 

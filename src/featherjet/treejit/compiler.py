@@ -15,7 +15,7 @@ from ..jit.emit.border import Operand
 from ..jit.engine import Library, target
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
-from ..jit.library import library
+from ..jit.library import labelled, library
 from ..jit.number import DOUBLE, Number
 from ..jit.straight import Function, Straight, shortest
 from ..model.configuration import Places
@@ -30,11 +30,11 @@ class TreeCompiler:
     """Makes the kernels of one tree.
 
     unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints (never
-    with mimicking joints); None chooses for each quantity.
+    with mimicking joints); None chooses for each quantity. robot: its name, for messages.
     """
 
-    def __init__(self, tree: Tree, unroll: bool | None = None, places: Places | None = None) -> None:
-        self.tree, self.unroll, self.places = tree, unroll, places
+    def __init__(self, tree: Tree, unroll: bool | None = None, places: Places | None = None, robot: str = "") -> None:
+        self.tree, self.unroll, self.places, self.robot = tree, unroll, places, robot
         self.target = target()
         self._tables: dict[Number, Tables] = {}
 
@@ -118,10 +118,11 @@ class TreeCompiler:
             watch=len(quantity.margins),
             units={i.name: units for i in quantity.inputs if i.expands == "q"},
             limit=None if quantity.cost is not None and not options else quantity.longest,
+            whose=self.robot,
         )
 
     def _rolled(self, quantity: Quantity, fext: bool) -> Kernel:
-        tree, cpu = self.tree, self.target
+        tree, cpu, robot = self.tree, self.target, self.robot
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
         def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
@@ -137,7 +138,7 @@ class TreeCompiler:
                 return emit_rolled(program, operands, lanes, cpu.triple, kind)
 
             what = "rolled", quantity.name, kinds, fext, lanes, kind.name
-            return library(cpu, what, quantity.name, make), self.tables(kind)
+            return library(cpu, what, labelled(quantity.name, robot), make), self.tables(kind)
 
         size = sizes(tree)
         shapes = quantity.input_shapes([i.name for i in inputs], size)
