@@ -15,7 +15,7 @@ from ..errors import UnknownName
 from .contacts import derivatives as contact_derivatives
 from .contacts import dynamics as contact_dynamics
 from .contacts import grips
-from .derivatives import direct, fdsva, geometry, idsva, regressor, statics
+from .derivatives import direct, fdsva, geometry, idsva, idsva_body, regressor, statics
 from .derivatives import methods as ways
 from .dynamics import aba, balafoutis, coriolis, coupled, crba, factored, minv, projected, rnea
 from .frames import centroidal, jacobians, kinematics
@@ -117,7 +117,8 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "inverse_dynamics_derivatives", "dtau_dq, dtau_dv, dtau_da", (Q, V, A),
         named(InverseDynamicsDerivatives, VV), idsva.inverse_dynamics_derivatives,
-        returns=InverseDynamicsDerivatives._make, forces=True, methods=ways.TABLES[ways.ID],
+        returns=InverseDynamicsDerivatives._make, forces=True,
+        alternatives=(idsva_body.inverse_dynamics_derivatives,), methods=ways.TABLES[ways.ID],
         cost=Cost(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"), rule=rules.derivatives,
     ),
     Quantity(
