@@ -16,7 +16,7 @@ import pytest
 import featherjet as fj
 from featherjet.cli import main
 from featherjet.jit.graph import Graph
-from featherjet.lab.bench import checking, contenders, peers, robots, run, timing
+from featherjet.lab.bench import checking, contenders, loops, peers, robots, run, timing
 from featherjet.lab.bench.checking import States
 from featherjet.lab.bench.contenders import WAYS
 from featherjet.lab.bench.peak import fma_peak
@@ -65,6 +65,17 @@ def test_the_record_is_complete_and_sane(quick):
         assert found["ways"][contenders.MUJOCO]["difference"] < 1e-3
     assert (quick / "bench.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(os.listdir(quick)) == ["bench.json", "bench.png"]
+
+
+def test_calls_of_loops(tmp_path, capsys):
+    assert main(["bench", "quadruped", "--loops", "--quick", "--batch", "16", "--out", str(tmp_path)]) == 0
+    (robot,) = json.loads((tmp_path / "loops.json").read_text())["robots"]
+    assert [*robot["quantities"]] == [call.name for call in loops.CALLS]
+    for name, found in robot["quantities"].items():
+        assert set(found["ways"]) == set(loops.WAYS), name
+        assert all(way["ratio"]["median"] > 0 for way in found["ways"].values())
+        assert found["ways"][contenders.PIN_LOOP]["difference"] < 1e-9, name
+    assert "frame Jacobian" in capsys.readouterr().out
 
 
 def test_the_table_shows_all_ways(capsys):

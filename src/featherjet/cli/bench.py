@@ -31,6 +31,7 @@ examples:
   featherjet bench my_robot.urdf --root free --batch 256
   featherjet bench chain100 tree100x2            chains and trees of any size
   featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points fixed
+  featherjet bench go2 --root free --loops       what loops around the dynamics call: integrate, frames, ...
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
@@ -52,6 +53,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--batch", type=count, metavar="N", help="states per batch (default: 1024; 16 for large robots)")
     sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
     sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure dynamics with these points fixed instead")
+    sub.add_argument("--loops", action="store_true", help="measure configurations, frames and regressors instead")
     sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
 
 
@@ -70,15 +72,19 @@ def run(args: argparse.Namespace) -> int:
             measure_scaling(report, QUICK_SIZES if args.quick else SIZES, settings)
         elif args.contacts:
             measure_contacts(report, entrants, args.contacts, settings)
+        elif args.loops:
+            measure_loops(report, entrants, settings)
         else:
             measure_robots(report, entrants, settings)
     except Disagreement as error:
         fail(str(error), label="failed: ")
         return 1
-    path = folder / ("scaling.json" if args.scaling else "contacts.json" if args.contacts else "bench.json")
+    kinds = {"scaling": args.scaling, "contacts": args.contacts, "loops": args.loops, "bench": True}
+    kind = next(name for name, chosen in kinds.items() if chosen)
+    path = folder / f"{kind}.json"
     write(path, report)
     line("numbers: ", (str(path), "bold"))
-    if not args.scaling and not args.contacts:
+    if kind == "bench":
         draw(report, folder / "bench.png")
     return 0
 
@@ -189,6 +195,29 @@ def measure_contacts(report: dict[str, Any], entrants: list[Entrant], frames: li
             if any(cells):
                 listing.add_row(Text(way, style="bold" if way == BATCH else ""), *cells)
         console().print(listing)
+    line()
+
+
+def measure_loops(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
+    from ..lab.bench import loops
+
+    report["robots"] = []
+    for e in entrants:
+        with progress() as bar:
+            tick = ticking(bar, e.title, len(loops.CALLS) * (len(loops.WAYS) + settings.rounds))
+            found = loops.race(e, settings, tick)
+        report["robots"].append(found)
+        line()
+        line((found["title"], "bold"), f": frame {found['frame']}, batch {found['batch']}")
+        listing = table("per call", *((way.removeprefix("featherjet, "), "right") for way in loops.WAYS))
+        for call in loops.CALLS:
+            ways = found["quantities"][call.name]["ways"]
+            cells = [figures(ways.get(way)) for way in loops.WAYS]
+            listing.add_row(call.label, *(f"{time} {ratio}".strip() for time, _, ratio in cells))
+        console().print(listing)
+        for way, reason in {k: v for q in found["quantities"].values() for k, v in q["missing"].items()}.items():
+            line(("missing: ", "yellow"), f"{way}: {reason}")
+    line("Ratios of a batch are relative to Pinocchio's loop, those of one state to Pinocchio's own call.")
     line()
 
 

@@ -95,6 +95,8 @@ class Evaluator:
         self._fingerprint = Fingerprints()
         self.frames: dict[str, tuple[Array, Array]] = {}  # by name: frames as numbers, in double and single precision
         self._slow: set[str] = set()  # quantities that the reference computes, as the log has said
+        # by quantity, frame and viewpoint: code for one sample, and the frame as it reads it (see `frames.run`)
+        self.sights: dict[Any, tuple[Callable[..., Any], Array]] = {}
         self.derived: dict[tuple[str, str, str], Quantity] = {}  # derivatives by autodiff: of, by, mode
         self._threads = 1
         if self.coordinates is not None:
@@ -231,6 +233,13 @@ class Evaluator:
         if all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given):
             results = tuple(r.astype(FLOAT32) for r in results)
         return copied(out, results)
+
+    def quick(self, name: str, **options: Any) -> Callable[..., tuple[Array, ...] | None] | None:
+        """The code that `run` has found for one sample without forces: (*inputs, out=None) -> results, or None.
+
+        It takes one sample in the precision that ran last, and gives None for anything else.
+        """
+        return self._quick.get((name, True, True, *options.values()) if options else name)
 
     def __call__(self, name: str, *given: Any, fext: Any = None, out: Out = None, **options: Any) -> Any:
         """A quantity in the form users get it: an array, or a named tuple of arrays."""

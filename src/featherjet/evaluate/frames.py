@@ -49,23 +49,37 @@ def canonical(tree: Tree, joint: int, T: Array) -> Transform:
 
 def numbers(evaluator: Evaluator, name: FrameName) -> tuple[Array, Array]:
     """A frame as code reads it (13,), in double and in single precision; see `algorithms.frames.jacobians.View`."""
-    f = named(evaluator.model, name)
-    X = canonical(evaluator.tree, f.joint, f.placement)
-    entries = [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
-    double = np.array([f.joint, *entries], float)
-    found = double, double.astype(FLOAT32)
-    if type(name) is str:
-        evaluator.frames[name] = found
+    found = evaluator.frames.get(name) if isinstance(name, str) else None
+    if found is None:
+        f = named(evaluator.model, name)
+        X = canonical(evaluator.tree, f.joint, f.placement)
+        entries = [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
+        double = np.array([f.joint, *entries], float)
+        found = double, double.astype(FLOAT32)
+        if isinstance(name, str):
+            evaluator.frames[name] = found
     return found
 
 
-def run(evaluator: Evaluator, quantity: str, given: tuple, name: FrameName, viewpoint: str, out: Out) -> tuple:
-    """The results of a quantity of a frame, seen from a viewpoint."""
-    found = (evaluator.frames.get(name) if type(name) is str else None) or numbers(evaluator, name)
-    frame = found[getattr(given[0], "dtype", None) is FLOAT32]
-    if type(viewpoint) is not str or viewpoint not in VIEWPOINTS:
-        known(viewpoint)
-    return evaluator.run(quantity, (*given, frame), None, out, viewpoint=viewpoint)
+def run(
+    evaluator: Evaluator, quantity: str, given: tuple, name: FrameName, viewpoint: str | None, out: Out
+) -> tuple[Array, ...]:
+    """The results of a quantity of a frame, seen from a viewpoint if the quantity depends on one."""
+    try:  # the shortest way, for one state by code that has run before
+        quick, frame = evaluator.sights[quantity, name, viewpoint]
+    except (KeyError, TypeError):  # a point may be an array, which is no key
+        pass
+    else:
+        results = quick(*given, frame) if out is None else quick(*given, frame, out=out)
+        if results is not None:
+            return results
+    frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) == FLOAT32]
+    options = {} if viewpoint is None else {"viewpoint": known(viewpoint)}
+    results = evaluator.run(quantity, (*given, frame), None, out, **options)
+    quick = evaluator.quick(quantity, **options)
+    if quick is not None and isinstance(name, str):
+        evaluator.sights[quantity, name, viewpoint] = quick, frame
+    return results
 
 
 def known(viewpoint: str) -> str:
@@ -77,6 +91,4 @@ def known(viewpoint: str) -> str:
 
 def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
     """Placement (..., 4, 4) of a frame in the world."""
-    found = (evaluator.frames.get(name) if type(name) is str else None) or numbers(evaluator, name)
-    frame = found[getattr(q, "dtype", None) is FLOAT32]
-    return evaluator.run("frame_placement", (q, frame), None, out)[0]
+    return run(evaluator, "frame_placement", (q,), name, None, out)[0]
