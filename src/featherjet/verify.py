@@ -27,6 +27,15 @@ CHECKED: dict[str, tuple[Quantity, str]] = {
     if record.base is not None
     for result, by in zip(record.results, record.by, strict=True)
 }
+# Second derivatives that `check` verifies: (Hessian, result of the gradient to differentiate, by, transposed)
+SECOND: dict[str, tuple[Quantity, int, str, bool]] = {
+    f"{y}_{result.name}": (record, k, by, turned)
+    for y, of in (("tau", "inverse_dynamics"), ("a", "forward_dynamics"))
+    for record in (QUANTITIES[f"{of}_hessian"],)
+    for result, (k, by, turned) in zip(
+        record.results, ((0, "q", False), (1, "q", True), (1, "v", False), (2, "q", True)), strict=True
+    )
+}
 
 
 def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Array:
@@ -37,10 +46,15 @@ def complex_step(robot: Robot, quantity: str, by: str, **inputs: object) -> Arra
     A derivative by q has nv columns, in the tangent space of q. If a quantity has several results, such as
     inverse_dynamics_derivatives, this differentiates the first.
     """
-    given = _checked(robot, quantity, by, inputs)
-    moved = _moved(robot, QUANTITIES[quantity].input(by), given[by], 1j * STEP)
-    result = robot.evaluator.reference(quantity, given | {by: moved})[0]
-    return np.moveaxis(np.imag(result) / STEP, 0, -1)
+    return complex_steps(robot, quantity, by, **inputs)[0]
+
+
+def complex_steps(robot: Robot, quantity: str, by: str, **inputs: object) -> list[Array]:
+    """The same for each result of the quantity."""
+    given, record = _checked(robot, quantity, by, inputs), QUANTITIES[quantity]
+    moved = _moved(robot, record.input(by), given[by], 1j * STEP)
+    results = robot.evaluator.reference(quantity, given | {by: moved})[: len(record.results)]
+    return [np.moveaxis(np.imag(r) / STEP, 0, -1) for r in results]
 
 
 def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6, **inputs: object) -> Array:
@@ -68,13 +82,18 @@ class Finding(NamedTuple):
     sample: int
 
 
-def check(robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forward: bool = True) -> list[Finding]:
+def check(
+    robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forward: bool = True, order: int = 1
+) -> list[Finding]:
     """Compare all derivatives of a robot's dynamics with complex step, at random states.
 
-    forward=False leaves forward dynamics out; with it, a singular mass matrix raises SingularMassMatrix.
+    order=2 also compares Hessians, contracted with random vectors, with complex step of gradients. forward=False
+    leaves forward dynamics out; with it, a singular mass matrix raises SingularMassMatrix.
     """
     if samples < 1:
         raise InputError(f"samples: expected at least one, got {samples!r}")
+    if order not in (1, 2):
+        raise InputError(f"order: expected 1 or 2, got {order!r}")
     rng = np.random.default_rng(seed)
     q = robot.random_configuration(rng, samples)
     v, a = rng.normal(size=(2, samples, robot.nv))
@@ -91,6 +110,25 @@ def check(robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forw
         base, by = CHECKED[name]
         inputs = {i.name: given[i.name] for i in (*base.inputs, *base.optional) if i.name in given}
         found.append(_finding(name, x, complex_step(robot, base.name, by, **inputs), values[base.name]))
+    return found + (_second_order(robot, given, rng, forward) if order == 2 else [])
+
+
+def _second_order(robot: Robot, given: Mapping[str, Any], rng: np.random.Generator, forward: bool) -> list[Finding]:
+    """The errors of Hessians contracted with random vectors."""
+    w = rng.normal(size=given["v"].shape)
+    found = []
+    for of in ("inverse_dynamics", "forward_dynamics")[: 2 if forward else 1]:
+        record = QUANTITIES[f"{of}_hessian"]
+        known = {**given, "w": w}
+        inputs = {i.name: known[i.name] for i in (*record.inputs, *record.optional) if i.name in known}
+        got = robot.evaluator.run(record.name, [inputs[i.name] for i in record.inputs], inputs.get(FEXT.name))
+        gradient = getattr(robot, f"{of}_vjp")(**inputs)[:3]
+        names = [name for name, row in SECOND.items() if row[0] is record]
+        steps = {by: complex_steps(robot, f"{of}_force_vjp", by, **inputs) for by in ("q", "v")}
+        for name, x in zip(names, got, strict=True):
+            _, k, by, turned = SECOND[name]
+            true = steps[by][k].swapaxes(-1, -2) if turned else steps[by][k]
+            found.append(_finding(name, x, true, gradient[k]))
     return found
 
 

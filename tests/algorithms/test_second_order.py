@@ -110,6 +110,32 @@ def test_hessian_and_first_derivatives_in_one():
         agree(x, y, 1e-13)
 
 
+# All Hessians at once
+
+
+@pytest.mark.parametrize("name", DYNAMICS)
+def test_second_derivatives_are_the_hessians_of_every_entry(name):
+    for robot in (every_kind(3, 5), fj.load("panda", mimic=True)):
+        s = random_state(robot, 2)
+        tensors = getattr(robot, f"{name}_second_derivatives")(s.q, s.v, s.a, s.fext)
+        for k, w in enumerate(np.eye(robot.nv)):
+            H = getattr(robot, f"{name}_hessian")(s.q, s.v, s.a, w, s.fext)
+            for x, y in zip(tensors, H, strict=True):
+                agree(x[:, k], y, 1e-13, floor=np.abs(x).max())
+
+
+def test_compiled_second_derivatives():
+    """Small robots have code of their own, others take that of the contracted Hessians."""
+    for model, unroll in ((fj.models.chain(3), None), (fj.models.chain(3), False)):
+        robot, reference = fj.Robot(model, "compiled", unroll=unroll), fj.Robot(model, "numpy")
+        if unroll is False:
+            robot.evaluator.compiler.short = lambda record: False  # type: ignore[method-assign]
+        s = random_state(reference, 11)
+        want = reference.inverse_dynamics_second_derivatives(s.q, s.v, s.a)
+        for x, y in zip(robot.inverse_dynamics_second_derivatives(s.q, s.v, s.a), want, strict=True):
+            agree(x, y, 1e-13)
+
+
 # Pinocchio, which has first derivatives in Python: their central differences
 
 

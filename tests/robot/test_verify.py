@@ -153,3 +153,24 @@ def test_the_oracle_refuses_a_singular_robot() -> None:
     zero = np.zeros(1)
     with pytest.raises(SingularMassMatrix):
         verify.complex_step(robot, "forward_dynamics", "q", q=zero, v=zero, tau=zero)
+
+
+def test_check_covers_second_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And finds a Hessian that is wrong in one entry."""
+    robot = every_kind(5, 6)
+    found = verify.check(robot, samples=2, order=2)
+    assert [f.quantity for f in found][6:] == list(verify.SECOND)
+    assert all(f.error < (1e-9 if f.quantity.startswith("a_") else 1e-12) for f in found[6:])
+    run = robot.evaluator.run
+
+    def spoiled(name, *given, **options):
+        results = run(name, *given, **options)
+        if name == "inverse_dynamics_hessian":
+            results[1][1, 2, 3] += 1.0
+        return results
+
+    monkeypatch.setattr(robot.evaluator, "run", spoiled)
+    worst = max(verify.check(robot, samples=2, order=2), key=lambda f: f.error)
+    assert (worst.quantity, worst.sample) == ("tau_qv", 1)
+    with pytest.raises(InputError, match="order: expected 1 or 2, got 3"):
+        verify.check(robot, order=3)

@@ -69,6 +69,11 @@ RECORDS = (
         forces=True, methods=ways.TABLES[ways.ID_HESSIAN], cost=Cost(500, 75), rolled=True, rule=None,
     ),
     Quantity(
+        "inverse_dynamics_second_derivatives", "the Hessians of all torques; qq[k] is that of tau_k", (Q, V, A),
+        named(InverseDynamicsHessian, ("v", "v", "v")), hessian.inverse_dynamics_second_derivatives,
+        returns=InverseDynamicsHessian._make, forces=True, cost=Cost(400, 170), rule=None,
+    ),
+    Quantity(
         "forward_dynamics_hessian", "second derivatives of w.a; zero by (v, tau) and (tau, tau)", (Q, V, TAU, W_A),
         named(ForwardDynamicsHessian, VV), forward_hessian.forward_dynamics_hessian,
         returns=ForwardDynamicsHessian._make, forces=True, margins=("mass",),

@@ -12,7 +12,7 @@ from rich.text import Text
 from ..errors import SingularMassMatrix
 from ..robot.robot import Robot
 from ..terminal import console, progress
-from ..verify import CHECKED, Finding, check, complex_step
+from ..verify import CHECKED, SECOND, Finding, check, complex_step
 from .output import fail, line, table
 from .parsing import add_robot, add_seed, command, count, load_robot, positive
 
@@ -23,6 +23,7 @@ EXAMPLES = """\
 examples:
   featherjet check panda
   featherjet check my_robot.urdf --root free --samples 100
+  featherjet check panda --order 2
   featherjet check my_robot.urdf --tolerance 1e-8 && echo "good enough"
 
 At random states with random external forces, each derivative is compared with the complex-step derivative of
@@ -36,6 +37,7 @@ def add(commands: Any) -> None:
     add_robot(sub)
     sub.add_argument("--samples", type=count, default=10, metavar="N", help="random states to try (default: 10)")
     add_seed(sub)
+    sub.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: second derivatives too (default: 1)")
     sub.add_argument(
         "--tolerance", type=positive, metavar="X",
         help=f"for all quantities (default: {INVERSE:g} for derivatives of tau, {FORWARD:g} for those of a)",
@@ -46,10 +48,10 @@ def run(args: argparse.Namespace) -> int:
     robot = load_robot(args)
     singular: SingularMassMatrix | None = None
     try:
-        found = worst(watched(robot, args.samples, args.seed))
+        found = worst(watched(robot, args.samples, args.seed, order=args.order))
     except SingularMassMatrix as error:
         singular = error
-        found = worst(watched(robot, args.samples, args.seed, forward=False))
+        found = worst(watched(robot, args.samples, args.seed, False, args.order))
     good = report(found, args.tolerance)
     if singular:
         line()
@@ -61,10 +63,10 @@ def run(args: argparse.Namespace) -> int:
     return 0 if good and not singular else 1
 
 
-def watched(robot: Robot, samples: int, seed: int, forward: bool = True) -> Iterator[list[Finding]]:
+def watched(robot: Robot, samples: int, seed: int, forward: bool = True, order: int = 1) -> Iterator[list[Finding]]:
     """The findings of each batch of random states, under a progress bar; samples are numbered across batches."""
     for part in batches(robot, samples):
-        found = check(robot, part.stop - part.start, seed + part.start, forward=forward)
+        found = check(robot, part.stop - part.start, seed + part.start, forward=forward, order=order)
         yield [f._replace(sample=part.start + f.sample) for f in found]
 
 
@@ -98,7 +100,8 @@ def badness(finding: Finding) -> float:
 
 
 def tolerance(quantity: str) -> float:
-    return FORWARD if CHECKED[quantity][0].margins else INVERSE
+    record = CHECKED[quantity][0] if quantity in CHECKED else SECOND[quantity][0]
+    return FORWARD if record.margins else INVERSE
 
 
 def report(found: list[Finding], wanted: float | None) -> bool:

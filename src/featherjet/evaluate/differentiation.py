@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..algorithms.derivatives import methods
+from ..algorithms.derivatives import gradients, methods
 from ..algorithms.dynamics import aba, coupled, rnea
 from ..algorithms.quantities import Quantity, Result
 from ..algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
@@ -107,7 +107,7 @@ _lock = Lock(reentrant=True)
 def traced(tree: Tree, quantity: str, mode: str, fext: bool) -> Derivative:
     """The derivatives of a tree's inverse or forward dynamics, traced once per tree."""
     key = (quantity, mode, fext)
-    make, other = (inverse_dynamics, "idsva") if quantity == methods.ID else (forward_dynamics, "direct")
+    make, other = MAKERS[quantity]
     with _lock:
         known = _known.setdefault(tree, {})
         if key not in known:
@@ -136,14 +136,19 @@ def forward_dynamics(tree: Tree, mode: str, fext: bool) -> Derivative:
     G = np.eye(tree.nv) if tree.coupling is None else tree.coupling.G
 
     def run(q: Array, v: Array, tau: Array, fext: Any = None) -> Sequence[Array]:
-        scan = Scan(tree, (), object)
-        if tree.coupling is None:
-            return aba.forward_dynamics(scan, q, v, tau, fext)
-        return coupled.forward_dynamics(scan, G, q, v, tau, fext)
+        return solved(tree, q, v, tau, fext)
 
     inputs: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,), "tau": (G.shape[1],)} | forces(tree, fext)
     by = {"q": lambda q: tree_tangent(tree)(q) @ G, "v": lambda v: G, "tau": identity}
     return Derivative(run, inputs, by, mode, undifferentiated=1)
+
+
+def solved(tree: Tree, q: Array, v: Array, tau: Array, fext: Any) -> aba.Forward:
+    """Forward dynamics on expressions."""
+    scan = Scan(tree, (), object)
+    if tree.coupling is None:
+        return aba.forward_dynamics(scan, q, v, tau, fext)
+    return coupled.forward_dynamics(scan, tree.coupling.G, q, v, tau, fext)
 
 
 def tree_tangent(tree: Tree) -> Directions:
@@ -182,6 +187,65 @@ for _name, _mode in (("autodiff", "forward"), ("autodiff-reverse", "reverse")):
         ("forward_dynamics_derivatives", "O(n^2)", forward(_mode)),
     ):
         methods.register(methods.Method(_name, _quantity, _note[0], _effort, _note[1], _function))
+
+
+# Hessians of dynamics: gradients by reverse mode, differentiated by forward mode
+
+
+def inverse_hessian(tree: Tree, mode: str, fext: bool) -> Derivative:
+    """The derivatives by q and v of the gradient (3 nv,) of w.tau by q, v and a."""
+
+    def run(q: Array, v: Array, a: Array, w: Array, fext: Any = None) -> Sequence[Array]:
+        tau = rnea.inverse_dynamics(Scan(tree, (), object), q, v, a, fext)
+        return [reverse(w @ tau, {"q": q, "v": v, "a": a}, by)]
+
+    by: dict[str, Directions] = {"q": tree_tangent(tree), "v": identity, "a": identity}
+    inputs: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,), "a": (tree.nv,), "w": (tree.nv,)}
+    return Derivative(run, inputs | forces(tree, fext), {"q": by["q"], "v": by["v"]}, mode)
+
+
+def forward_hessian(tree: Tree, mode: str, fext: bool) -> Derivative:
+    """The same for w.a by q, v and tau, along the independent degrees of freedom; then the margins of M."""
+    G = np.eye(tree.nv) if tree.coupling is None else tree.coupling.G
+
+    def run(q: Array, v: Array, tau: Array, w: Array, fext: Any = None) -> Sequence[Array]:
+        a, margins = solved(tree, q, v, tau, fext)
+        return [reverse(w @ a, {"q": q, "v": v, "tau": tau}, by), margins]
+
+    n = G.shape[1]
+    by: dict[str, Directions] = {"q": lambda q: tree_tangent(tree)(q) @ G, "v": lambda v: G, "tau": identity}
+    inputs: dict[str, Shape] = {"q": (tree.nq,), "v": (tree.nv,), "tau": (n,), "w": (n,)}
+    return Derivative(run, inputs | forces(tree, fext), {"q": by["q"], "v": by["v"]}, mode, 1)
+
+
+def reverse(s: Any, state: Mapping[str, Array], by: Mapping[str, Directions]) -> Array:
+    """The gradient of a scalar along the directions of its inputs, one after the other."""
+    moves = np.array(side_by_side(*(by[name](x) for name, x in state.items())), object)
+    return jacobian([s], [entry for x in state.values() for entry in x], "reverse", moves)[0]
+
+
+def hessian_by_autodiff(quantity: str) -> Callable[..., Any]:
+    """A method of a quantity of second derivatives."""
+
+    def hessian(scan: Scan, q: Array, v: Array, third: Array, w: Array, fext: Sequence | None = None) -> tuple:
+        run = traced(scan.tree, quantity, "forward", fext is not None)
+        name = "a" if quantity == methods.ID_HESSIAN else "tau"
+        by_q, by_v, *margins = run(scan, q=q, v=v, w=w, fext=fext, **{name: third})
+        return *gradients.blocks(by_q, by_v), *margins
+
+    return hessian
+
+
+# by quantity: what traces its derivatives, and another method for robots that are too large for it
+MAKERS: dict[str, tuple[Callable[[Tree, str, bool], Derivative], str]] = {
+    methods.ID: (inverse_dynamics, "idsva"),
+    methods.FD: (forward_dynamics, "direct"),
+    methods.ID_HESSIAN: (inverse_hessian, "analytic"),
+    methods.FD_HESSIAN: (forward_hessian, "analytic"),
+}
+for _quantity in (methods.ID_HESSIAN, methods.FD_HESSIAN):
+    _note = "forward over reverse mode", "O(n^2)", "no large robots"
+    methods.register(methods.Method("autodiff", _quantity, *_note, hessian_by_autodiff(_quantity)))
 
 
 # The derivative of any quantity

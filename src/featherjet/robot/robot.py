@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +13,7 @@ from .. import arrays
 from ..algorithms.dynamics.projected import ProjectedNewtonEuler
 from ..algorithms.frames.centroidal import CentroidalDerivatives
 from ..algorithms.frames.derivatives import FrameAccelerationDerivatives, FrameVelocityDerivatives
+from ..algorithms.quantities import quantity
 from ..algorithms.results import (
     ConstrainedDynamics,
     ConstrainedDynamicsDerivatives,
@@ -462,6 +464,27 @@ class Robot:
     ) -> ForwardDynamicsSecondOrder:
         """forward_dynamics_hessian and forward_dynamics_derivatives in one: nothing is computed twice."""
         return ForwardDynamicsSecondOrder._make(self._run("forward_dynamics_second_order", (q, v, tau, w), fext, out))
+
+    def inverse_dynamics_second_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, fext: ArrayLike | None = None, out: Out = None
+    ) -> InverseDynamicsHessian:
+        """The Hessians of every torque, each (..., nv, nv, nv): qq[k] is `inverse_dynamics_hessian` with w = e_k."""
+        name = "inverse_dynamics_second_derivatives"
+        if self.backend == "numpy" or self.evaluator.compiler.short(quantity(name)):
+            return InverseDynamicsHessian._make(self._run(name, (q, v, a), fext, out))
+        return self.inverse_dynamics_hessian(*self._for_each_dof(q, v, a, fext), out=out)
+
+    def forward_dynamics_second_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, fext: ArrayLike | None = None, out: Out = None
+    ) -> ForwardDynamicsHessian:
+        """The Hessians of every acceleration, each (..., nv, nv, nv): qq[k] is `forward_dynamics_hessian` of a_k."""
+        return self.forward_dynamics_hessian(*self._for_each_dof(q, v, tau, fext), out=out)
+
+    def _for_each_dof(self, q: ArrayLike, v: ArrayLike, third: ArrayLike, fext: ArrayLike | None) -> list[Any]:
+        """A state and a weight for each dof, so that Hessians contracted with the weights are those of each dof."""
+        state = [np.asarray(x)[..., None, :] for x in (q, v, third)]
+        kind = np.float32 if all(x.dtype == np.float32 for x in state) else float
+        return [*state, np.eye(self.nv, dtype=kind), None if fext is None else np.asarray(fext)[..., None, :, :]]
 
     # More derivatives
 

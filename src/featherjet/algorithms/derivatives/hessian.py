@@ -24,6 +24,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ...math.fieldwise import Additive
 from ...math.spatial import Coriolis, Force, Inertia, Motion
 from ...math.vec3 import Sym3, Vec3
@@ -81,6 +83,14 @@ def inverse_dynamics_hessian(
     bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), scan.rates(v), scan.rates(a))
     dofs = swept_terms(scan, bodies, scan.outward(sweep, bodies, scan.rates(w)), fext)
     return InverseDynamicsHessian(*scan.pairs(within, across, dofs, own=own))
+
+
+def inverse_dynamics_second_derivatives(
+    scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | None = None
+) -> InverseDynamicsHessian:
+    """The Hessian of each torque, (nv, nv, nv) each: w is a constant, so that a trace keeps only what it reaches."""
+    each = [inverse_dynamics_hessian(scan, q, v, a, unit, fext) for unit in np.eye(scan.nv)]
+    return InverseDynamicsHessian(*(np.stack(block) for block in zip(*each, strict=True)))
 
 
 def swept_terms(
