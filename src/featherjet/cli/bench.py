@@ -31,6 +31,7 @@ examples:
   featherjet bench my_robot.urdf --root free --batch 256
   featherjet bench chain100 tree100x2            chains and trees of any size
   featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points fixed
+  featherjet bench talos_full --surfaces left_sole_link right_sole_link    and with these frames fixed
   featherjet bench go2 --root free --loops       what loops around the dynamics call: integrate, frames, ...
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
@@ -53,6 +54,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--batch", type=count, metavar="N", help="states per batch (default: 1024; 16 for large robots)")
     sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
     sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure dynamics with these points fixed instead")
+    sub.add_argument("--surfaces", nargs="+", metavar="FRAME", help="the same with these frames fixed: flat feet")
     sub.add_argument("--loops", action="store_true", help="measure configurations, frames and regressors instead")
     sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
 
@@ -70,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.scaling:
             measure_scaling(report, QUICK_SIZES if args.quick else SIZES, settings)
-        elif args.contacts:
-            measure_contacts(report, entrants, args.contacts, settings)
+        elif contacts := held(args):
+            measure_contacts(report, entrants, contacts, settings)
         elif args.loops:
             measure_loops(report, entrants, settings)
         else:
@@ -79,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     except Disagreement as error:
         fail(str(error), label="failed: ")
         return 1
-    kinds = {"scaling": args.scaling, "contacts": args.contacts, "loops": args.loops, "bench": True}
+    kinds = {"scaling": args.scaling, "contacts": held(args), "loops": args.loops, "bench": True}
     kind = next(name for name, chosen in kinds.items() if chosen)
     path = folder / f"{kind}.json"
     write(path, report)
@@ -175,17 +177,24 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e9:.3g} ns"
 
 
-def measure_contacts(report: dict[str, Any], entrants: list[Entrant], frames: list[str], settings: Settings) -> None:
+def held(args: argparse.Namespace) -> list[Any]:
+    """The contacts that --contacts and --surfaces name."""
+    from ..contact import PointContact, SurfaceContact
+
+    return [PointContact(x) for x in args.contacts or ()] + [SurfaceContact(x) for x in args.surfaces or ()]
+
+
+def measure_contacts(report: dict[str, Any], entrants: list[Entrant], held: list[Any], settings: Settings) -> None:
     from ..lab.bench import contacts
 
     report["robots"] = []
     for e in entrants:
         with progress() as bar:
             tick = ticking(bar, e.title, len(CONTACT_QUANTITIES) * (len(contacts.WAYS) + settings.rounds))
-            found = contacts.race(e, frames, settings, tick)
+            found = contacts.race(e, held, settings, tick)
         report["robots"].append(found)
         line()
-        line((found["title"], "bold"), f": {', '.join(frames)} fixed, batch {found['batch']}")
+        line((found["title"], "bold"), f": {', '.join(found['frames'])} fixed, batch {found['batch']}")
         columns = []
         for quantity in CONTACT_QUANTITIES.values():
             columns += [(quantity.label, "right"), ("", "right"), ("ratio", "right")]
