@@ -182,8 +182,15 @@ class ContactScan(RolledScan):
         return found
 
     def _loaded(self, field: GripField, case: int) -> Any:
-        """A grip's value, loaded."""
-        return self._loads(field.values[case], lambda path: Ref("T", "self", 0, Key("T", field.number, path)))
+        """A grip's value: loaded, except constants that are the same in all cases."""
+        others = [dict(leaves(value)) for value in field.values.values()]
+
+        def leaf(path: tuple, x: Any) -> Any:
+            if x.value is not None and all(other[path].value == x.value for other in others):
+                return x
+            return self._load(Ref("T", "self", 0, Key("T", field.number, path)))
+
+        return mapped(field.values[case], leaf)
 
     def _joint(self, field: Field, role: str) -> Any:
         """The value of any joint, all loaded, since its variant is unknown; lists become None."""

@@ -9,9 +9,9 @@ like any other force and leaves y = L^-T J^T at the dofs it passes. So with Y, t
 
 and D^-1 Y lambda, added to left, makes the way back out give the accelerations a of `dynamics.constrained_dynamics`.
 
-Bodies are in the frames of their roots (see `motion`). Contact frames have their origins where the contacts are, and
-the axes of the user's forces, in which everything about contacts is covariant: turning the frames on both bodies by the
-same rotation turns forces and residuals by it. Which bodies are held, and where, is data.
+Bodies are in the frames of their roots (see `motion`). Turning the frames of a contact on both bodies by the same
+rotation turns its forces and residuals by it. So everything is computed in frames whose axes are those of the first
+body's root, and only results are turned to the axes of the user's forces. Which bodies are held, and where, is data.
 """
 
 from __future__ import annotations
@@ -78,9 +78,14 @@ class Touched:
     """
 
     touch: Touch
+    axes: Mat3  # of the user's forces
     between: Transform | None
     rows: tuple[Force, Force, Force]
     others: tuple[Force, Force, Force] | None
+
+    def row(self, x: Vec3) -> Vec3:
+        """A vector in the axes of the user's forces."""
+        return self.axes.transposed_times(x)
 
 
 def world_of(node: Node, q: Sequence[Scalar]) -> Transform | None:
@@ -105,14 +110,13 @@ def touching(gravity: Vec3) -> Callable[..., Touched]:
         T = inside(W1, W)
         F1, F2 = first.X.compose(grip.X), T.compose(body.X).compose(grip.Y)
         axes = blended(grip.world, W1.R.transposed(), F1.R)
-        turned = F2.R.compose(F1.R.transposed()).compose(axes)
-        F1, F2 = Transform(axes, F1.p), Transform(turned, F2.p)
+        F1, F2 = Transform(Mat3.identity(), F1.p), Transform(F2.R.compose(F1.R.transposed()), F2.p)
         touch = Touch(F1, F2, first.v, T.motion(body.v), first.a, T.motion(body.a))
-        x, y, z = (F1.force(grip.wrench(e)) for e in columns(Mat3.identity()))
+        x, y, z = (F1.force(grip.wrench(e)) for e in columns(axes))
         if second is None:
-            return Touched(touch, None, (x, y, z), None)
+            return Touched(touch, axes, None, (x, y, z), None)
         others = tuple(T.force_inverse(-1.0 * f) for f in (x, y, z))
-        return Touched(touch, T, (x, y, z), others)  # type: ignore[arg-type]
+        return Touched(touch, axes, T, (x, y, z), others)  # type: ignore[arg-type]
 
     return step
 
@@ -166,7 +170,7 @@ def jacobian_entry(grip: Grip, side: Side, S: Motion, t: Touched) -> tuple:
     """Three rows of J in one column."""
     if side.beyond and t.between is not None:
         S = t.between.motion(S)
-    return numbers(side.sign * grip.part(t.touch.F1.motion_inverse(S)))
+    return numbers(side.sign * t.row(grip.part(t.touch.F1.motion_inverse(S))))
 
 
 def seen(t: Touched, side: Side, j: DofMotion) -> DofMotion:
@@ -185,8 +189,8 @@ def entry(
     to: S and s_j S_j x* F, both in the frame of the second body's root, linear and angular.
     """
     F1 = t.touch.F1
-    found = [side.sign * grip.part(m) for m in (F1.motion_inverse(j.S), by_q, by_v)]
-    found.append((grip.world * side.first) * F1.R.transposed_times(j.S.ang).cross(Vec3(*f)))
+    found = [side.sign * t.row(grip.part(m)) for m in (F1.motion_inverse(j.S), by_q, by_v)]
+    found.append((grip.world * side.first) * t.row(j.S.ang).cross(Vec3(*f)))
     if t.between is not None:
         S = side.second * t.between.motion_inverse(j.S)
         reaction = side.sign * t.between.force_inverse(j.S.cross_force(pulled(t.rows, f)))
@@ -232,7 +236,7 @@ def constrained(scan: Any, q: Any, v: Any, tau: Any, fext: Any) -> HeldStill:
     bias = scan.each(force, p.bodies, given(scan, fext))
     left = scan.inward(aba.reduce, bias, p.joints, scan.rates(tau))
     grips = scan.touches(touching(scan.tree.gravity), p.bodies, p.places)
-    gamma = scan.grips(lambda grip, t: numbers(grip.part(residual(grip, t.touch))), grips)
+    gamma = scan.grips(lambda grip, t: numbers(t.row(grip.part(residual(grip, t.touch)))), grips)
     left, forces, factor = scan.hold(pivots(scan, p), left, grips, gamma)
     return HeldStill(p, scan.outward(aba.accelerate, p.joints, left), forces, factor)
 
@@ -259,7 +263,7 @@ def jump(scan: Any, q: Any, v: Any, speed: Scalar) -> HeldStill:
     """v+ - v- and impulses, with speed = 1 + e: a robot at rest responds to impulses as it does to forces."""
     p = prepared(scan, q, v)
     grips = scan.touches(touching(scan.tree.gravity), p.bodies, p.places)
-    twist = scan.grips(lambda grip, t: numbers(speed * grip.part(t.touch.xi)), grips)
+    twist = scan.grips(lambda grip, t: numbers(speed * t.row(grip.part(t.touch.xi))), grips)
     left, impulses, factor = scan.hold(pivots(scan, p), scan.no_rates(), grips, twist)
     return HeldStill(p, scan.outward(aba.accelerate, p.joints, left), impulses, factor)
 

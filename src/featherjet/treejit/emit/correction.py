@@ -12,7 +12,7 @@ Everything changes in place: A_q, A_v and M^-1 become da/dq, da/dv and da/dtau.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
 
@@ -24,7 +24,7 @@ from .lanes import TreeLanes
 
 OPERANDS = ("report", "A_q", "A_v", "M^-1", "entries", "factor", "lambda_q", "lambda_v", "lambda_tau")
 BY_Q, BY_V, BY_TAU = BLOCKS = range(3)  # blocks of columns
-ROWS = 4  # rows of A that are updated together
+ROWS = 6  # rows of A that are updated together where there are 32 registers, else 4
 # Where an entry has its numbers, three each.
 J, K_Q, K_V, TURN, S, REACTION = 0, 3, 6, 9, 12, 18
 
@@ -105,17 +105,17 @@ class Correction:
             self.A, (self.E, factor), results = at[:3], at[3:5], at[5:]
             if self.size > S:
                 self.react()
-            self.clear(self.X, counts[0])
-            for block, k in ((BY_Q, K_Q), (BY_V, K_V)):
-                self.scatter(self.X, self.wide, block, k, -1.0)
             with w.loop(b, I64(0), self.grips) as g:
                 to = w.number(b, self.X, b.mul(b.mul(g, I64(3)), self.wide))
                 self.times(g, J, BLOCKS, to, self.wide)
+                self.scatter(g, to, self.wide, {BY_Q: K_Q, BY_V: K_V}, -1.0)
             with w.loop(b, I64(0), self.rows) as r:
                 self.copy(b.add(b.mul(r, self.wide), b.mul(self.width, I64(BY_TAU))), b.mul(r, self.width))
             b.call(solve, [factor, self.X, self.rows, self.width])
             self.correct(BLOCKS, self.Y, self.X, self.wide, self.rows)
-            self.scatter(self.X, self.wide, BY_Q, TURN, 1.0)
+            with w.loop(b, I64(0), self.grips) as g:
+                to = w.number(b, self.X, b.mul(b.mul(g, I64(3)), self.wide))
+                self.scatter(g, to, self.wide, {BY_Q: TURN}, 1.0)
             for m in BLOCKS:
                 self.write(m, results[m], by_row[m])
         b.call(external(w.module, "free", VOID, PTR), [memory])
@@ -150,20 +150,27 @@ class Correction:
             x = w.load(b, w.number(b, self.X, b.add(source, k)))
             w.store(b, x, w.number(b, self.Y, b.add(target, k)))
 
-    def scatter(self, target: Value, stride: Value, block: int, k: int, sign: float, only: Value | None = None) -> None:
-        """Add three numbers of each entry, from the k-th on, to its rows and column; of one grip if `only` is given."""
+    def scatter(self, g: Value, target: Value, stride: Value, numbers: Mapping[int, int], sign: float) -> None:
+        """Add numbers of a grip's entries to its three rows, each in the entry's column of a block.
+
+        numbers: for each block, where an entry has the first of its three.
+        """
         b, w = self.b, self.w
-        start, end = (I64(0), w.slot(b, self.data, "entries")) if only is None else self.entries_of(b, self.data, only)
+        start, end = self.entries_of(b, self.data, g)
         table = w.slot(b, self.data, "entry")
+        firsts = {block: b.mul(self.width, I64(block)) for block in numbers}
+        rows = {
+            block: [w.number(b, target, b.add(b.mul(I64(i), stride), first)) for i in range(3)]
+            for block, first in firsts.items()
+        }
         with w.loop(b, start, end) as e:
-            dof, grip = (w.integer(b, table, b.add(b.mul(e, I64(3)), I64(j))) for j in range(2))
-            first = b.mul(grip, I64(3)) if only is None else I64(0)
-            for i in range(3):
-                x = w.load_number(b, w.number(b, self.E, b.add(b.mul(e, I64(self.size)), I64(k + i))))
-                row = b.mul(b.add(first, I64(i)), stride)
-                at = w.number(b, target, b.add(row, b.add(b.mul(self.width, I64(block)), dof)))
-                x = x if sign > 0 else b.fneg(x)
-                w.store_unaligned(b, b.fadd(w.load_number(b, at), x), at)
+            dof = w.integer(b, table, b.mul(e, I64(3)))
+            entry = w.number(b, self.E, b.mul(e, I64(self.size)))
+            for block, k in numbers.items():
+                for i, row in enumerate(rows[block]):
+                    x, at = w.load_number(b, w.number(b, entry, I64(k + i))), w.number(b, row, dof)
+                    change = b.fadd if sign > 0 else b.fsub
+                    w.store_unaligned(b, change(w.load_number(b, at), x), at)
 
     def entries_of(self, b: ir.IRBuilder, data: Value, g: Value) -> tuple[Value, Value]:
         """The first entry of a grip, and the one after its last."""
@@ -172,7 +179,7 @@ class Correction:
         return first, end
 
     def times(self, g: Value, k: int, blocks: Sequence[int], target: Value, stride: Value) -> None:
-        """Three rows of the target -= the grip's numbers from the k-th on, times the rows of A, in some blocks."""
+        """Three rows of the target = minus the grip's numbers from the k-th on, times the rows of A, in some blocks."""
         A = [x for m in blocks for x in (self.A[m], self.by_row[m])]
         self.b.call(self.product[len(blocks)], [self.data, self.E, target, stride, g, I64(k), *A])
 
@@ -186,10 +193,9 @@ class Correction:
         b, w = self.b, self.w
         with w.loop(b, I64(0), self.grips) as g:
             for half in (0, 3):
-                for memory in (self.V, self.C):
-                    self.clear(memory, b.mul(self.width, I64(3)))
                 self.times(g, S + half, [BY_TAU], self.V, self.width)
-                self.scatter(self.C, self.width, 0, REACTION + half, -1.0, only=g)
+                self.clear(self.C, b.mul(self.width, I64(3)))
+                self.scatter(g, self.C, self.width, {0: REACTION + half}, -1.0)
                 self.correct([BY_Q], self.V, self.C, self.width, I64(3))
 
     def write(self, block: int, target: Value, by_row: Value) -> None:
@@ -207,7 +213,7 @@ class Correction:
     # Functions
 
     def emit_product(self, blocks: int) -> ir.Function:
-        """(data, E, X, stride, grip, k, then A and its stride of each block): three rows X -= (numbers k...) A."""
+        """(data, E, X, stride, grip, k, then A and its stride of each block): three rows X = -(numbers k...) A."""
         w = self.w
         f = w.function(f"product{blocks}", [PTR, PTR, PTR, I64, I64, I64, *[PTR, I64] * blocks])
         data, E, X, stride, g, k, *rest = f.args
@@ -233,7 +239,7 @@ class Correction:
                     found += [w.minus_product(b, y, z, a) for y, z in zip(x[3 * m : 3 * m + 3], entry, strict=True)]
                 return found
 
-            for y, pointer in zip(w.carrying(b, start, end, [w.load(b, x) for x in at], step), at, strict=True):
+            for y, pointer in zip(w.carrying(b, start, end, [w.const(0.0)] * len(at), step), at, strict=True):
                 w.store(b, y, pointer)
 
         w.columns(b, nv, body)
@@ -243,15 +249,16 @@ class Correction:
     def emit_update(self, blocks: int) -> ir.Function:
         """(Y, X, width, X's stride, rows, n, then A and its stride of each block): A (n, n) -= Y^T X.
 
-        Rows of A go four at a time; beyond the last, the last is computed again, to the same result.
+        Rows of A go some at a time; beyond the last, the last is computed again, to the same result.
         """
         w = self.w
         f = w.function(f"update{blocks}", [PTR, PTR, I64, I64, I64, I64, *[PTR, I64] * blocks])
         Y, X, width, stride, rows, n, *rest = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
         last = b.sub(n, I64(1))
-        with w.loop(b, I64(0), n, ROWS) as k:
-            some = [b.add(k, I64(j)) for j in range(ROWS)]
+        count = ROWS if w.L * w.bytes == LINE else 4
+        with w.loop(b, I64(0), n, count) as k:
+            some = [b.add(k, I64(j)) for j in range(count)]
             some = [b.select(b.icmp_signed("<", j, last), j, last) for j in some]
             lines = [w.row(b, A, by_row, j) for A, by_row in zip(rest[::2], rest[1::2], strict=True) for j in some]
 
@@ -263,7 +270,7 @@ class Correction:
                     found = []
                     for m in range(blocks):
                         x = w.load(b, w.number(b, X, b.add(b.add(b.mul(r, stride), b.mul(width, I64(m))), c)))
-                        own = a[ROWS * m : ROWS * (m + 1)]
+                        own = a[count * m : count * (m + 1)]
                         found += [w.minus_product(b, z, y, x) for z, y in zip(own, ys, strict=True)]
                     return found
 
