@@ -120,15 +120,22 @@ class Page:
             a[k] = at
         return r
 
-    def by_q(self, j: int) -> Array:
+    def terms_by_q(self, j: int) -> tuple[Array, Array, Array]:
+        """x, y and g of (1)."""
         J, S = self.joint[j], self.S[j]
         Psid = cross(self.v_parent[J]) @ S
         Psidd = cross(self.a_parent[J]) @ S + cross(self.v_parent[J]) @ Psid
-        return self.column(j, Psid, Psidd, star(S) @ self.fC[J])
+        return Psid, Psidd, star(S) @ self.fC[J]
+
+    def terms_by_v(self, j: int) -> tuple[Array, Array, Array]:
+        J, S = self.joint[j], self.S[j]
+        return S, cross(self.v[J]) @ S + cross(self.v_parent[J]) @ S, np.zeros(6)
+
+    def by_q(self, j: int) -> Array:
+        return self.column(j, *self.terms_by_q(j))
 
     def by_v(self, j: int) -> Array:
-        J, S = self.joint[j], self.S[j]
-        return self.column(j, S, cross(self.v[J]) @ S + cross(self.v_parent[J]) @ S, np.zeros(6))
+        return self.column(j, *self.terms_by_v(j))
 
     def by_tau(self, j: int) -> Array:
         J = self.joint[j]
@@ -137,6 +144,63 @@ class Page:
             u[i] = -self.S[i] @ h / self.d[i]
             h = h + self.U[i] * u[i]
         return self.outward(u | self.up(self.parent[J], h), J, np.zeros(6), np.zeros(6))
+
+    def compliances(self) -> dict[int, Array]:
+        """(5), of every body; of the world at -1."""
+        found = {-1: np.zeros((6, 6))}
+        for k in range(len(self.I)):
+            Omega = found[self.parent[k]]
+            for i in self.dofs[k]:
+                S, d = self.S[i], self.d[i]
+                pass_on = np.eye(6) - np.outer(S, self.U[i]) / d
+                Omega = pass_on @ Omega @ pass_on.T + np.outer(S, S) / d
+            found[k] = Omega
+        return found
+
+    def row(self, k: int) -> tuple[Array, Array, Array]:
+        """Theorem 2: row k by q, by v and of M^-1."""
+        Omega, K = self.compliances(), self.joint[k]
+        p, phi, handed, A = np.zeros(6), np.zeros(6), {}, {-1: np.zeros(6)}
+        J = K
+        while J >= 0:
+            A[J] = -Omega[J] @ p  # for K itself replaced below
+            for i in reversed([i for i in self.dofs[J] if i <= k]):
+                s = -1.0 if i == k else self.S[i] @ p
+                p, phi = p - self.U[i] * s / self.d[i], phi + self.R[i] * s / self.d[i]
+            handed[J] = p, phi
+            J = self.parent[J]
+        by_tau = self.by_tau(k)
+        A[K] = A[self.parent[K]] + sum(self.S[i] * by_tau[i] for i in self.dofs[K])
+        for b in range(len(self.I)):
+            if b not in A:
+                A[b] = A[self.parent[b]] + sum(self.S[i] * by_tau[i] for i in self.dofs[b])
+        rows = []
+        for columns in (self.terms_by_q, self.terms_by_v):
+            row = []
+            for j in range(self.n):
+                J, (x, y, g) = self.joint[j], columns(j)
+                P, h = self.parent[J], self.PA[J] @ x + self.IA[J] @ y + g
+                if not self.within(K, J):
+                    row.append(-h @ A[P])
+                    continue
+                p, phi = handed[J]
+                row.append(p @ (Omega[P] @ h - y) + phi @ x)
+            rows.append(np.array(row))
+        return rows[0], rows[1], by_tau
+
+
+@settings(max_examples=15)
+@given(with_state(models(most=6), 1))
+def test_the_rows(case: tuple[fj.Robot, State]) -> None:
+    robot, s = case
+    tree = robot.evaluator.tree
+    q, v, tau = s.q[0], s.v[0], s.a[0]
+    scan = Scan(tree)
+    page = Page(tree, q, v, np.asarray(aba.forward_dynamics(scan, q, v, tau).a, float))
+    truth, _ = numeric.forward(numeric.complex_step)(scan, q, v, tau)
+    rows = [page.row(k) for k in range(page.n)]
+    for m, (name, true) in enumerate(zip(truth._fields, truth, strict=True)):
+        agree(np.stack([row[m] for row in rows]), true, 1e-10, name, 1e-2 * np.abs(truth.da_dtau).max())
 
 
 @settings(max_examples=15)

@@ -7,7 +7,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.algorithms.derivatives import methods
-from featherjet.algorithms.dynamics import aba, minv
+from featherjet.algorithms.dynamics import aba, torques
 from featherjet.model.tree import Tree
 from featherjet.treejit.looped.kernel import LoopedKernel
 from featherjet.treejit.looped.program import Pairs, SetWalk
@@ -63,7 +63,7 @@ def test_columns_and_products(robot, lanes):
 
     def both(scan, q, by):
         joints, matrix = aba.factors(scan, q), scan.matrix(by)
-        return scan.negative(aba.solve(scan, joints, matrix)), scan.product(minv.by_columns(scan, joints), matrix)
+        return scan.negative(aba.solve(scan, joints, matrix)), scan.product(torques.by_rows(scan, joints), matrix)
 
     minus, plus = LoopedKernel(both, ("q", "B"), Tree(robot.model), lanes)([q, B.reshape(2, -1)])
     expected = np.linalg.solve(robot.mass_matrix(q), B)

@@ -1,4 +1,4 @@
-"""The ways an algorithm walks a tree: outward, inward, over pairs of degrees of freedom, and by columns of responses.
+"""The ways an algorithm walks a tree: outward, inward, over pairs of dofs, by columns of responses, and by torques.
 
 An algorithm passes small step functions on spatial quantities to these walks; it never loops over bodies itself. `Scan`
 runs the steps one body after the other in Python, on whatever scalars it is given.
@@ -224,6 +224,56 @@ class Scan:
     def added(self, A: Array, B: Array, transposed: bool = False) -> Array:
         """A + B, or A + B + B^T, for matrices over degrees of freedom; A itself may be overwritten."""
         return A + B + np.swapaxes(B, 0, 1) if transposed else A + B
+
+    def torques(
+        self,
+        start: Callable[..., tuple],
+        up: Callable[..., Any],
+        above: Callable[..., list],
+        turn: Callable[..., Any],
+        out: Callable[..., tuple],
+        joints: Sequence[Any],
+    ) -> tuple[Array, ...]:
+        """Matrices whose row k has, for every dof j, the effect at j of a unit torque at dof k, of joint K.
+
+        start(node, k, own)       what K hands to its parent, the state of K's body, and entry [k, j] of the first
+                                  matrix for each dof j of K
+        up(node, handed, own)     what an ancestor of K hands on, given what was handed to it
+        above(node, handed, own)  for each dof of K or of an ancestor, its entries in the other matrices, given what the
+                                  joint hands on
+        turn(node, handed, own)   the state of an ancestor's body, given what was handed to it: there the way branches
+        out(node, state, own)     for bodies beyond K or off its path to the root: the body's state, and for each dof
+                                  its entries in all matrices, given the parent's state
+        k is the dof's number within its joint, own the joint's record. The first matrix is symmetric: of its entries,
+        those with j >= k are computed. Entries of other trees than K's are exact zeros.
+        """
+        matrices: list[Array] = []
+        for K in self.tree.nodes:
+            path = self.tree.path(K.index)
+            for k, row in enumerate(K.dofs):
+                handed, state, entries = start(K, k, joints[K.index])
+                found: dict[int, tuple] = {}
+                states = {K.index: state}
+                for node in reversed(path):
+                    if node is not K:
+                        states[node.index] = turn(node, handed, joints[node.index])
+                        handed = up(node, handed, joints[node.index])
+                    found |= zip(node.dofs, above(node, handed, joints[node.index]), strict=True)
+                found |= {j: (x, *found[j]) for j, x in zip(K.dofs, entries, strict=True)}
+                for i in range(path[0].index, self.tree.ends[path[0].index]):
+                    if i not in states:
+                        node = self.tree.nodes[i]
+                        states[i], entries = out(node, states[node.parent], joints[i])
+                        found |= zip(node.dofs, entries, strict=True)
+                if not matrices:
+                    matrices = [self.zeros(self.nv, self.nv) for _ in found[row]]
+                for j, x in found.items():
+                    for M, entry in zip(matrices[-len(x) :] if x else [], x, strict=True):
+                        if M is not matrices[0]:
+                            M[row, j] = entry
+                        elif j >= row:
+                            M[row, j] = M[j, row] = entry
+        return tuple(matrices)
 
     # Arrays with lanes trailing
 

@@ -15,7 +15,7 @@ from ..jit.graph import Expr, Graph
 from ..jit.schedule import Schedule
 from ..model.tree import Node, Tree
 from ..treejit.compiler import TreeCompiler
-from ..treejit.program import Blocks, Pairs, Program, Responses, Store, Sum, Variant, Walk
+from ..treejit.program import Blocks, Pairs, Program, Responses, Store, Sum, Torques, Variant, Walk
 from ..treejit.rolled import trace_rolled
 from ..treejit.tables import variants
 
@@ -45,6 +45,8 @@ def quantity_instructions(tree: Tree, quantity: str) -> int:
         elif isinstance(loop, Blocks):
             entries = sum((n.v.stop - n.v.start) * (tree.ends[n.index] - n.index) for n in tree.nodes)
             total += loop.width * entries * count.values(loop.values)
+        elif isinstance(loop, Torques):
+            total += _torques(tree, loop, count)
     return total
 
 
@@ -102,6 +104,31 @@ def _responses(tree: Tree, loop: Responses, count: _ProgramCounter) -> int:
         j, end = J.index, tree.ends[J.index]
         outside = sum(still[root[j] : tree.ends[root[j]]]) - sum(still[j:end])
         total += (J.v.stop - J.v.start) * (start + path[j] + outside + at[j] + sum(inside[j + 1 : end]))
+    return total
+
+
+def _torques(tree: Tree, loop: Torques, count: _ProgramCounter) -> int:
+    """Instructions of all rows: up from their joint to the root, and out over the rest of that root's tree.
+
+    Without other matrices than the symmetric one, only bodies beyond the joint are visited.
+    """
+    nodes = tree.nodes
+    up, above, turn = (
+        [count.stores(part[_variant(node)]) for node in nodes] for part in (loop.up, loop.above, loop.turn)
+    )
+    out = [0 if node.is_root else count.stores(loop.out[_variant(node)]) for node in nodes]
+    start = count.values([*loop.handed.values(), *loop.state.values(), *loop.own])
+    children = [0] * len(nodes)
+    for node in nodes:
+        if not node.is_root:
+            children[node.parent] += 1
+    total = 0
+    for K in nodes:
+        path = [node.index for node in tree.path(K.index)]
+        first = path[0] if len(loop.matrices) > 1 else K.index
+        beside = sum(out[i] for i in range(first, tree.ends[path[0]]) if i not in path)
+        way = above[K.index] + sum(up[i] + above[i] + turn[i] * (children[i] > 1) for i in path[:-1])
+        total += (K.v.stop - K.v.start) * (start + way + beside)
     return total
 
 

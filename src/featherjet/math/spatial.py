@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from .fieldwise import Additive, Linear
 from .vec3 import Mat3, Scalar, Sym3, Vec3
+
+Six = TypeVar("Six", bound="Symmetric6")
+Vector = TypeVar("Vector", "Motion", "Force")
 
 
 @dataclass(slots=True, eq=False)
@@ -189,26 +193,23 @@ class Coriolis(Additive):
 
 
 @dataclass(slots=True, eq=False)
-class ArticulatedInertia(Linear):
-    """A symmetric 6x6 matrix [[A, H], [H^T, M]] from motions to forces: the inertia of bodies with free joints."""
+class Symmetric6(Linear):
+    """A symmetric 6x6 matrix [[A, H], [H^T, M]]."""
 
     A: Sym3
     H: Mat3
     M: Sym3
 
-    def __matmul__(self, v: Motion) -> Force:
-        return Force(self.A @ v.ang + self.H @ v.lin, self.H.transposed_times(v.ang) + self.M @ v.lin)
-
-    def minus_outer(self, f: Force, g: Force) -> ArticulatedInertia:
+    def minus_outer(self: Six, f: Vector, g: Vector) -> Six:
         """self - f g^T, where f and g are parallel."""
         H = Mat3(
             self.H.x - g.lin.x * f.ang,
             self.H.y - g.lin.y * f.ang,
             self.H.z - g.lin.z * f.ang,
         )
-        return ArticulatedInertia(self.A.minus_outer(f.ang, g.ang), H, self.M.minus_outer(f.lin, g.lin))
+        return type(self)(self.A.minus_outer(f.ang, g.ang), H, self.M.minus_outer(f.lin, g.lin))
 
-    def minus_pair(self, f: Force, g: Force) -> ArticulatedInertia:
+    def minus_pair(self: Six, f: Vector, g: Vector) -> Six:
         """self - f g^T - g f^T."""
         H = Mat3(
             self.H.x - g.lin.x * f.ang - f.lin.x * g.ang,
@@ -216,7 +217,28 @@ class ArticulatedInertia(Linear):
             self.H.z - g.lin.z * f.ang - f.lin.z * g.ang,
         )
         A = self.A.minus_outer(f.ang, g.ang).minus_outer(g.ang, f.ang)
-        return ArticulatedInertia(A, H, self.M.minus_outer(f.lin, g.lin).minus_outer(g.lin, f.lin))
+        return type(self)(A, H, self.M.minus_outer(f.lin, g.lin).minus_outer(g.lin, f.lin))
+
+
+@dataclass(slots=True, eq=False)
+class Compliance(Symmetric6):
+    """From forces to motions: how a body accelerates, its robot's joints free."""
+
+    def __matmul__(self, f: Force) -> Motion:
+        return Motion(self.A @ f.ang + self.H @ f.lin, self.H.transposed_times(f.ang) + self.M @ f.lin)
+
+    @staticmethod
+    def none() -> Compliance:
+        """That of the ground."""
+        return Compliance(Sym3(*(0.0,) * 6), Mat3(_NONE, _NONE, _NONE), Sym3(*(0.0,) * 6))
+
+
+@dataclass(slots=True, eq=False)
+class ArticulatedInertia(Symmetric6):
+    """From motions to forces: the inertia of bodies with free joints."""
+
+    def __matmul__(self, v: Motion) -> Force:
+        return Force(self.A @ v.ang + self.H @ v.lin, self.H.transposed_times(v.ang) + self.M @ v.lin)
 
     def placed(self, X: Transform) -> ArticulatedInertia:
         """The same inertia in the outer frame of X: X* self X^-1."""

@@ -16,7 +16,7 @@ from ..jit.graph import Expr, Graph
 COUNTS = ("joints", "nq", "nv", "n_units", "groups")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
-    "pair_runs", "start", "bodies", "paths", "ends", "body_ends",
+    "pair_runs", "start", "bodies", "paths", "ends", "body_ends", "torque_starts", "torque_steps", "torque_paths",
 )  # fmt: skip
 # Those of contacts follow, in kernels that know contacts.
 CONTACT_COUNTS = ("grips", "rows", "entries", "factor")
@@ -197,6 +197,31 @@ class Responses:
 
 
 @dataclass
+class Torques:
+    """Rows of matrices: each starts at its joint, goes up to the root, and out over the whole tree.
+
+    A row starts with numbers stored for its dof. Spaces: "H" values handed up, "A" a body's state, "E" entries of the
+    matrices (k the dof, key.path the matrix). The first matrix is symmetric.
+    """
+
+    matrices: list[int]
+    handed: dict[tuple, Expr]  # path in "H" -> start value, role "row"
+    state: dict[tuple, Expr]  # path in "A" -> start value, role "row"
+    own: list[Expr]  # entries of the first matrix, one per dof of the row's joint, role "row"
+    up: dict[Variant, list[Store]] = field(default_factory=dict)  # "H"
+    above: dict[Variant, list[Store]] = field(default_factory=dict)  # "E", from what the joint hands on
+    turn: dict[Variant, list[Store]] = field(default_factory=dict)  # "A", from what was handed to the joint
+    out: dict[Variant, list[Store]] = field(default_factory=dict)  # "A" and "E", from the parent's state
+
+    @property
+    def values(self) -> list[Expr]:
+        """All expressions that the loop computes."""
+        bodies = [s for group in (self.up, self.above, self.turn, self.out) for s in group.values()]
+        starts = [*self.handed.values(), *self.state.values(), *self.own]
+        return [*starts, *(store.value for stores in bodies for store in stores)]
+
+
+@dataclass
 class Sum:
     """Adds one matrix to another, and its transpose too if `transposed`."""
 
@@ -214,7 +239,7 @@ class Sum:
         return []
 
 
-MATRICES = (Pairs, Responses, Sum)  # loops that compute matrices of one sample, with columns in lanes
+MATRICES = (Pairs, Responses, Torques, Sum)  # loops that compute matrices of one sample, with columns in lanes
 
 
 @dataclass
@@ -223,7 +248,7 @@ class Program:
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | Sweep | Hold | Pairs | Responses | Sum | Blocks] = field(default_factory=list)
+    loops: list[Walk | Sweep | Hold | Pairs | Responses | Torques | Sum | Blocks] = field(default_factory=list)
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
     outputs: list[Output] = field(default_factory=list)
     watched: Key | None = None  # flagged unless clearly positive

@@ -15,7 +15,22 @@ from ..jit.graph import Expr, Graph
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
-from .program import TABLE, Blocks, Entries, Key, Output, Pairs, Program, Ref, Responses, Store, Sum, Variant, Walk
+from .program import (
+    TABLE,
+    Blocks,
+    Entries,
+    Key,
+    Output,
+    Pairs,
+    Program,
+    Ref,
+    Responses,
+    Store,
+    Sum,
+    Torques,
+    Variant,
+    Walk,
+)
 from .pytree import leaves, mapped, split
 
 
@@ -268,6 +283,51 @@ class RolledScan:
         self.program.loops.append(Sum(A, B, transposed))
         return A
 
+    def torques(
+        self,
+        start: Callable[..., tuple],
+        up: Callable[..., Any],
+        above: Callable[..., list],
+        turn: Callable[..., Any],
+        out: Callable[..., tuple],
+        joints: Field,
+    ) -> tuple[int, ...]:
+        def begin(node: Any, own: Any) -> list[tuple]:
+            starts = (start(node, k, own) for k in range(node.kind.nv))
+            return [(handed, state, tuple(entries)) for handed, state, entries in starts]
+
+        starts = self.each(begin, joints)
+        handed, state, _ = self._dof(starts, "row")
+        own = [
+            self._number_of_dof(starts, ("2", str(k)), "row") for k in range(max(v.nv for v in self.program.variants))
+        ]
+        loop = Torques([], dict(leaves(handed)), dict(leaves(state)), own)
+
+        def stores(space: str, value: Any) -> list[Store]:
+            found = []
+            for path, x in leaves(value):
+                rest, k = split(path)
+                found.append(Store(Ref(space, "self", k or 0, Key("J", 0, rest)), self.graph.lift(x)))
+            return found
+
+        def loads(space: str, shape: Any) -> Any:
+            return self._loads(shape, lambda path: Ref(space, "self", 0, Key("J", 0, path)))
+
+        count = 1
+        for v in self.program.variants:
+            joint, node, given = self._at(joints, v, loop), self._node(v), loads("H", handed)
+            loop.up[v] = stores("H", up(node, given, joint))
+            entries = above(node, given, joint)
+            loop.above[v] = stores("E", [(None, *x) for x in entries])
+            loop.turn[v] = stores("A", turn(node, given, joint))
+            if not v.is_root:  # a root is on the way of every torque in its tree
+                a, found = out(node, loads("A", state), joint)
+                loop.out[v] = stores("A", a) + stores("E", found)
+            count = 1 + len(entries[0])
+        loop.matrices.extend(self._new_matrices(count))
+        self.program.loops.append(loop)
+        return tuple(loop.matrices)
+
     # Inside
 
     def _load(self, ref: Ref) -> Expr:
@@ -353,13 +413,14 @@ class RolledScan:
         """The record of any one dof: loaded, except constants that are the same for all."""
         shape = next(iter(field.values.values()))[0]
 
-        def leaf(path: tuple, _: Any) -> Expr:
-            first, *others = self._everywhere(field, path)
-            if first.value is not None and all(x.value == first.value for x in others):
-                return first
-            return self._load(Ref("D", role, 0, Key("D", field.number, path)))
+        return mapped(shape, lambda path, _: self._number_of_dof(field, path, role))
 
-        return mapped(shape, leaf)
+    def _number_of_dof(self, field: Field, path: tuple, role: str) -> Expr:
+        """The scalar at a path of any one dof's record, in the variants that have it."""
+        first, *others = self._everywhere(field, path)
+        if first.value is not None and all(x.value == first.value for x in others):
+            return first
+        return self._load(Ref("D", role, 0, Key("D", field.number, path)))
 
     def _everywhere(self, field: Field, path: tuple) -> list[Expr]:
         """The scalars at a path of every dof's record, in all variants that have it."""

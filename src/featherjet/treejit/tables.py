@@ -24,6 +24,9 @@ OWN, UP, OUT, UNRELATED = range(4)
 STEP = 7
 # Kinds of runs outward: on the way to a column's joint, beside that way, below the joint, and mixed by lane.
 ALONG, STILL, INSIDE, SOME = range(4)
+# The lists that each group of rows has (see TorqueSteps), and the integers of each of their entries and of a path's.
+TORQUE_UP, EARLY, TORQUE_OUT, OTHER_TREES = TORQUE_LISTS = range(4)
+TORQUE_STEP, TORQUE_PATH = 6, 4
 
 
 def variants(tree: Tree) -> tuple[Variant, ...]:
@@ -51,7 +54,7 @@ class Tables(Data):
         variant = [known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]
         masks = pair_masks(tree, columns)
         pair_starts, runs = pair_runs(masks)
-        responses = ColumnSteps(tree, columns, variant)
+        responses, torques = ColumnSteps(tree, columns, variant), TorqueSteps(tree, columns, variant)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),
             "nq": size["q"],
@@ -74,6 +77,9 @@ class Tables(Data):
             "paths": integers(responses.paths or [(0, 0)]),
             "ends": integers([tree.subtree(n).stop for n in nodes]),
             "body_ends": integers(tree.ends),
+            "torque_starts": torques.starts,
+            "torque_steps": torques.steps,
+            "torque_paths": integers(torques.paths),
         }
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
@@ -214,4 +220,76 @@ class ColumnSteps:
                 runs[-1] = (runs[-1][0], i + 1, *shared, int(self.children[i] > 0))
             else:
                 runs.append((i, i + 1, *shared, int(self.children[i] > 0)))
+        return runs
+
+
+class TorqueSteps:
+    """The steps of `emit/torques.py` for each group of rows: torques at dofs, one in each lane.
+
+    Each group has four lists of entries, which begin at `starts`:
+    UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (body, lanes whose own joint it is, lanes
+        beyond it, whether the way branches there), outermost first;
+    EARLY: like OUT, but of the bodies before all joints of the group;
+    OUT: (first body, end, lanes whose own joint it is, lanes at or beyond it, variant, whether the last has children),
+        limbs that no lane's path crosses, each body the parent of the next; or one body of some lanes' paths. These
+        are here even if they are also in EARLY, so that OUT can do without that;
+    UNRELATED: (body,) of trees that have none of the rows.
+    After all starts, `starts` has a mask for each group: the lanes that exist.
+    """
+
+    def __init__(self, tree: Tree, columns: int, variant: list[Any]) -> None:
+        self.tree, self.variant = tree, variant
+        nodes, n = tree.nodes, tree.nv
+        index = np.arange(len(nodes))
+        joint_of = np.repeat(index, [node.kind.nv for node in nodes])
+        ends = np.array(tree.ends)
+        root = index.copy()
+        for node in nodes:
+            if not node.is_root:
+                root[node.index] = root[node.parent]
+        self.parent = [node.parent for node in nodes]
+        self.children = np.bincount([i for i in self.parent if i >= 0], minlength=len(nodes))
+        starts: list[int] = []
+        steps: list[tuple[Any, ...]] = []
+        self.paths: list[tuple[int, ...]] = []
+        masks = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
+        for c, existing in zip(range(0, n, columns), masks, strict=True):
+            K = joint_of[c : c + columns]
+            own, beyond = (
+                bits(x, columns)[:, 0] for x in (index[:, None] == K, (index[:, None] < K) & (K < ends[:, None]))
+            )
+            kin = [i for i in index if root[i] in root[K]]
+            lists = (
+                self._up([(i, own[i], beyond[i]) for i in index[::-1] if own[i] or beyond[i]], existing),
+                self._out([i for i in kin if i < K[0]], own, beyond, existing),
+                self._out([i for i in kin if i >= K[0] or beyond[i]], own, beyond, existing),
+                [(i,) for i in index if root[i] not in root[K]],
+            )
+            for entries in lists:
+                starts.append(len(steps))
+                steps += [(*entry, *(0,) * (TORQUE_STEP - len(entry))) for entry in entries]
+        starts.append(len(steps))
+        self.starts, self.steps = integers(starts + masks), integers(steps)
+
+    def _up(self, path: Sequence[tuple[Any, Any, Any]], existing: int) -> list[tuple[int, ...]]:
+        runs: list[tuple[int, ...]] = []
+        for i, own, beyond in path:
+            kind = int(beyond == existing), self.variant[i]
+            at = len(self.paths)
+            self.paths.append((i, own, beyond, int(beyond and self.children[i] > 1)))
+            if runs and runs[-1][2:] == kind:
+                runs[-1] = (runs[-1][0], at + 1, *kind)
+            else:
+                runs.append((at, at + 1, *kind))
+        return runs
+
+    def _out(self, bodies: Sequence[Any], own: Any, beyond: Any, existing: int) -> list[tuple[int, ...]]:
+        runs: list[tuple[int, ...]] = []
+        for i in bodies:
+            shared = own[i], own[i] | beyond[i], self.variant[i]
+            if beyond[i] == existing:
+                continue  # all its entries, and its state, are known from the way up
+            continues = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
+            first = runs.pop()[0] if continues and not shared[1] and runs[-1][2:5] == shared else i
+            runs.append((first, i + 1, *shared, int(self.children[i] > 0)))
         return runs

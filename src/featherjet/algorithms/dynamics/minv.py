@@ -1,8 +1,8 @@
 """The inverse of the mass matrix without forming the matrix; Carpentier's direct algorithm ([RSS18] Sec. IV, [25]).
 
-Column j is the response of the robot at rest to a unit torque at dof j. Going up from j the algorithm leaves
+`torques` computes it row by row. The steps here are those of columns: going up from dof j, a column leaves
 u_i = (e_i - S_i^T p) / d_i at each dof and hands on p + U_i u_i; coming back outward, r_i = u_i + K_i^T a is the entry
-of dof i, and S_i r_i is added to a. `direct` sends the columns of the derivatives through the same steps.
+of dof i, and S_i r_i is added to a. `direct` sends columns of derivatives through them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from ...math.spatial import Force, Motion
 from ...math.vec3 import Scalar
 from ...model.tree import Node
-from ..motion import NO_FORCE, REST
+from ..motion import NO_FORCE
 from ..scan import Array, Scan
-from . import aba
+from . import aba, torques
 
 
 class Inverse(NamedTuple):
@@ -40,18 +40,7 @@ def inverse_mass_matrix(scan: Scan, q: Array) -> Inverse:
     inertias, S = aba.still(scan, q)
     joints = aba.articulated(scan, inertias, S)
     margins = aba.margins(scan, joints, inertias, S)
-    return Inverse(by_columns(scan, joints), margins)
-
-
-def by_columns(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
-    """M^-1 from articulated bodies, column by column."""
-
-    def start(node: Node, j: int, dofs: list[aba.Pivot]) -> tuple:
-        handed, left = unit_torque(dofs, j)
-        return (handed,), [(u,) for u in left]
-
-    dofs = scan.each(lambda node, joint: joint.pivots, joints)
-    return scan.responses(start, up, outward, dofs, dofs)[0]
+    return Inverse(torques.by_rows(scan, joints), margins)
 
 
 def unit_torque(dofs: Sequence[EliminatedDof], j: int) -> tuple[Force, list[Scalar]]:
@@ -73,17 +62,6 @@ def up(node: Node, handed: tuple, dofs: Sequence[EliminatedDof]) -> tuple:
         handed = tuple(p + x * dof.K for p, x in zip(handed, felt, strict=True))
         left.append(tuple(-dof.dinv * x for x in felt))
     return handed, left[::-1]
-
-
-def outward(node: Node, parent: tuple | None, dofs: list[aba.Pivot], left: Sequence | None, below, here) -> tuple:
-    """r = u + K^T a for each dof, given the parent's acceleration a."""
-    (a,) = parent or (REST,)
-    rates = []
-    for k, dof in enumerate(dofs):
-        r = response(dof, a, left[k][0] if left else None)
-        a = a + r * dof.S
-        rates.append((r,))
-    return (a,), rates
 
 
 def response(dof: EliminatedDof, a: Motion, u: Scalar | None, load: Scalar | None = None) -> Scalar:

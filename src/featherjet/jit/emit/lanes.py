@@ -121,13 +121,14 @@ class Lanes:
         bits = ir.IntType(self.L)
         return b.icmp_unsigned("!=", b.bitcast(mask, bits), ir.Constant(bits, 0))
 
-    def first_lanes(self, b: ir.IRBuilder, count: Value) -> Value:
-        """A mask of the first `count` lanes."""
+    def first_lanes(self, b: ir.IRBuilder, count: Value, lanes: int | None = None) -> Value:
+        """A mask of the first `count` lanes, of `lanes` in all if given."""
+        L = lanes or self.L
         integer = self.kind.integer
-        lane = ir.Constant(ir.VectorType(integer, self.L), list(range(self.L)))
+        lane = ir.Constant(ir.VectorType(integer, L), list(range(L)))
         undef = ir.Constant(lane.type, ir.Undefined)
         first = b.insert_element(undef, b.trunc(count, integer) if integer.width < 64 else count, I32(0))
-        every = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
+        every = b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, L), [0] * L))
         return b.icmp_signed("<", lane, every)
 
     def sincos(self, b: ir.IRBuilder, x: Value) -> tuple[Value, Value]:
@@ -218,13 +219,16 @@ class Lanes:
             for sink in sinks.get(i, ()):
                 sink(values[i])
 
-    def values(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value]) -> list[list[Value]]:
+    def values(
+        self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value], quick: bool = False
+    ) -> list[list[Value]]:
         """The values of expressions, once for each loader, interleaved operation by operation so that they share loads.
 
-        Sums become chains of fused multiply-adds.
+        Sums become chains of fused multiply-adds; if `quick`, long sums that others wait for become two.
         """
         plan = Schedule(self.graph, [x.index for x in of], piece=sys.maxsize)
         found: list[dict[int, Value]] = [{} for _ in loads]
+        awaited = {a for i in plan.pieces[0].ops for a in plan.operands(i)} if quick else set()
 
         def value(k: int, i: int) -> Value:
             if i not in found[k]:
@@ -238,6 +242,13 @@ class Lanes:
                 return multiply(x, y, flags=CONTRACT)
             return value(k, i)
 
+        def chain(k: int, first: int, rest: Sequence[tuple[bool, int]]) -> Value:
+            total = term(k, first)
+            for minus, t in rest:
+                add: Any = b.fsub if minus else b.fadd
+                total = add(total, term(k, t), flags=CONTRACT)
+            return total
+
         versions = range(len(loads))
         for i in plan.pieces[0].ops:
             if self.graph.ops[i].name not in SUMS:
@@ -247,10 +258,16 @@ class Lanes:
                     value(k, i)
                 continue
             (_, first), rest, flip = plan.chain(i)
-            totals = [term(k, first) for k in versions]
-            for minus, t in rest:
-                add: Any = b.fsub if minus else b.fadd
-                totals = [add(total, term(k, t), flags=CONTRACT) for k, total in enumerate(totals)]
+            half = next((h for h in range(len(rest) // 2, len(rest)) if not rest[h][0]), 0)
+            if i in awaited and half > 1:
+                both = [(chain(k, first, rest[:half]), chain(k, rest[half][1], rest[half + 1 :])) for k in versions]
+                add_up: Any = b.fadd
+                totals = [add_up(x, y, flags=CONTRACT) for x, y in both]
+            else:
+                totals = [term(k, first) for k in versions]
+                for minus, t in rest:
+                    add: Any = b.fsub if minus else b.fadd
+                    totals = [add(total, term(k, t), flags=CONTRACT) for k, total in enumerate(totals)]
             for k, total in enumerate(totals):
                 found[k][i] = b.fneg(total, flags=CONTRACT) if flip else total
         return [[value(k, x.index) for x in of] for k in versions]

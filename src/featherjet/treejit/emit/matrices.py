@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.border import AHEAD, Border
 from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
-from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum
+from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum, Torques
 from .columns import Columns
 from .walks import Walks
 
@@ -59,8 +59,9 @@ class MatrixOutput(Border):
                     for j in range(C):
                         w.store_unaligned(b, x[j], w.number(b, target, I64(j)))
                 else:
-                    for l, y in enumerate(transposed(b, x)):
-                        w.store_unaligned(b, y, w.number(b, target, b.mul(area, I64(l))))
+                    for j in range(0, C, w.L):
+                        for l, y in enumerate(transposed(b, x[j : j + w.L])):
+                            w.store_unaligned(b, y, w.number(b, target, b.add(b.mul(area, I64(l)), I64(j))))
         b.ret_void()
         return f
 
@@ -93,7 +94,7 @@ class MatrixOutput(Border):
                 ahead = self.ahead(results[number], loop) if number in results and not isinstance(loop, Sum) else I64(0)
                 for j, x in enumerate((b.ptrtoint(start, I64), by_row, ahead)):
                     b.store(x, b.gep(places, [I64(3 * m + j)], source_etype=I64), align=8)
-            b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses) else [])])
+            b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses | Torques) else [])])
         for number, o in results.items():
             with b.if_then(b.not_(self.dense(o)), likely=False):
                 self.scatter_matrix(o, at[number][0], self.lane_pointer(o, lane))
@@ -119,14 +120,15 @@ class MatrixOutput(Border):
         with b.if_then(b.not_(dense), likely=False):
             self.scatter_matrix(o, self.spare, target)
 
-    def ahead(self, o: int, loop: Pairs | Responses) -> Value:
+    def ahead(self, o: int, loop: Pairs | Responses | Torques) -> Value:
         """How many bytes ahead to prefetch: some samples, or the next rows or columns of large matrices.
 
         Prefetched memory must still be in the second-level cache when it is written.
         """
         b = self.b
         by_row = self.strides[o][0]
-        near = b.mul(by_row, I64(ROWS)) if isinstance(loop, Pairs) else I64(self.c.bytes * (2 * self.c.L - 1))
+        rows = ROWS if isinstance(loop, Pairs) else self.c.L
+        near = I64(self.c.bytes * (2 * self.c.L - 1)) if isinstance(loop, Responses) else b.mul(by_row, I64(rows))
         large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
         return b.select(large, near, b.mul(self.steps[o], I64(AHEAD)))
 

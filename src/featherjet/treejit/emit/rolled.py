@@ -12,41 +12,50 @@ from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ...jit.objects import Source, sources
-from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Sum, Sweep, Walk
+from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Sum, Sweep, Torques, Walk
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
 from .contacts import ContactWalks
 from .lanes import tree_dimension
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
+from .torques import TorquesCode
 from .walks import Walks
 
+HALF = 32  # bytes of half a register, the widest there is; some processors do as much with it as with a whole one
 PACKED = 12  # numbers that an entry or a factor has at least
 
 
 def emit_rolled(
     program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number
 ) -> Iterator[Source]:
-    """Modules with an `entry` that treats batches `lanes` samples at a time, and a few samples one by one."""
+    """Modules with an `entry` that treats batches some samples at a time, `lanes` at most, and a few one by one."""
     module = ir.Module("kernel")
     module.triple = triple
     columns = Columns(module, program, lanes, kind)
     matrices = {k: emit_matrices(columns, k, x) for k, x in enumerate(program.loops) if isinstance(x, MATRICES)}
     blocks = next((emit_blocks(columns, loop) for loop in program.loops if isinstance(loop, Blocks)), None)
     W = ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
+    # With matrices, the walks' numbers of many samples would not fit the second-level cache.
+    several = min(lanes, HALF // kind.bytes) if matrices and not blocks else lanes
     few, many = (
-        RolledCode(W(module, program, L, kind), columns, matrices, blocks, operands).emit() for L in (1, lanes)
+        RolledCode(W(module, program, L, kind), columns, matrices, blocks, operands).emit() for L in (1, several)
     )
-    emit_entry(module, many, few, lanes)
+    emit_entry(module, many, few, several)
     emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is ContactWalks)
     return sources(module)
 
 
-def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Sum) -> ir.Function:
+def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum) -> ir.Function:
     """The function of a loop that computes matrices of one sample."""
     if isinstance(loop, Pairs):
         return columns.pairs(number, loop)
-    return columns.sum(number, loop) if isinstance(loop, Sum) else ResponsesCode(columns, loop).emit(number)
+    return columns.sum(number, loop) if isinstance(loop, Sum) else travelling(columns, loop).emit(number)
+
+
+def travelling(columns: Columns, loop: Responses | Torques) -> ResponsesCode | TorquesCode:
+    """The code of a loop whose lanes go up to the root and out again; it has scratch memory."""
+    return ResponsesCode(columns, loop) if isinstance(loop, Responses) else TorquesCode(columns, loop)
 
 
 class RolledCode(MatrixOutput):
@@ -110,9 +119,9 @@ class RolledCode(MatrixOutput):
         self.area = self.product(groups, I64(self.c.L * len(self.c.keys)))
         own = I64(0)
         for loop in self.program.loops:
-            if isinstance(loop, Responses):
-                state, left = ResponsesCode(self.c, loop).sizes()
-                parts = self.product(self.joints, I64(state)), self.product(self.nv, I64(left))
+            if isinstance(loop, Responses | Torques):
+                by_joint, by_dof = travelling(self.c, loop).sizes()
+                parts = self.product(self.joints, I64(by_joint)), self.product(groups, I64(self.c.L * by_dof))
                 own = self.product(self.checked("sadd", *parts), I64(self.c.L))
         self.sizes = [self.length(x) for x in self.names]
         inputs = [self.product(size, I64(w.L)) for size in self.sizes]

@@ -17,8 +17,8 @@ from ...jit.number import DOUBLE
 from ...jit.objects import compiled, sources
 from ...model.tree import Tree
 from ..emit.columns import Columns
-from ..emit.responses import ResponsesCode
-from ..program import Pairs, Responses, Variant, Walk
+from ..emit.rolled import travelling
+from ..program import Pairs, Responses, Torques, Variant, Walk
 from ..tables import Tables, variants
 from .product import emit_product, panel_size
 from .program import LoopedProgram, MatrixProduct, SetWalk, WideWalk
@@ -126,8 +126,9 @@ class LoopedCode:
         """How many doubles each piece of scratch memory holds: J, D, P, responses, a panel, arrays, matrices."""
         w, c = self.w, self.c
         groups = -(-nv // c.L)
-        sizes = [ResponsesCode(c, loop).sizes() for loop in self.program.loops if isinstance(loop, Responses)]
-        responses = max((c.L * (joints * state + nv * left) for state, left in sizes), default=0)
+        travels = [loop for loop in self.program.loops if isinstance(loop, Responses | Torques)]
+        sizes = [travelling(c, loop).sizes() for loop in travels]
+        responses = max((c.L * (joints * by_joint + groups * c.L * by_dof) for by_joint, by_dof in sizes), default=0)
         fixed = [joints * w.NJ, nv * w.ND, groups * c.L * len(c.keys), responses, panel_size(nv, c.L)]
         inner = [m for m in w.matrices if m not in self.outside()]
         return [*fixed, *(w.size(array, joints, nv) for array in w.arrays), *(nv * nv for _ in inner)]
@@ -141,7 +142,7 @@ class LoopedCode:
             return self.w.emit(k, loop)
         if isinstance(loop, MatrixProduct):
             return emit_product(self.w.wide, f"product{k}", loop.result in self.program.negative)
-        return self.c.pairs(k, loop) if isinstance(loop, Pairs) else ResponsesCode(self.c, loop).emit(k)
+        return self.c.pairs(k, loop) if isinstance(loop, Pairs) else travelling(self.c, loop).emit(k)
 
     # One sample
 
@@ -177,7 +178,7 @@ class LoopedCode:
             for j, m in enumerate(loop.matrices):
                 for q, x in enumerate((b.ptrtoint(self.matrix_at[m], I64), b.mul(self.nv, I64(8)), I64(0))):
                     b.store(x, b.gep(self.places, [I64(3 * j + q)], source_etype=I64), align=8)
-            b.call(f, [self.data, self.P, self.places, *([self.own] if isinstance(loop, Responses) else [])])
+            b.call(f, [self.data, self.P, self.places, *([self.own] if isinstance(loop, Responses | Torques) else [])])
 
     def walk(self, f: ir.Function, first: Value, end: Value) -> None:
         inputs = [self.inputs[name] for name in self.program.inputs]

@@ -15,7 +15,7 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from ...jit.graph import Expr
-from ..program import Key, Pairs, Program, Ref, Responses, Store, Variant, Walk
+from ..program import Key, Pairs, Program, Ref, Responses, Store, Torques, Variant, Walk
 
 MEMBER = -1
 
@@ -148,7 +148,7 @@ def made(loop: object) -> Iterable[tuple[Key, list[Expr]]]:
     elif isinstance(loop, Pairs):
         for m, *values in zip(loop.matrices, loop.within, loop.across, loop.own, loop.extra, strict=True):
             yield matrix_key(m), values  # type: ignore[arg-type]
-    elif isinstance(loop, Responses):
+    elif isinstance(loop, Responses | Torques):
         yield from ((matrix_key(m), loop.values) for m in loop.matrices)
     elif isinstance(loop, MatrixProduct):
         yield matrix_key(loop.result), []
