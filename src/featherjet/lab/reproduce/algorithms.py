@@ -14,7 +14,7 @@ from functools import cache, partial
 from typing import Any
 
 from ...algorithms.derivatives import chain_rule, idsva, methods, pinocchio
-from ...algorithms.dynamics import aba, crba, factored, ltl, minv, rnea
+from ...algorithms.dynamics import aba, crba, factored, ltl, minv, rnea, torques
 from ...algorithms.scan import Array, Scan
 from ...model.tree import Tree
 from ..internals import TracedCode
@@ -108,9 +108,9 @@ def by_ltl(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
     return *(-ltl.solve(factor, scan.matrix(by)) for by in (by_q, by_v)), ltl.inverse(factor)
 
 
-# As loops: M^-1 column by column, and the whole derivatives of forward dynamics from those of inverse dynamics
+# As loops: M^-1 row by row, and the whole derivatives of forward dynamics from those of inverse dynamics
 
-looped_dmm, looped_aza = (partial(step, inverse=minv.by_columns) for step in (dmm, aza))
+looped_dmm, looped_aza = (partial(step, inverse=torques.by_rows) for step in (dmm, aza))
 
 
 def whole(derivatives: Callable, step: Callable, scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
