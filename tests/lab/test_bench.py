@@ -15,6 +15,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.cli import main
+from featherjet.jit.engine import targets
 from featherjet.jit.graph import Graph
 from featherjet.lab.bench import checking, contenders, loops, peers, robots, run, timing
 from featherjet.lab.bench.checking import States
@@ -48,6 +49,7 @@ def test_the_record_is_complete_and_sane(quick):
     assert set(report["peers"]) == {"pinocchio", "mujoco"}
     assert all(report["peers"].values())
     assert report["fma_peak"] > 1e8
+    assert report["machine"]["instruction_set"] in targets()
     (robot,) = report["robots"]
     assert (robot["title"], robot["nv"], robot["batch"]) == ("arm", 7, 16)
     for quantity in QUANTITIES.values():
@@ -55,7 +57,7 @@ def test_the_record_is_complete_and_sane(quick):
         expected = set(WAYS) - (set() if quantity.derivative_of else {contenders.DIFFERENCES})
         assert set(found["ways"]) | set(found["missing"]) == expected
         assert set(found["missing"]) <= {contenders.THREADS}  # on a machine with one core
-        assert found["operations"] > 1000
+        assert found["operations"] > 500
         assert 0 < found["share_of_peak"] < 1
         for name, way in found["ways"].items():
             assert 0 < way["seconds"]["low"] <= way["seconds"]["median"] <= way["seconds"]["high"], name

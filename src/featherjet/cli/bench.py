@@ -36,6 +36,8 @@ examples:
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
+"Batch in the cache" has as many states as fit 512 KB: it computes without waiting for memory, but the call is
+shared by fewer.
 Everything except "all threads" runs on one core, in turns. Times are processor times per state: medians over
 the rounds, with half the distance between the quartiles. All results are compared first; if they differ by
 more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose mass matrix is ill-conditioned; in
@@ -100,7 +102,8 @@ def chosen(args: argparse.Namespace) -> tuple[list[Entrant], list[str]]:
 
 def introduce(report: dict[str, Any], missing: list[str]) -> None:
     m, peak = report["machine"], report["fma_peak"] / 1e9
-    line(f"featherjet {m['featherjet']} on {m['cpu']}, {m['cores']} cores, {m['lanes']} doubles per register")
+    line(f"featherjet {m['featherjet']} on {m['cpu']}, {m['cores']} cores")
+    line(f"{m['lanes']} doubles per register (FEATHERJET_CPU={m['instruction_set']})")
     line(f"one core does at most {peak:.3g}e9 fused multiply-adds per second")
     for name, version in report["peers"].items():
         line(f"{name}: {version}" if version else f"{name}: missing (not installed)")

@@ -33,6 +33,7 @@ __all__ = [
     "TooLong",
     "TracedCode",
     "count_instructions",
+    "instruction_set",
     "lanes",
     "load_function",
     "looped",
@@ -86,6 +87,11 @@ class TracedCode:
 def looped(function: Callable[..., Any], inputs: Sequence[str], tree: Tree, lanes: int = 1) -> LoopedKernel:
     """An algorithm as loops, one state at a time, with `lanes` columns of its matrices at a time; 1 is scalar code."""
     return LoopedKernel(function, inputs, tree, lanes)
+
+
+def instruction_set() -> str:
+    """The value of FEATHERJET_CPU that code is made for."""
+    return target().name
 
 
 def lanes() -> int:

@@ -10,13 +10,15 @@ import numpy as np
 from ...evaluate.evaluator import processors
 from ...model.model import Array
 from ...robot.robot import Robot
+from ..internals import lanes
 from .checking import APPROXIMATE, EXACT, LONG, LONG_EXACT, ROUNDED, ROUNDED_INVERSE, CheckedContender, States
 from .peer_contenders import mujoco_loop, pinocchio_call, pinocchio_loop, single_results
 from .peers import NotAvailable
 from .quantities import BenchmarkedQuantity
 
-BATCH, FLOATS, THREADS, SINGLE, FLOAT_STATE, BOUND, REFERENCE = (
+BATCH, CACHED, FLOATS, THREADS, SINGLE, FLOAT_STATE, BOUND, REFERENCE = (
     "featherjet, batch, one thread",
+    "featherjet, batch in the cache",
     "featherjet, batch, one thread, float32",
     "featherjet, batch, all threads",
     "featherjet, one state",
@@ -28,6 +30,7 @@ PIN_LOOP, PIN_CALL = "Pinocchio, loop over batch", "Pinocchio, one state"
 MUJOCO, DIFFERENCES = "MuJoCo", "central differences, compiled"
 
 STEP = 1e-6  # of finite differences
+CACHE = 1 << 19  # bytes that fit the second-level cache, with what a kernel needs for itself
 REFERENCE_ENTRIES = 20_000  # entries of each result in one call of the NumPy reference
 DIFFERENCE_SAMPLES = 8192  # evaluations in one call of the finite differences
 
@@ -79,6 +82,22 @@ def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
         name, run, len(states.q), whole=True, pinned=threads == 1, results=lambda: results,
         tolerance=rounded(quantity) if name == FLOATS else EXACT,
     )  # fmt: skip
+
+
+def cached(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
+    """As many states as fit the cache, so that nothing waits for memory: what remains is computing, and the call."""
+    call = getattr(Robot(robot.model, "compiled", 1), quantity.name)
+    inputs, results = states.inputs(quantity), states.results(quantity)
+    size = min(len(states.q), CACHE // sum(x[0].nbytes for x in (*inputs, *results)) // lanes() * lanes())
+    if not size:
+        raise NotAvailable(f"{lanes()} states do not fit the cache")
+    inputs, results = (tuple(x[:size] for x in arrays) for arrays in (inputs, results))
+    out = results[0] if len(results) == 1 else results
+
+    def run(_: int) -> None:
+        call(*inputs, out=out)
+
+    return CheckedContender(name, run, size, whole=True, results=lambda: results)
 
 
 def rounded(quantity: BenchmarkedQuantity) -> float:
@@ -161,6 +180,7 @@ def differences(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: 
 
 MAKERS: dict[str, Maker] = {
     BATCH: batch,
+    CACHED: cached,
     FLOATS: batch,
     THREADS: batch,
     SINGLE: single,

@@ -13,7 +13,7 @@ import numpy as np
 from ...evaluate.evaluator import processors
 from ...model.model import WORLD
 from ...robot.robot import Robot
-from ..internals import count_instructions, lanes
+from ..internals import count_instructions, instruction_set, lanes
 from . import robots
 from .checking import States, check
 from .contenders import BATCH, PIN_LOOP, WAYS, batch, make_contenders
@@ -136,6 +136,7 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": llvm.get_host_cpu_name(),
         "lanes": lanes(),
+        "instruction_set": instruction_set(),
         "cores": processors(),
         "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "system": platform.platform(),
