@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.exceptions import TooHardError
 
 from .errors import InputError
 
@@ -14,6 +15,8 @@ Out = Any  # None, an array, or a tuple of arrays
 
 def finite(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     """x as a float64 array (..., *core) of finite numbers."""
+    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+        raise InputError(f"{name}: some entries are masked; fill them in first")
     try:
         a = np.asarray(x)
     except ValueError as e:
@@ -57,7 +60,18 @@ def outputs(out: Out) -> tuple[Array, ...]:
     for o in outs:
         if not isinstance(o, np.ndarray):
             raise InputError(f"out: expected an array or a tuple of arrays, got {type(o).__name__}")
+    for k, o in enumerate(outs):
+        if any(_share(o, other) for other in outs[:k]):
+            raise InputError("out: two of the arrays share memory; give each result its own")
     return tuple(outs)
+
+
+def _share(x: Array, y: Array) -> bool:
+    """Whether two arrays have an entry in common; no, if that is hard to tell."""
+    try:
+        return np.may_share_memory(x, y) and np.shares_memory(x, y, max_work=1000)
+    except np.exceptions.TooHardError if hasattr(np, "exceptions") else TooHardError:  # type: ignore[attr-defined]
+        return False
 
 
 def copied(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
@@ -73,11 +87,25 @@ def copied(out: Out, results: tuple[Array, ...]) -> tuple[Array, ...]:
     return outs
 
 
+def shortened(x: object) -> str:
+    """What a user gave, in an error message: not longer than a line."""
+    text = repr(x) if not isinstance(x, int) or abs(x) < 10**30 else f"a number of {len(str(abs(x)))} digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def positive_number(name: str, x: Any) -> float:
     """x as a float; raises unless it is a positive finite number."""
-    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not 0 < float(x) < np.inf:
-        raise InputError(f"{name}: expected a positive number, got {x!r}")
+    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)) or not _between(x):
+        raise InputError(f"{name}: expected a positive number, got {shortened(x)}")
     return float(x)
+
+
+def _between(x: Any) -> bool:
+    """Whether a number is positive and fits into a float."""
+    try:
+        return bool(0 < float(x) < np.inf)
+    except (OverflowError, TypeError):  # too large, or complex
+        return False
 
 
 def whole_number(name: str, x: Any, least: int, why: str = "") -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import shortened
 from ..errors import FeatherjetError, InputError
 from ..files.npz import read_npz
 from ..model.io.xmltree import read_bytes
@@ -73,9 +74,9 @@ def _velocity(robot: Robot, v: Any) -> Any:
         joint, at = model.joints[i], model.v_starts[i]
         try:
             x = np.atleast_1d(np.asarray(value, float))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             x = np.zeros(0)
         if joint.mimic or x.shape != (joint.nv,):
-            raise InputError(f"v: joint {name!r}: expected {joint.nv} numbers, got {value!r}")
+            raise InputError(f"v: joint {name!r}: expected {joint.nv} numbers, got {shortened(value)}")
         out[at : at + joint.nv] = x
     return out

@@ -103,7 +103,7 @@ def options_of(evaluator: Evaluator, contacts: Contacts) -> tuple[dict[str, Any]
     if not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Contacts(robot, [...]), got {type(contacts).__name__}")
     model, other = evaluator.model, contacts.model
-    if model is not other and (model.joints is not other.joints or model.frames is not other.frames):
+    if not model.same_robot(other):
         raise InputError(f"contacts: these belong to another robot ({other.name!r}); make them with this one")
     if evaluator.tree.coupling is None:
         return {"contacts": contacts.core}, None

@@ -87,4 +87,9 @@ class Bound:
         raise AttributeError(f"a bound {self.__dict__.get('quantity', 'call')} has no array {name!r}")
 
     def __reduce__(self) -> tuple:
-        return self._again
+        return (*self._again, {k: x.copy() for k, x in self._arrays.items()})
+
+    def __setstate__(self, arrays: dict[str, Array]) -> None:
+        """Write what the arrays of the original held into those of a copy."""
+        for name, x in arrays.items():
+            self._arrays[name][...] = x

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 BACKENDS = ("compiled", "numpy")
 CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
 LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # smaller margins are rounding errors
+MOST_THREADS = 4096
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
@@ -141,7 +142,9 @@ class Evaluator:
     @threads.setter
     def threads(self, count: int) -> None:
         if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise InputError(f"threads: expected a positive whole number, got {count!r}")
+            raise InputError(f"threads: expected a positive whole number, got {arrays.shortened(count)}")
+        if count > MOST_THREADS:
+            raise InputError(f"threads: {arrays.shortened(count)} are too many; the limit is {MOST_THREADS}")
         self.standard._threads = int(count)
 
     # Checks of inputs

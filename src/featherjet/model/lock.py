@@ -61,7 +61,7 @@ def coordinates(joint: Joint, value: object) -> Array:
     """The coordinates (nq,) of one joint from what a user gives; a continuous joint also accepts its angle."""
     try:
         x = np.atleast_1d(np.asarray(value, float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         x = np.array([])
     if joint.kind.name == "continuous" and x.shape == (1,):
         x = np.array([np.cos(x[0]), np.sin(x[0])])

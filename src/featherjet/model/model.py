@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -349,6 +349,12 @@ class Model(Rebuilt):
     def _frames(self) -> Mapping[str, Frame]:
         return {f.name: f for f in self.frames}
 
+    def same_robot(self, other: Model) -> bool:
+        """Whether another model has the same joints and frames, such as a pickled copy; gravity may differ."""
+        if self is other or (self.joints is other.joints and self.frames is other.frames):
+            return True
+        return _same_robot(self, other)
+
     def with_gravity(self, gravity: object) -> Model:
         return replace(self, gravity=np.asarray(gravity, float))
 
@@ -372,3 +378,21 @@ class Model(Rebuilt):
             if length > 0:
                 row[:3] = joint.placement[:3, :3].T @ joint.placement[:3, 3] / length
         return found
+
+
+@lru_cache(maxsize=64)
+def _same_robot(a: Model, b: Model) -> bool:
+    return _equal(a.joints, b.joints) and _equal(a.frames, b.frames)
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Whether two parts of models are equal to the last bit."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.shape == b.shape and bool((a == b).all())
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, Rebuilt):
+        return all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))  # type: ignore[arg-type]
+    return a == b

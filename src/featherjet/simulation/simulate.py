@@ -144,7 +144,7 @@ def _step(evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, m
     if method not in METHODS:
         raise UnknownName("method", method, METHODS)
     if isinstance(contacts, Ground):
-        if contacts.model.joints is not evaluator.model.joints:
+        if not contacts.model.same_robot(evaluator.model):
             raise InputError(
                 f"contacts: this ground belongs to another robot ({contacts.model.name!r}); make one with this robot"
             )

@@ -70,11 +70,11 @@ def emit_quick(
     for operand, found in zip(operands, strides, strict=True):
         for name in reversed(operand.core):
             found.insert(0, b.mul(found[0], size(name)))
-    if apart:
-        starts = [field(b, object, DATA, I64) for object in objects]
-        spans = [(x, b.add(x, found[0]), o.output) for x, found, o in zip(starts, strides[1:], given, strict=True)]
-        for start, end in ((x, y) for x, y, output in spans if output):
-            for begin, stop in ((x, y) for x, y, output in spans if not output):
+    starts = [field(b, object, DATA, I64) for object in objects]
+    spans = [(x, b.add(x, found[0]), o.output) for x, found, o in zip(starts, strides[1:], given, strict=True)]
+    for k, (start, end, written) in enumerate(spans):  # results never overlap, and inputs only if that does no harm
+        for begin, stop, output in spans[:k]:
+            if written and (output or apart):
                 require(b.or_(b.icmp_unsigned("<=", end, begin), b.icmp_unsigned("<=", stop, start)))
     pointers = [field(b, object, DATA, PTR) for object in objects]
     flags = one_sample(w, b, pointers, [x for found in strides for x in found[1:]], data)
