@@ -5,9 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MOST_CHARACTERS = 1000  # of a message
+
+
+def printable(text: str) -> str:
+    """A text that may hold a file's words, made fit for a terminal: control characters escaped, and not too long."""
+    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text[: 2 * MOST_CHARACTERS])
+    if len(shown) <= MOST_CHARACTERS:
+        return shown
+    return f"{shown[: MOST_CHARACTERS // 2]} ... {shown[-MOST_CHARACTERS // 2 :]}"
+
 
 class FeatherjetError(Exception):
     """Base class of all errors that featherjet raises."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(printable(x) if isinstance(x, str) else x for x in args))
 
 
 class InputError(FeatherjetError, ValueError):

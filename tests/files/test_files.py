@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import os
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from featherjet.errors import InputError
+from featherjet.errors import InputError, ModelError, UnknownName
 from featherjet.files.npz import NpzWriter, file_format, read_npz, require_format, write_npz
+from featherjet.model.builder import ModelBuilder
 from featherjet.model.names import coordinate_names
 from helpers import every_kind
 
@@ -61,3 +64,37 @@ def test_every_coordinate_has_a_name_of_its_own() -> None:
     assert (len(q_names), len(v_names)) == (model.nq, model.nv)
     assert len(set(q_names)) == model.nq
     assert len(set(v_names)) == model.nv
+
+
+def test_sizes_are_checked_before_memory_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of 200 KB that would take 200 MB; and headers that promise more than there is."""
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, q=np.zeros(25_000_000))
+    assert path.stat().st_size < 1_000_000
+    monkeypatch.setattr(zipfile.ZipExtFile, "read", lambda *_: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match="would take 200 MB"):
+        read_npz(path)
+    monkeypatch.undo()
+    np.savez(path, q=np.zeros(10))
+    whole = path.read_bytes()
+    for shape in (b"(99999999999,)", b"(9,)         "):
+        with zipfile.ZipFile(path, "w") as archive:
+            entry = zipfile.ZipFile(io.BytesIO(whole)).read("q.npy")
+            archive.writestr("q.npy", entry.replace(b"(10,), }" + b" " * (len(shape) - 5), shape + b", }"))
+        with pytest.raises(InputError, match="not as large as its header says"):
+            read_npz(path)
+
+
+def test_control_characters_never_reach_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez(path, **{"\x1b[2J": np.array([None], dtype=object)})
+    for error in (InputError("\x1b[31mred\u202e"), UnknownName("joint", "x", ["\x07bell"])):
+        assert str(error).isprintable()
+    with pytest.raises(InputError) as caught:
+        read_npz(path)
+    assert str(caught.value).isprintable()
+    for name in ("a\x1b[31m", "a\u202eb", "line\nbreak"):
+        builder = ModelBuilder("r")
+        builder.add_joint(name, "revolute")
+        with pytest.raises(ModelError, match="control characters"):
+            builder.build()

@@ -37,6 +37,8 @@ def read_state(robot: Robot, path: Path) -> tuple[Any, Any] | Clip:
         return q, np.zeros(robot.nv) if v is None else robot.checked_v("v", _velocity(robot, v))
     except FeatherjetError as error:
         raise InputError(f"{path}: {error}") from None
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:  # numbers that NumPy cannot take
+        raise InputError(f"{path}: {error}") from None
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -29,16 +29,21 @@ def read_npz(path: Path) -> dict[str, Array]:
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                 raise InputError(f"{path}: holds a single unnamed array; expected an .npz file of named arrays")
-            size = file.seek(0, os.SEEK_END)
-            with zipfile.ZipFile(file) as archive:
-                members = archive.infolist()
-                _refuse_bomb(path, sum(m.file_size for m in members), size)
-                return {m.filename.removesuffix(".npy"): _array(path, archive, m) for m in members}
+            return _arrays(path, file)
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a directory, not an .npz file") from None
-    except (InputError, OSError):
+
+
+def _arrays(path: Path, file: BinaryIO) -> dict[str, Array]:
+    try:
+        size = file.seek(0, os.SEEK_END)
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+            _refuse_bomb(path, sum(m.file_size for m in members), size)
+            return {m.filename.removesuffix(".npy"): _array(path, archive, m) for m in members}
+    except InputError:
         raise
     except Exception as error:  # whatever zipfile, zlib and NumPy raise at bytes that nobody wrote on purpose
         raise InputError(f"{path}: damaged, or not an .npz file ({error})") from None

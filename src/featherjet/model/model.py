@@ -19,9 +19,25 @@ GRAVITY = (0.0, 0.0, -9.81)
 LARGEST = 1e30  # of a model's numbers: with inputs below 1e60, no result then exceeds the largest double
 
 
+def numbers(x: object, what: str) -> Array:
+    """A new float array of whatever numbers x holds."""
+    try:
+        return np.array(x, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise ModelError(f"{what}: expected numbers, got {type(x).__name__}") from None
+
+
+def require_name(what: str, name: object) -> None:
+    """Raise a ModelError unless a name can be shown on a terminal as it is."""
+    if not isinstance(name, str):
+        raise ModelError(f"{what}: expected a name, got {type(name).__name__}")
+    if not name.isprintable():
+        raise ModelError(f"{what} {name!r}: its name contains control characters")
+
+
 def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
     """A read-only float array of the given shape without NaN; anything else is an error."""
-    a = np.array(x, dtype=float)
+    a = numbers(x, what)
     if a.shape != shape:
         raise ModelError(f"{what}: expected shape {shape}, got {a.shape}")
     if np.isnan(a).any():
@@ -32,7 +48,7 @@ def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
 
 def bounded(x: object, shape: tuple[int, ...], what: str) -> Array:
     """A read-only array of numbers that are finite and can be computed with."""
-    if not np.isfinite(np.array(x, dtype=float)).all():
+    if not np.isfinite(numbers(x, what)).all():
         raise ModelError(f"{what}: must be finite, got {x}")
     a = frozen(x, shape, what)
     if a.size and np.abs(a).max() > LARGEST:
@@ -232,9 +248,11 @@ class Model(Rebuilt):
             if joint.parent != (path[-1] if path else WORLD):
                 raise ModelError(f"joint {joint.name!r}: joints are not in depth-first order")
             path.append(i)
+        require_name("robot", self.name)
         for what, names in (("joint", self.joint_names), ("frame", [f.name for f in self.frames])):
             seen: set[str] = set()
             for name in names:
+                require_name(what, name)
                 if name in seen:
                     raise ModelError(f"{what} {name!r} is defined twice")
                 seen.add(name)

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .. import arrays
 from ..conventions.coordinates import STANDARD, Coordinates
-from ..errors import InputError
+from ..errors import FeatherjetError, InputError
 from ..model.io import saved
-from ..model.model import Array, Model
+from ..model.model import Array, Model, require_name
 from ..model.names import coordinate_names
 
 KIND, VERSION = "featherjet trajectory", "1"
@@ -72,20 +73,11 @@ class Trajectory:
         try:
             require_format(found, KIND, VERSION)
             require_arrays(found, KIND, (*ARRAYS, *FACTS, "model"))
-        except InputError as error:
+            return _checked(found)
+        except FeatherjetError as error:
             raise InputError(f"{path}: {error}") from None
-        n = len(found["t"])
-        if odd := [name for name in ARRAYS if len(found[name]) != n]:
-            raise InputError(f"{path}: array {odd[0]!r} has {len(found[odd[0]])} rows; expected {n}, as many as 't'")
-        return Trajectory(
-            **{name: found[name] for name in (*ARRAYS, "surface")},
-            contacts=tuple(map(str, found["contacts"])),
-            rows=tuple(map(int, found["rows"])),
-            robot=str(found["robot"]),
-            model=saved.loads(str(found["model"])) if str(found["model"]) else None,
-            convention=str(found["convention"]),
-            complete=bool(found["complete"]),
-        )
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InputError(f"{path}: damaged {KIND} file ({error})") from None
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Plot coordinates, velocities, torques and the sizes of contact forces over time, as a PNG."""
@@ -118,3 +110,30 @@ class Trajectory:
         tau = np.array(found["tau"])
         tau[-1] = tau[-2:][0]  # repeats the last step's
         return replace(self, q=found["q"], v=found["v"], tau=tau, convention=STANDARD)
+
+
+def _checked(found: dict[str, Array]) -> Trajectory:
+    """The trajectory of a file, if its arrays fit each other and the robot."""
+    model = saved.loads(str(found["model"])) if str(found["model"]) else None
+    convention, contacts = str(found["convention"]), tuple(map(str, found["contacts"]))
+    space = model if model is None or convention == STANDARD else Coordinates(model, convention)
+    rows = tuple(map(int, found["rows"]))
+    cores = {"t": (), "forces": (sum(rows),), "residual": (), "arrows": (found["arrows"].shape[1:2] or (0,)) + (2, 3)}
+    if space is not None:
+        cores |= {"q": (space.nq,), "v": (space.nv,), "tau": (space.nv,)}
+    n = arrays.finite("t", found["t"], (), "times").size
+    for name in (*ARRAYS, "surface"):
+        if found[name].dtype.kind not in "fiu" or (name != "surface" and not found[name].ndim):
+            raise InputError(f"array {name!r}: expected rows of real numbers")
+        if name != "surface" and len(found[name]) != n:
+            raise InputError(f"array {name!r} has {len(found[name])} rows; expected {n}, as many as 't'")
+        if name in cores and found[name].shape != (n, *cores[name]):
+            raise InputError(f"array {name!r}: expected shape {(n, *cores[name])}, got {found[name].shape}")
+    if len(contacts) != len(rows) or min(rows, default=0) < 0 or not n:
+        raise InputError("there are no states, or contacts and rows do not fit")
+    for what, name in (("robot", str(found["robot"])), *(("contact", c) for c in contacts)):
+        require_name(what, name)
+    return Trajectory(
+        **{name: found[name] for name in (*ARRAYS, "surface")}, contacts=contacts, rows=rows, robot=str(found["robot"]),
+        model=model, convention=convention, complete=bool(found["complete"].item()),
+    )  # fmt: skip

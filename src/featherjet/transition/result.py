@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..contact import PointContact, SurfaceContact
-from ..errors import InputError
+from ..errors import FeatherjetError, InputError
 from ..model.io import saved
 from ..model.model import Model
 from ..robot.robot import Robot
@@ -213,9 +213,9 @@ class Transition:
             require_format(found, KIND, VERSION)
             require_arrays(found, KIND, ARRAYS)
             return _rebuilt(json.loads(str(found["about"])), found, backend)
-        except InputError as error:
+        except FeatherjetError as error:
             raise InputError(f"{path}: {error}") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise InputError(f"{path}: damaged {KIND} file ({error!r})") from None
 
     def to_csv(self, path: str | os.PathLike[str], count: int = 201) -> Path:
@@ -268,6 +268,7 @@ def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None
         for k in ("before", "after")
     }
     energy = energy_of(robot, chart, setting)
-    report = Report(**about["report"])
+    kinds = {"float": float, "int": int, "bool": bool, "str": str}
+    report = Report(**{f.name: kinds[str(f.type)](about["report"][f.name]) for f in fields(Report)})
     history, source = np.asarray(found["history"], float), str(about["source"])
     return Transition(robot, spline, control, reference, energy, setting, report, history, **clips, source=source)

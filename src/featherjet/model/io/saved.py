@@ -32,7 +32,7 @@ def loads(text: str) -> Model:
         joints = tuple(_joint(j) for j in found["joints"])
         frames = tuple(Frame(**_arrays(f)) for f in found["frames"])
         return Model(found["name"], joints, frames, np.array(found["gravity"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise
         raise InputError(f"not a saved featherjet model: {error!r}") from None

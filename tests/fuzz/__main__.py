@@ -1,0 +1,85 @@
+"""`make fuzz`: mutants of every target until the time is over; what fails is kept in the corpus.
+
+python -m fuzz [MINUTES] [TARGET...]   with atheris installed, each target is fuzzed by coverage instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from fuzz.mutants import mutant
+from fuzz.targets import TARGETS, attempt
+
+CORPUS = Path(__file__).parent / "corpus"
+TURN = 200  # mutants of one target before the next
+
+
+def keep(name: str, data: bytes) -> Path:
+    path = CORPUS / name / hashlib.sha256(data).hexdigest()[:16]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def by_coverage(name: str, seconds: int) -> None:
+    """One target by atheris, in this process; it ends it."""
+    import atheris  # type: ignore[import-not-found]
+
+    with atheris.instrument_imports(include=["featherjet"]):
+        attempt(name, b"")
+    start = CORPUS / name
+    start.mkdir(parents=True, exist_ok=True)
+    for k, seed in enumerate(TARGETS[name].seeds()):
+        (start / f"seed{k}").write_bytes(seed)
+    atheris.Setup([sys.argv[0], f"-max_total_time={seconds}", str(start)], lambda data: attempt(name, data))
+    atheris.Fuzz()
+
+
+def by_mutants(names: list[str], seconds: float) -> int:
+    """All targets in turns; returns how many kinds of failure there were."""
+    rng, end = np.random.default_rng(), time.monotonic() + seconds
+    seeds = {name: TARGETS[name].seeds() for name in names}
+    tried: Counter[str] = Counter()
+    failures: dict[tuple[str, str], Path] = {}
+    while time.monotonic() < end:
+        for name in names:
+            for _ in range(TURN):
+                data = mutant(rng, seeds[name], TARGETS[name].arrays)
+                tried[name] += 1
+                try:
+                    attempt(name, data)
+                except Exception as error:
+                    last = traceback.extract_tb(error.__traceback__)[-1]
+                    kind = name, f"{type(error).__name__} at {last.filename}:{last.lineno}: {str(error)[:100]!r}"
+                    if kind not in failures:
+                        failures[kind] = keep(name, data)
+                        print(name, kind[1], failures[kind], flush=True)
+    print(", ".join(f"{name}: {count} mutants" for name, count in tried.items()), f"; {len(failures)} kinds of failure")
+    return len(failures)
+
+
+def main() -> int:
+    minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 60.0
+    names = sys.argv[2:] or list(TARGETS)
+    if len(names) == 1 and names[0].startswith("+"):
+        by_coverage(names[0][1:], int(60 * minutes))
+        return 0
+    try:
+        import atheris  # type: ignore[import-not-found]  # noqa: F401
+    except ImportError:
+        return 1 if by_mutants(names, 60 * minutes) else 0
+    share = minutes / 2 / len(names)
+    codes = [subprocess.call([sys.executable, "-m", "fuzz", str(share), f"+{name}"]) for name in names]
+    return 1 if by_mutants(names, 30 * minutes) or any(codes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

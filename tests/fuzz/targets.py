@@ -1,0 +1,144 @@
+"""What is fuzzed: readers of files from outside. Each takes bytes and may raise nothing but a FeatherjetError.
+
+A target comes with seeds, valid inputs from which mutants are made.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+import featherjet as fj
+from featherjet.cli.derive import read_states
+from featherjet.cli.statefile import read_state
+from featherjet.errors import MOST_CHARACTERS, FeatherjetError
+from featherjet.files.npz import read_npz
+from featherjet.model.io import saved
+from featherjet.model.io.urdf import parse_urdf
+
+
+@cache
+def arm() -> fj.Robot:
+    return fj.Robot(fj.models.arm(), "numpy")
+
+
+@cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="featherjet-fuzz-"))
+
+
+def in_file(name: str, data: bytes) -> Path:
+    path = folder() / name
+    path.write_bytes(data)
+    return path
+
+
+def packed(arrays: dict[str, object]) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def unpacked(data: bytes) -> dict[str, np.ndarray]:
+    return dict(np.load(io.BytesIO(data)))
+
+
+# Seeds
+
+
+def urdf_seeds() -> list[bytes]:
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = "".join(f'<link name="{n}">{inertial}</link>' for n in "abcd")
+    joint = '<joint name="{0}" type="{1}"><parent link="{2}"/><child link="{3}"/>{4}<axis xyz="0 0 1"/></joint>'
+    limit = '<limit lower="-1" upper="1" effort="10" velocity="2"/><dynamics damping="0.1" friction="0"/>'
+    joints = joint.format("x", "revolute", "a", "b", limit + '<origin xyz="1 0 0" rpy="0 0.5 0"/>')
+    joints += joint.format("y", "prismatic", "b", "c", limit + '<mimic joint="x" multiplier="2" offset="0.1"/>')
+    joints += joint.format("z", "fixed", "c", "d", "")
+    return [f'<?xml version="1.0"?><robot name="r">{links}{joints}</robot>'.encode()]
+
+
+def json_seeds() -> list[bytes]:
+    state = {"q": [0.1] * 7, "v": [0.0] * 7}
+    named = {"q": {"joint2": 0.5, "joint4": -1.2}, "v": {"joint2": 1.0}}
+    return [json.dumps(x).encode() for x in (state, named, {"q": [[0.1] * 7] * 4, "dt": 0.01})]
+
+
+def states_seeds() -> list[bytes]:
+    x = np.linspace(0, 1, 21).reshape(3, 7)
+    return [
+        packed({"q": x, "v": x, "a": x}),
+        packed({"q": x[:1], "v": x[:1], "tau": x[:1], "fext": np.zeros((1, 7, 6))}),
+    ]
+
+
+def trajectory_seeds() -> list[bytes]:
+    robot = arm()
+    path = folder() / "seed.npz"
+    robot.simulate(robot.neutral(), np.zeros(7), dt=0.01, duration=0.03, progress=False).save(path)
+    return [path.read_bytes()]
+
+
+def transition_seeds() -> list[bytes]:
+    robot = arm()
+    path = folder() / "seed.npz"
+    ends = (robot.neutral(), np.zeros(7)), (np.full(7, 0.1), np.zeros(7))
+    fj.transition(robot, *ends, 0.5, intervals=3, max_iterations=2).save(path)
+    return [path.read_bytes()]
+
+
+# Readers
+
+
+def read_trajectory(data: bytes) -> None:
+    motion = fj.Trajectory.load(in_file("t.npz", data))
+    repr(motion), motion.split(), motion.standard()
+
+
+def read_transition(data: bytes) -> None:
+    motion = fj.Transition.load(in_file("t.npz", data), backend="numpy")
+    repr(motion), motion.q(motion.times(5)), motion.tau(motion.times(5))
+
+
+@dataclass(frozen=True)
+class Target:
+    read: Callable[[bytes], object]
+    seeds: Callable[[], list[bytes]]
+    arrays: bool = False  # whether mutants are made of the arrays in an .npz file, too
+
+
+TARGETS = {
+    "urdf": Target(lambda data: parse_urdf(data, mimic=True), urdf_seeds),
+    "model": Target(lambda x: saved.loads(x.decode("utf-8", "replace")), lambda: [saved.dumps(arm().model).encode()]),
+    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds),
+    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, arrays=True),
+    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, arrays=True),
+    "clip": Target(
+        lambda data: read_state(arm(), in_file("c.npz", data)),
+        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], arrays=True,
+    ),
+    "trajectory": Target(read_trajectory, trajectory_seeds, arrays=True),
+    "transition": Target(read_transition, transition_seeds, arrays=True),
+}  # fmt: skip
+
+
+def attempt(target: str, data: bytes) -> bool:
+    """Whether the target accepted the bytes; anything but a FeatherjetError with one printable line is raised."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            TARGETS[target].read(data)
+        except FeatherjetError as error:
+            said = str(error)
+        else:
+            return True
+    if len(said) > MOST_CHARACTERS + 10 or not said.replace("\n", "").isprintable():
+        raise ValueError(f"not a line for a terminal: {said!r}")
+    return False
