@@ -111,3 +111,25 @@ def test_what_numpy_computes_is_logged_once(caplog):
     (message,) = [r.getMessage() for r in caplog.records if r.name == "featherjet"]
     assert "projected_newton_euler" in message
     assert "chain3" in message
+
+
+@pytest.mark.parametrize("name", [x.name for x in QUANTITIES.values() if x.composed])
+@pytest.mark.parametrize("dtype, tolerance", TOLERANCES)
+def test_products_of_large_robots(name, dtype, tolerance, caplog):
+    """Derivatives of accelerations by forces and parameters are products of compiled quantities."""
+    pair = both(fj.models.tree(30, seed=3), shared=False)
+    s = random_state(pair.reference, 3)
+    args = [x.astype(dtype) for x in arguments(name, s, True)]
+    assert pair.compiled.evaluator.composes(QUANTITIES[name])
+    (expected,) = results(pair.reference, name, *(x.astype(float) for x in args))
+    condition = np.linalg.cond(pair.reference.mass_matrix(s.q)).max()
+    for k in (slice(None), 1):
+        with caplog.at_level(logging.WARNING, logger="featherjet"):
+            (found,) = results(pair.compiled, name, *(x[k] for x in args))
+        assert found.dtype == dtype
+        agree(found, expected[k], tolerance * condition / 10)
+    assert not caplog.records
+    out = np.empty_like(expected)
+    pair.compiled.evaluator.run(name, args[: len(QUANTITIES[name].inputs)], out=out)
+    with pytest.raises(fj.errors.InputError, match="q: expected shape"):
+        results(pair.compiled, name, args[0][..., :-1], *args[1:])

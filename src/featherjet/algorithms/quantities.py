@@ -21,7 +21,23 @@ from .dynamics import aba, balafoutis, coriolis, coupled, crba, factored, minv, 
 from .frames import centroidal, jacobians, kinematics
 from .frames import derivatives as frame_derivatives
 from .record import FEXT as FEXT
-from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, SIX_V, TAU, VV, A, Cost, Q, Quantity, Result, V, named
+from .record import (
+    FORCES,
+    ITSELF,
+    LONG_CONTACTS,
+    RESTITUTION,
+    SIX_V,
+    TAU,
+    VV,
+    A,
+    Composed,
+    Cost,
+    Q,
+    Quantity,
+    Result,
+    V,
+    named,
+)
 from .record import FRAME as FRAME
 from .record import SETTINGS as SETTINGS
 from .record import Axis as Axis
@@ -142,6 +158,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "forward_dynamics_force_derivatives", "da_dfext = M^-1 J^T", (Q,), (Result("da_dfext", ("v", "joints", 6)),),
         regressor.forward_force_derivatives, margins=("mass",), mimic=ITSELF,
+        composed=Composed(regressor.force_product, Cost(0, 0, 130)),
     ),
     Quantity(
         "torque_regressor", "Y = dtau/dparameters", (Q, V, A), (Result("Y", ("v", "parameters")),),
@@ -150,7 +167,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
         (Result("da_dparameters", ("v", "parameters")),), regressor.forward_parameter_derivatives, forces=True,
-        margins=("mass",), mimic=ITSELF,
+        margins=("mass",), mimic=ITSELF, composed=Composed(regressor.parameter_product, Cost(0, 0, 250)),
     ),
     Quantity(
         "inverse_dynamics_placement_derivatives", "dtau by the joints' placements P exp(delta)",

@@ -48,6 +48,16 @@ class Cost(NamedTuple):
         return self.dofs * tree.nv + self.paths * paths + self.pairs * tree.nv**2
 
 
+class Composed(NamedTuple):
+    """How other quantities make up one whose own code would be too long.
+
+    function(value, *inputs, fext=None) -> result, with value(name, *inputs, fext=None) another quantity's result.
+    """
+
+    function: Callable[..., Array]
+    cost: Cost  # of its own code
+
+
 REDUCE, ITSELF = "reduce", "itself"
 
 
@@ -80,6 +90,7 @@ class Quantity:
     rolled: bool = False  # whether it is made of walks alone, and one piece of code serves all robots
     held: Callable[..., Any] | None = None  # the same as walks over bodies and contacts: contacts are data of its code
     longest: int = 100_000  # operations that are worth compiling for one robot
+    composed: Composed | None = None  # for large robots without mimicking joints
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
     rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there

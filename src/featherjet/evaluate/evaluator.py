@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 BACKENDS = ("compiled", "numpy")
 CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
+COMPOSED = 32_000  # operations; longer code takes seconds to compile
 LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # smaller margins are rounding errors
 MOST_THREADS = 4096
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -219,6 +220,11 @@ class Evaluator:
         if self.coordinates is not None and not record.of_space:
             found = translated(self.coordinates, self.standard.run_named, record, check(), **options)
             return copied(out, found)
+        if record.composed is not None and self.composes(record):
+            check()
+            forces = {} if fext is None else {"fext": fext}
+            found = record.composed.function(lambda *x, fext=None: self.run(x[0], x[1:], fext)[0], *given, **forces)
+            return copied(out, (found,))
         optional = [i.name for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None]
         names = [*(i.name for i in record.inputs), *optional]
         kernel = self.kernel(record, names, options)
@@ -260,6 +266,12 @@ class Evaluator:
         """Raise InputError if a quantity needs a centre of mass that the model does not have."""
         if record.needs_mass and self.model.mass == 0:
             raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
+
+    def composes(self, record: Quantity) -> bool:
+        """Whether other quantities make up this one, because its own code would take too long to compile."""
+        if record.composed is None or self.backend != "compiled" or self.tree.coupling is not None:
+            return False
+        return record.composed.cost.of(self.tree) > COMPOSED
 
     def _warn_slow(self, record: Quantity) -> None:
         """Log, once for each quantity, that the reference computes it because compiling would take too long."""
