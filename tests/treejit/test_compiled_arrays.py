@@ -188,7 +188,7 @@ def test_out_of_any_layout(every, name, layout):
         args = arguments(name, random_state(robot, size or 1), True)
         args = args if size else [x[0] for x in args]
         expected = results(robot, name, *args)
-        if expected[0].ndim == 1 and layout == "transposed":
+        if (expected[0].ndim == 1 and layout == "transposed") or (expected[0].ndim == 0 and layout != "C"):
             continue
         pairs = [guarded(x.shape, layout) for x in expected]
         outs = tuple(view for view, _ in pairs)

@@ -117,6 +117,14 @@ def test_wrong_inputs_are_named(model):
         robot.interpolate(q, q, "half")
 
 
+def test_jacobians_of_large_robots():
+    """Nearly all zeros: NumPy writes these."""
+    robot = fj.Robot(fj.models.chain(120), "compiled")
+    by_q, by_dv = robot.integrate_jacobians(np.zeros(120), np.ones(120))
+    np.testing.assert_array_equal(by_q, np.eye(120))
+    np.testing.assert_array_equal(by_dv, np.eye(120))
+
+
 def test_mimicking_joints_have_no_coordinates():
     robot, reference = (fj.load("panda", mimic=True, backend=b) for b in ("compiled", "numpy"))
     rng = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakKeyDictionary
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 BACKENDS = ("compiled", "numpy")
 CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
 COMPOSED = 32_000  # operations; longer code takes seconds to compile
+MOST_ENTRIES = 12_000  # of the results of a quantity of configurations that is compiled
 LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # smaller margins are rounding errors
 MOST_THREADS = 4096
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
@@ -351,11 +353,14 @@ class Evaluator:
     def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
         """The compiled code of a quantity for these inputs, or None if the reference must compute it.
 
-        None on the numpy backend, in other conventions, for methods that are not compiled, and for quantities that have
-        more operations than their record allows and would take too long to compile.
+        None on the numpy backend, in other conventions, for methods that are not compiled, for quantities that have
+        more operations than their record allows and would take too long to compile, and for the Jacobians of
+        configurations of large robots: nearly all of their entries are zeros, which NumPy writes as fast.
         """
         options = options or {}
         if self.backend != "compiled" or (self.coordinates is not None and not record.of_space):
+            return None
+        if record.of_space and sum(map(prod, record.result_shapes(self._sizes))) > MOST_ENTRIES:
             return None
         if "contacts" in options and self.compiler.holds(record):
             found = self._held.setdefault(options["contacts"], {})
