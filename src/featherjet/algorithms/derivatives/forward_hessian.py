@@ -235,6 +235,6 @@ def reduced(scan: Scan, G: Array, q: Array, v: Array, tau: Array, w: Array, fext
     """The Hessian and the first derivatives in the independent coordinates of mimicking joints, v_tree = G v."""
     first, margins = fdsva.reduced(scan, G, q, v, tau, fext)
     a = coupled.forward_dynamics(scan, G, q, v, tau, fext).a
-    l = ltl.solve(coupled.factor(scan, G, q)[0], w)
+    l = ltl.solve(coupled.factor(scan, G, q)[0], np.broadcast_to(w, a.shape).astype(a.dtype))
     H = inverse_dynamics_hessian(scan, q, v, np.tensordot(G, a, 1), np.tensordot(G, -l, 1), fext)
     return chained(scan, H._make(coupled.reduce_matrix(G, x) for x in H), first), first, margins
