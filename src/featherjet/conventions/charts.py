@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 
 from ..math import rotations as so3
-from ..math.lie import Quaternion, Turn
+from ..math.lie import Quaternion, RotationVector
 from ..math.scalars import Scalar
 from ..model.manifolds import SO3, Euclidean, Manifold, Rows, Scalars, entries, side_by_side
 
@@ -29,7 +29,7 @@ class BodyQuaternion(SO3):
     def neutral(self) -> Array:
         return np.array([1.0, 0.0, 0.0, 0.0])
 
-    def turned(self, q: Scalars, turn: Turn) -> list[Scalar]:
+    def turned(self, q: Scalars, turn: RotationVector) -> list[Scalar]:
         return self.normalised(real_first(real_last(q).times(turn.exp())))
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
@@ -42,7 +42,7 @@ class BodyQuaternion(SO3):
 class FixedQuaternion(BodyQuaternion):
     """Rotations by a unit quaternion w x y z, tangent in fixed axes: exp(v) q."""
 
-    def turned(self, q: Scalars, turn: Turn) -> list[Scalar]:
+    def turned(self, q: Scalars, turn: RotationVector) -> list[Scalar]:
         return self.normalised(real_first(turn.exp().times(real_last(q))))
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:

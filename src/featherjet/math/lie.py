@@ -52,7 +52,7 @@ class Quaternion(NamedTuple):
         return Mat3.from_quaternion(*self)
 
 
-class Turn:
+class RotationVector:
     """The rotation by a vector w [rad], and the functions of w that exponential maps are made of.
 
     most: the highest order of the Stumpff functions that will be needed: 1 for the rotation itself, 3 for gamma and its

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherjet.math import rotations
-from featherjet.math.lie import Turn
+from featherjet.math.lie import RotationVector
 from featherjet.math.rotations import gamma, gamma_inverse, skew
 from featherjet.math.rotations.inputs import Array, checked, times, vector
 from featherjet.math.vec3 import Mat3
@@ -133,7 +133,7 @@ def left_jacobian(xi: ArrayLike) -> Array:
     J = [[Gamma(phi), Q], [0, Gamma(phi)]], Q the dual part of Gamma (`featherjet.math.lie`).
     """
     xi = checked("left_jacobian", "xi", xi, 6)
-    turn = Turn(vector(xi[..., 3:]), 5)
+    turn = RotationVector(vector(xi[..., 3:]), 5)
     return _dual(turn.gamma(), turn.gamma_dual(vector(xi[..., :3])))
 
 
@@ -143,7 +143,7 @@ def left_jacobian_inverse(xi: ArrayLike) -> Array:
     Regular up to |phi| < 2 pi.
     """
     xi = checked("left_jacobian_inverse", "xi", xi, 6)
-    turn = Turn(vector(xi[..., 3:]), 5)
+    turn = RotationVector(vector(xi[..., 3:]), 5)
     return _dual(turn.gamma_inverse(), turn.gamma_inverse_dual(vector(xi[..., :3])))
 
 

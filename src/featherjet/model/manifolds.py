@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..math.lie import Quaternion, Turn
+from ..math.lie import Quaternion, RotationVector
 from ..math.scalars import Scalar, sincos, sqrt
 from ..math.stumpff import angle_of
 from ..math.vec3 import Mat3, Vec3
@@ -162,9 +162,9 @@ class SO3(Manifold):
         return np.array([0.0, 0.0, 0.0, 1.0])
 
     def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        return self.turned(q, Turn(Vec3(*v), 1))
+        return self.turned(q, RotationVector(Vec3(*v), 1))
 
-    def turned(self, q: Scalars, turn: Turn) -> list[Scalar]:
+    def turned(self, q: Scalars, turn: RotationVector) -> list[Scalar]:
         """q exp(turn)."""
         return self.normalised(Quaternion(*q).times(turn.exp()))
 
@@ -175,13 +175,13 @@ class SO3(Manifold):
         return on_arrays(self.normalised, rng.normal(size=(*size, 4)))
 
     def adjoint_inverse(self, v: Scalars) -> Rows:
-        return rows(Turn(-Vec3(*v), 1).matrix())
+        return rows(RotationVector(-Vec3(*v), 1).matrix())
 
     def right_jacobian(self, v: Scalars) -> Rows:
-        return rows(Turn(-Vec3(*v), 3).gamma())
+        return rows(RotationVector(-Vec3(*v), 3).gamma())
 
     def right_jacobian_inverse(self, v: Scalars) -> Rows:
-        return rows(Turn(-Vec3(*v), 3).gamma_inverse())
+        return rows(RotationVector(-Vec3(*v), 3).gamma_inverse())
 
     def rate_map(self, q: Scalars) -> Rows:
         """dq/dt = q (v, 0) / 2."""
@@ -199,30 +199,30 @@ class SE3(Manifold):
         return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
 
     def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        turn = Turn(Vec3(*v[3:]), 3)
+        turn = RotationVector(Vec3(*v[3:]), 3)
         p = Vec3(*q[:3]) + Mat3.from_quaternion(*q[3:]) @ turn.gamma_times(Vec3(*v[:3]))
         return [*entries(p), *self.rotation.turned(q[3:], turn)]
 
     def difference(self, q0: Scalars, q1: Scalars) -> list[Scalar]:
         w = Vec3(*self.rotation.difference(q0[3:], q1[3:]))
         r = Mat3.from_quaternion(*q0[3:]).transposed_times(Vec3(*q1[:3]) - Vec3(*q0[:3]))
-        return [*entries(Turn(w, 3).gamma_inverse_times(r)), *entries(w)]
+        return [*entries(RotationVector(w, 3).gamma_inverse_times(r)), *entries(w)]
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:
         p = rng.uniform(*bounded(lower[:3], upper[:3], 1.0), size=(*size, 3))
         return np.concatenate([p, self.rotation.random(rng, size, lower, upper)], -1)
 
     def adjoint_inverse(self, v: Scalars) -> Rows:
-        turn = Turn(-Vec3(*v[3:]), 3)
+        turn = RotationVector(-Vec3(*v[3:]), 3)
         R = turn.matrix()
         return dual(R, Mat3.skew(turn.gamma_times(-Vec3(*v[:3]))).compose(R))
 
     def right_jacobian(self, v: Scalars) -> Rows:
-        turn = Turn(-Vec3(*v[3:]), 5)
+        turn = RotationVector(-Vec3(*v[3:]), 5)
         return dual(turn.gamma(), turn.gamma_dual(-Vec3(*v[:3])))
 
     def right_jacobian_inverse(self, v: Scalars) -> Rows:
-        turn = Turn(-Vec3(*v[3:]), 5)
+        turn = RotationVector(-Vec3(*v[3:]), 5)
         return dual(turn.gamma_inverse(), turn.gamma_inverse_dual(-Vec3(*v[:3])))
 
     def rate_map(self, q: Scalars) -> Rows:
@@ -241,7 +241,7 @@ class SE2(Manifold):
 
     def integrate(self, q: Scalars, v: Scalars) -> list[Scalar]:
         x, y, c, s = q
-        step = Turn(Vec3(0.0, 0.0, v[2]), 3).gamma_times(Vec3(v[0], v[1], 0.0))
+        step = RotationVector(Vec3(0.0, 0.0, v[2]), 3).gamma_times(Vec3(v[0], v[1], 0.0))
         moved = [x + c * step.x - s * step.y, y + s * step.x + c * step.y]
         return [*moved, *self.rotation.integrate(q[2:], v[2:])]
 
@@ -249,7 +249,7 @@ class SE2(Manifold):
         (w,) = self.rotation.difference(q0[2:], q1[2:])
         x, y, c, s = q1[0] - q0[0], q1[1] - q0[1], q0[2], q0[3]
         r = Vec3(c * x + s * y, c * y - s * x, 0.0)
-        way = Turn(Vec3(0.0, 0.0, w), 3).gamma_inverse_times(r)
+        way = RotationVector(Vec3(0.0, 0.0, w), 3).gamma_inverse_times(r)
         return [way.x, way.y, w]
 
     def random(self, rng: np.random.Generator, size: tuple[int, ...], lower: Array, upper: Array) -> Array:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherjet.errors import UnknownName
-from featherjet.math.lie import Quaternion, Turn
+from featherjet.math.lie import Quaternion, RotationVector
 from featherjet.math.rotations.inputs import Array, checked, vector
 from featherjet.math.rotations.quaternion import quaternion_product
 from featherjet.math.vec3 import Mat3
@@ -56,7 +56,7 @@ def elementary_rotation(axis: str, angle: ArrayLike) -> Array:
 def quaternion_from_rotation_vector(phi: ArrayLike) -> Array:
     """[cos(t/2), (phi/t) sin(t/2)], t = |phi|; (..., 3) -> (..., 4). Holomorphic, exact at zero."""
     phi = checked("quaternion_from_rotation_vector", "phi", phi, 3)
-    x, y, z, w = Turn(vector(phi), 1).exp()
+    x, y, z, w = RotationVector(vector(phi), 1).exp()
     return np.stack([w, x, y, z], -1)
 
 
@@ -128,7 +128,7 @@ def quaternion_from_matrix(C: ArrayLike) -> Array:
 
 def matrix_from_rotation_vector(phi: ArrayLike) -> Array:
     """1 + (sin t/t) skew(phi) + ((1 - cos t)/t^2) skew(phi)^2; (..., 3) -> (..., 3, 3). Holomorphic."""
-    return Turn(vector(checked("matrix_from_rotation_vector", "phi", phi, 3)), 1).matrix().to_array()
+    return RotationVector(vector(checked("matrix_from_rotation_vector", "phi", phi, 3)), 1).matrix().to_array()
 
 
 def rotation_vector_from_matrix(C: ArrayLike) -> Array:

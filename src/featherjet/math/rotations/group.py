@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from featherjet.errors import InputError, UnknownName
-from featherjet.math.lie import Turn
+from featherjet.math.lie import RotationVector
 from featherjet.math.rotations.conversions import (
     matrix_from_rotation_vector,
     quaternion_from_rotation_vector,
@@ -138,7 +138,7 @@ def gamma(v: ArrayLike) -> Array:
     Gamma = 1 + ((1 - cos t)/t^2) skew(v) + ((t - sin t)/t^3) skew(v)^2, t = |v|; (..., 3) -> (..., 3, 3).
     The right Jacobian is Gamma(-v) = Gamma(v)^T.
     """
-    return Turn(vector(checked("gamma", "v", v, 3)), 3).gamma().to_array()
+    return RotationVector(vector(checked("gamma", "v", v, 3)), 3).gamma().to_array()
 
 
 def gamma_inverse(v: ArrayLike) -> Array:
@@ -146,4 +146,4 @@ def gamma_inverse(v: ArrayLike) -> Array:
 
     Regular up to t = |v| < 2 pi, where exp folds and no inverse exists.
     """
-    return Turn(vector(checked("gamma_inverse", "v", v, 3)), 3).gamma_inverse().to_array()
+    return RotationVector(vector(checked("gamma_inverse", "v", v, 3)), 3).gamma_inverse().to_array()
