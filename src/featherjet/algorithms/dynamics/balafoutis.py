@@ -37,7 +37,7 @@ class Spin:
 
 
 @dataclass(slots=True, eq=False)
-class Handed:
+class Received:
     """What a body gets from its parent, in its own frame: w_p, wd_p, sdd_p; its placement and subspace; vJ and aJ."""
 
     X: Transform
@@ -95,15 +95,15 @@ def ground(scan: Scan, node: Node, q) -> Vec3:
     return upward(node, q, scan.tree.gravity).lin if node.is_root else NONE
 
 
-def handed(node: Node, parent: Spin | None, ground: Vec3, q, v, a) -> Handed:
+def handed(node: Node, parent: Spin | None, ground: Vec3, q, v, a) -> Received:
     """The parent's motion in the body's frame."""
     X = node.kind.move(node.X, q, node.pitch)
     S = node.kind.subspace(IDENTITY, node.pitch)
     J, Jd = span(S, v), span(S, a)
     if parent is None:
-        return Handed(X, S, J, Jd, NONE, NONE, ground)
+        return Received(X, S, J, Jd, NONE, NONE, ground)
     to_body = X.R.transposed_times
-    return Handed(X, S, J, Jd, to_body(parent.w), to_body(parent.wd), to_body(parent.sdd + parent.Omega @ X.p))
+    return Received(X, S, J, Jd, to_body(parent.w), to_body(parent.wd), to_body(parent.sdd + parent.Omega @ X.p))
 
 
 def wrench(node: Node) -> Callable[[Spin], Force]:

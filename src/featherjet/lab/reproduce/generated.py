@@ -37,7 +37,7 @@ COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-O2", "-march=native", "-shared", "-fPIC")
 
 
-class Side(NamedTuple):
+class Contest(NamedTuple):
     """Inverse or forward dynamics: the paper's times [us] on HyQ, and the contenders; the first is the analytical."""
 
     name: str
@@ -49,13 +49,13 @@ class Side(NamedTuple):
     values: Callable[..., Any]
 
 
-SIDES = (
-    Side(
+CONTESTS = (
+    Contest(
         "ID", "a", 5.06, 6.92, {"Pinocchio's algorithm": inverse("pinocchio", 3), "IDSVA": inverse("idsva", 3)},
         {"autodiff, forward": inverse("autodiff", 3), "autodiff, reverse": inverse("autodiff-reverse", 3)},
         rnea.inverse_dynamics,
     ),
-    Side(
+    Contest(
         "FD", "tau", 8.72, 20.52, {"Pinocchio's algorithm": forward("pinocchio"), "direct": forward("direct")},
         {"autodiff, forward": forward("autodiff"), "autodiff, reverse": forward("autodiff-reverse")},
         lambda *given: aba.forward_dynamics(*given).a,
@@ -70,19 +70,19 @@ class NoCasadi(FeatherjetError):
 def section5a2(lab: Lab) -> Outcome:
     """Times of analytical derivatives and of differentiated code, per state."""
     robots = QUICK_ROBOTS if lab.quick else ROBOTS
-    lab.plan(len(robots) * sum(len(s.analytical) + len(s.differentiated) + 1 for s in SIDES))
+    lab.plan(len(robots) * sum(len(s.analytical) + len(s.differentiated) + 1 for s in CONTESTS))
     found: dict[tuple[str, str], Measurements] = {}
     remarks: dict[str, None] = {}
     for title, name in robots.items():
-        for side in SIDES:
+        for contest in CONTESTS:
             try:
-                found[title, side.name], said = race(lab, name, side)
+                found[title, contest.name], said = race(lab, name, contest)
                 remarks |= dict.fromkeys(said)
             except NotInstalled as error:
                 remarks[f"missing: {error}"] = None
     return Outcome(
         [_table(title, name, m) for (title, name), m in found.items()],
-        [_claim(side, {t: m for (t, name), m in found.items() if name == side.name}) for side in SIDES],
+        [_claim(contest, {t: m for (t, name), m in found.items() if name == contest.name}) for contest in CONTESTS],
         [
             Bars(f"derivatives of {name}, {title}", list(m), "us per state", {"time": [_us(x) for x in m.values()]})
             for (title, name), m in found.items()
@@ -91,26 +91,26 @@ def section5a2(lab: Lab) -> Outcome:
     )
 
 
-def race(lab: Lab, name: str, side: Side) -> tuple[Measurements, list[str]]:
-    """All contenders of one side on one robot, and what is missing."""
+def race(lab: Lab, name: str, contest: Contest) -> tuple[Measurements, list[str]]:
+    """All contenders of one contest on one robot, and what is missing."""
     states = lab.states(name, SAMPLES)
     contenders: list[Contender] = []
     counts: dict[str, int] = {}
     first: tuple[Array, ...] = ()
-    for title, algorithm in (side.analytical | side.differentiated).items():
-        lab.step(f"{title}, {side.name}, {name}")
+    for title, algorithm in (contest.analytical | contest.differentiated).items():
+        lab.step(f"{title}, {contest.name}, {name}")
         traced = lab.traced_within(LIMIT, algorithm, name)
         contender, results = make_contender(traced, states, title)
         first = first or results
-        require_agreement(title, results, next(iter(side.analytical)), first)
+        require_agreement(title, results, next(iter(contest.analytical)), first)
         counts[title] = traced.instructions
         contenders.append(contender)
-    lab.step(f"{CASADI}, {side.name}, {name}")
+    lab.step(f"{CASADI}, {contest.name}, {name}")
     with tempfile.TemporaryDirectory() as folder:
         missing = []
         try:
-            run, results = by_casadi(Tree(lab.robot(name).model), side, states, Path(folder), lab.quick)
-            require_agreement(CASADI, results, next(iter(side.analytical)), first)
+            run, results = by_casadi(Tree(lab.robot(name).model), contest, states, Path(folder), lab.quick)
+            require_agreement(CASADI, results, next(iter(contest.analytical)), first)
             contenders.append(Contender(CASADI, run, SAMPLES, whole=True))
         except NoCasadi as error:
             missing.append(f"missing: {error}")
@@ -126,17 +126,17 @@ def _table(title: str, name: str, found: Measurements) -> Table:
     return Table(f"Derivatives of {name}, {title}: time per state", columns, rows)
 
 
-def _claim(side: Side, found: dict[str, Measurements]) -> Claim:
+def _claim(contest: Contest, found: dict[str, Measurements]) -> Claim:
     """The paper's factor beside the one of the fastest differentiated code that was measured."""
-    analytical = next(iter(side.analytical))
+    analytical = next(iter(contest.analytical))
     factors, words = [], []
     for title, m in found.items():
-        ratios = {k: x for k in m if k not in side.analytical and (x := ratio(m[k], m[analytical])) is not None}
+        ratios = {k: x for k in m if k not in contest.analytical and (x := ratio(m[k], m[analytical])) is not None}
         factors.append(min(ratios.values()))
         words.append(f"{title}: " + ", ".join(f"{k} {x:.2f}x" for k, x in ratios.items()))
-    said = side.generated_us / side.analytical_us
+    said = contest.generated_us / contest.analytical_us
     return Claim(
-        f"Code generated by automatic differentiation of {side.name} takes {said:.1f} times the analytical derivatives",
+        f"Code generated by automatic differentiation of {contest.name} takes {said:.1f} times the analytical derivatives",
         about(said),
         factors,
         "; ".join(words) + (f"; the fastest {span(factors)}" if factors else ""),
@@ -152,11 +152,11 @@ def _us(m: Measurement) -> float:
 
 
 def by_casadi(
-    tree: Tree, side: Side, states: dict[str, Array], folder: Path, quick: bool
+    tree: Tree, contest: Contest, states: dict[str, Array], folder: Path, quick: bool
 ) -> tuple[Callable[[int], None], tuple[Array, ...]]:
     """Generated C in a loop over the states, and its results."""
-    library = ctypes.CDLL(str(compiled(generated(tree, side, folder), quick)))
-    given = [np.ascontiguousarray(states[k]) for k in ("q", "v", side.third)]
+    library = ctypes.CDLL(str(compiled(generated(tree, contest, folder), quick)))
+    given = [np.ascontiguousarray(states[k]) for k in ("q", "v", contest.third)]
     n, size = tree.nv, len(given[0])
     found = tuple(np.zeros((size, n, n)) for _ in range(3))
     arrays = (*given, *found)
@@ -168,20 +168,20 @@ def by_casadi(
     return run, tuple(x.swapaxes(1, 2).copy() for x in found)  # CasADi stores columns
 
 
-def generated(tree: Tree, side: Side, folder: Path) -> Path:
+def generated(tree: Tree, contest: Contest, folder: Path) -> Path:
     """C of the derivatives by q (in the tangent space), v and the third input, and of a loop over states."""
     try:
         import casadi  # type: ignore[import-not-found]
     except ImportError:
         raise NoCasadi("CasADi is not installed (pip install casadi)") from None
     sx: Any = casadi.SX
-    inputs = [sx.sym(name, size) for name, size in (("q", tree.nq), ("v", tree.nv), (side.third, tree.nv))]
+    inputs = [sx.sym(name, size) for name, size in (("q", tree.nq), ("v", tree.nv), (contest.third, tree.nv))]
     arrays = [_objects([symbol[k] for k in range(symbol.shape[0])]) for symbol in inputs]
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore", FutureWarning
         )  # CasADi announces that NumPy's functions will return other types
-        values = casadi.vertcat(*side.values(Scan(tree, (), object), *arrays))
+        values = casadi.vertcat(*contest.values(Scan(tree, (), object), *arrays))
     by = [casadi.jacobian(values, symbol) for symbol in inputs]
     F = tree_tangent(tree)(arrays[0])
     by[0] = by[0] @ casadi.vertcat(*(casadi.horzcat(*row) for row in F))
