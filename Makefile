@@ -9,7 +9,7 @@ endif
 # Counting lines costs little from Python 3.12 on; before, it doubles the time, and `make coverage` does it.
 COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov" if sys.version_info >= (3, 12) else "")')
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage fuzz lint smoke release clean
+.PHONY: help demo test coverage fuzz soak lint smoke release clean
 
 help:   ## list the targets
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -27,6 +27,9 @@ coverage: $(VENV)/.test  ## every test, and which lines they run (math, algorith
 fuzz: $(VENV)/.test  ## mutants of files from outside, for MINUTES=120; what fails goes to tests/fuzz/corpus
 	-$(BIN)/python -m pip install -q atheris  # not on every system; without it, mutants alone
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m fuzz $(or $(MINUTES),120)
+
+soak: $(VENV)/.test  ## threads, forks, kills, cache wipes and memory limits for MINUTES=30; results and memory at the end
+	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m soak $(or $(MINUTES),30)
 
 lint: $(VENV)/.test  ## ruff and pyright
 	$(BIN)/ruff check .

@@ -68,7 +68,7 @@ def outputs(out: Out) -> tuple[Array, ...]:
 def _share(x: Array, y: Array) -> bool:
     """Whether two arrays have an entry in common; no, if that is hard to tell."""
     try:
-        return np.may_share_memory(x, y) and np.shares_memory(x, y, max_work=1000)
+        return np.may_share_memory(x, y) and np.shares_memory(x, y, max_work=1000)  # type: ignore[arg-type]
     except Exception as error:  # NumPy's TooHardError, whose place differs between versions
         if type(error).__name__ != "TooHardError":
             raise

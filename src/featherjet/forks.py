@@ -1,7 +1,8 @@
 """Locks in a forked process: those that another thread held when the process forked would stay locked for ever.
 
 A child has one thread. So it makes every lock anew, except LLVM's: a fork waits until LLVM is in no call, so that its
-memory is whole in the child; calls that do without LLVM's lock are `unforked`. The locks of featherjet are of this
+memory is whole in the child; calls that do without LLVM's lock are `unforked`, and so are imports within functions,
+whose locks are Python's own. The locks of featherjet are of this
 kind.
 """
 
@@ -81,18 +82,18 @@ def _llvm() -> Any:
 
 
 def _before() -> None:
+    unforked.close()  # first: unforked work may need LLVM's lock to end
     lock = _llvm()
     if lock is not None:
         lock.__enter__()
     _held.append(lock)
-    unforked.close()
 
 
 def _after() -> None:
-    unforked.open()
     lock = _held.pop()
     if lock is not None:
         lock.__exit__()
+    unforked.open()
 
 
 def _in_child() -> None:

@@ -22,6 +22,7 @@ from ..arrays import Out, copied, outputs
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..conventions.rules import translated
 from ..errors import InputError, SingularMassMatrix, UnknownName
+from ..forks import unforked
 from ..jit.fingerprint import Fingerprints
 from ..jit.flags import Flag
 from ..jit.graph import TooLong
@@ -405,7 +406,8 @@ class Evaluator:
     @property
     def compiler(self) -> TreeCompiler:
         if self._compiler is None:
-            from ..treejit.compiler import TreeCompiler
+            with unforked:
+                from ..treejit.compiler import TreeCompiler
 
             self._compiler = TreeCompiler(self.tree, self.unroll, self.places, self.model.name)
         return self._compiler

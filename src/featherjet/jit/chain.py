@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..forks import unforked
 from .data import Data
 from .emit.border import Operand
 from .engine import CPU, Library
@@ -62,7 +63,8 @@ class Chain(Kernel):
         fitting = min(MOST, KEPT // (self._numbers * kind.bytes)) // lanes * lanes
 
         def make() -> Any:
-            from .emit.chain import emit_chain
+            with unforked:
+                from .emit.chain import emit_chain
 
             operands = [Operand("report", ()), *(Operand(k, tuple(x)) for k, x in inputs.items())]
             operands += [Operand(k, tuple(x), True) for k, x in results.items()]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..forks import unforked
 from .batches import GRAIN, SLICE, Team, flattened, in_turn, slices
 from .data import Data
 from .emit.quick import headers_are_known, quick_call
@@ -76,7 +77,8 @@ def compile(
         lanes = 1 if for_one else cpu.fitting(kind)
 
         def make() -> Any:
-            from .emit.straight import emit_straight
+            with unforked:
+                from .emit.straight import emit_straight
 
             return emit_straight(straight(), lanes, cpu.triple, kind)
 

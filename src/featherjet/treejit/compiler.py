@@ -9,6 +9,7 @@ from typing import Any
 
 from ..algorithms.quantities import FEXT, QUANTITIES, Quantity, sizes
 from ..algorithms.scan import Scan
+from ..forks import unforked
 from ..jit import kernel as jit
 from ..jit.data import Data
 from ..jit.emit.border import Operand
@@ -46,7 +47,8 @@ class TreeCompiler:
     def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them."""
         if self.holds(quantity):
-            from .held import ContactCompiler
+            with unforked:
+                from .held import ContactCompiler
 
             maker = ContactCompiler(self.tree, self.tables, self._free, self.target, options["contacts"])
             return maker.kernel(quantity, given)
@@ -133,8 +135,9 @@ class TreeCompiler:
             kinds, lanes = variants(tree), cpu.fitting(kind)
 
             def make() -> Any:
-                from .emit.rolled import emit_rolled
-                from .rolled import trace_rolled
+                with unforked:
+                    from .emit.rolled import emit_rolled
+                    from .rolled import trace_rolled
 
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..algorithms.contacts.dynamics import ContactSet
 from ..algorithms.record import VV, Axis, Quantity, shape, sizes
+from ..forks import unforked
 from ..jit.chain import Chain, Link
 from ..jit.data import Data
 from ..jit.emit.border import Operand
@@ -91,7 +92,8 @@ class ContactCompiler:
             cpu, lanes = self.cpu, self.cpu.fitting(kind)
 
             def make() -> Any:
-                from .emit.correction import emit_correction
+                with unforked:
+                    from .emit.correction import emit_correction
 
                 return sources(emit_correction(lanes, size, cpu.triple, kind))
 
@@ -108,7 +110,8 @@ class ContactCompiler:
             lanes = cpu.fitting(kind)
 
             def make() -> Any:
-                from .emit.rolled import emit_rolled
+                with unforked:
+                    from .emit.rolled import emit_rolled
 
                 operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
                 operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
