@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from rich.progress import Progress
@@ -23,11 +25,13 @@ from .output import fail, line, table
 from .parsing import ROOTS, command, count
 
 SIZES, QUICK_SIZES = (10, 20, 50, 100, 200), (10, 20, 40)
+FIRST, FREE = ("panda", "hyq", "talos_full"), ("hyq", "talos_full")  # first uses: robots, and those that move freely
 QUIET = 0.9  # share of the time that this process should have the core
 EXAMPLES = """\
 examples:
   featherjet bench                               panda, hyq, talos_full, chain100, chain500
   featherjet bench panda --quick                 rough figures in seconds
+  featherjet bench --first-use                   how long the first call takes, with and without cached code
   featherjet bench my_robot.urdf --root free --batch 256
   featherjet bench chain100 tree100x2            chains and trees of any size
   featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points fixed
@@ -59,9 +63,12 @@ def add(commands: Any) -> None:
     sub.add_argument("--surfaces", nargs="+", metavar="FRAME", help="the same with these frames fixed: flat feet")
     sub.add_argument("--loops", action="store_true", help="measure configurations, frames and regressors instead")
     sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
+    sub.add_argument("--first-use", action="store_true", help="measure first calls in new processes instead")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.first_use:
+        return show_first_uses(args.robots or FIRST, args.root)
     from ..lab.bench.peak import fma_peak  # imports LLVM, which other commands should not wait for
     from ..lab.bench.run import machine
 
@@ -90,6 +97,32 @@ def run(args: argparse.Namespace) -> int:
     line("numbers: ", (str(path), "bold"))
     if kind == "bench":
         draw(report, folder / "bench.png")
+    return 0
+
+
+def show_first_uses(robots: Sequence[str], root: str | None) -> int:
+    """Print how long first calls take; exceeded budgets are red."""
+    from ..lab.bench.first_use import QUANTITIES, WARM_LIMIT, Times, first_uses
+
+    roots = {name: root or ("free" if name in FREE else "fixed") for name in robots}
+    heads = ("one", "one, warm", "batch", "batch, warm")
+    listing = table("robot", "quantity", *((x, "right") for x in heads))
+    importing = []
+
+    def shown(t: Times, limit: float) -> Text:
+        return Text(f"{t.wall:.3f} ({t.cpu:.3f})", style="red" if t.wall > limit else "")
+
+    with progress() as bar:
+        tick = ticking(bar, "first use", len(roots) * len(QUANTITIES))
+        for x in first_uses(list(roots.items())):
+            cold, warm = x.limit, WARM_LIMIT
+            times = zip((x.one, x.warm_one, x.batch, x.warm_batch), (cold, warm, cold, warm), strict=True)
+            listing.add_row(x.robot, x.quantity, *(shown(*t) for t in times))
+            importing.append(x.warm_one.importing)
+            tick()
+    line("seconds until the first result in a new process, and in brackets those of all processors together")
+    console().print(listing)
+    line(f"importing featherjet: {median(importing):.3f} s")
     return 0
 
 
