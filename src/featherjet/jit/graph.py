@@ -184,6 +184,8 @@ def _on_scalars(operation: Callable[[Expr, Expr], Expr]) -> Callable[[Expr, Any]
     """Lift the other operand to an expression, arrays entry by entry; leave other types to their own operators."""
 
     def lifted(self: Expr, other: Any) -> Any:
+        if type(other) is Expr and other.graph is self.graph:  # nearly always
+            return operation(self, other)
         if isinstance(other, Expr) or is_number(other):
             return operation(self, self.graph.lift(other))
         if is_array(other):
@@ -215,14 +217,14 @@ class Expr:
     @property
     def value(self) -> float | None:
         """Its number if it is a constant, else None."""
-        op = self.op
+        op = self.graph.ops[self.index]
         return op.data[0] if op.name == "const" else None  # type: ignore[index]
 
     def __repr__(self) -> str:
         return f"<%{self.index} {line(self.op)}>"
 
     def _negated(self) -> Expr | None:
-        op = self.op
+        op = self.graph.ops[self.index]
         return Expr(self.graph, op.args[0]) if op.name == "neg" else None
 
     def __neg__(self) -> Expr:
@@ -272,17 +274,19 @@ class Expr:
     @_on_scalars
     def __mul__(self, b: Expr) -> Expr:
         a = self
-        if a.value is not None and b.value is not None:
-            return a.graph.const(a.value * b.value)
-        for x, y in ((a, b), (b, a)):
-            if x.value == 0:
+        first, second = a.value, b.value
+        if first is not None and second is not None:
+            return a.graph.const(first * second)
+        for known, x, y in ((first, a, b), (second, b, a)):
+            if known is None:
+                if (minus := x._negated()) is not None:
+                    return -(minus * y)
+            elif known == 0:
                 return x.graph.const(0.0)
-            if x.value == 1:
+            elif known == 1:
                 return y
-            if x.value == -1:
+            elif known == -1:
                 return -y
-            if (minus := x._negated()) is not None:
-                return -(minus * y)
         return a.graph.add(Op("mul", tuple(sorted((a.index, b.index)))))
 
     __rmul__ = __mul__
