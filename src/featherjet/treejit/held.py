@@ -12,6 +12,7 @@ from ..forks import unforked
 from ..jit.chain import Chain, Link
 from ..jit.data import Data
 from ..jit.emit.border import Operand
+from ..jit.emit.lanes import LINE
 from ..jit.engine import CPU, Library
 from ..jit.kernel import Kernel
 from ..jit.library import library
@@ -22,7 +23,15 @@ from .contacts import ContactTables, Layout, trace_contacts
 from .tables import Tables, variants
 
 Axes = Mapping[str, Sequence[Axis]]
+WASTE = 0.85  # half vectors cost a tenth more for each column, but cross fewer cache lines
+MANY_ROWS, FEW_ROWS = 6, 4  # rows that are corrected together, with 32 vector registers and with 16
 ENTRY_OF_ONE, ENTRY_OF_TWO = 12, 24  # numbers of `grips.entry`: if the world holds all contacts, or also other bodies
+
+
+def fitting_columns(lanes: int, kind: Number, columns: int) -> int:
+    """Lanes for rows of so many columns: half of the widest if these would leave much more of the last vector empty."""
+    wide, half = (-(-columns // n) * n for n in (lanes, lanes // 2))
+    return lanes // 2 if lanes * kind.bytes == LINE and half < WASTE * wide else lanes
 
 
 class Stage(NamedTuple):
@@ -89,15 +98,16 @@ class ContactCompiler:
         """The kernel that makes derivatives with contacts of those without."""
 
         def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
-            cpu, lanes = self.cpu, self.cpu.fitting(kind)
+            cpu, lanes = self.cpu, fitting_columns(self.cpu.fitting(kind), kind, self.sizes["v"])
+            rows = MANY_ROWS if cpu.fitting(kind) * kind.bytes == LINE else FEW_ROWS
 
             def make() -> Any:
                 with unforked:
                     from .emit.correction import emit_correction
 
-                return sources(emit_correction(lanes, size, cpu.triple, kind))
+                return sources(emit_correction(lanes, rows, size, cpu.triple, kind))
 
-            what = "correction", size, lanes, kind.name
+            what = "correction", size, lanes, rows, kind.name
             return library(cpu, what, "derivatives with contacts", make), self.data(kind)
 
         return Kernel("correction", {}, [], load, separate_single=False)

@@ -24,17 +24,19 @@ from .lanes import TreeLanes
 
 OPERANDS = ("report", "A_q", "A_v", "M^-1", "entries", "factor", "lambda_q", "lambda_v", "lambda_tau")
 BY_Q, BY_V, BY_TAU = BLOCKS = range(3)  # blocks of columns
-ROWS = 6  # rows of A that are updated together where there are 32 registers, else 4
 # Where an entry has its numbers, three each.
 J, K_Q, K_V, TURN, S, REACTION = 0, 3, 6, 9, 12, 18
 
 
-def emit_correction(lanes: int, size: int, triple: str, kind: Number) -> ir.Module:
-    """A module whose `entry` corrects samples one by one; size: the numbers of an entry, 24 if bodies hold bodies."""
+def emit_correction(lanes: int, rows: int, size: int, triple: str, kind: Number) -> ir.Module:
+    """A module whose `entry` corrects samples one by one.
+
+    rows: of A that are updated together; size: the numbers of an entry, 24 if bodies hold bodies.
+    """
     module = ir.Module("correction")
     module.triple = triple
     w = ColumnLanes(module, Graph(), lanes, kind, whole=False)
-    Correction(w, size).emit()
+    Correction(w, rows, size).emit()
     return module
 
 
@@ -77,8 +79,8 @@ class ColumnLanes(TreeLanes):
 class Correction:
     """The loop over samples. X and Y hold rows of `width` columns: X one for each row and block, Y for each row."""
 
-    def __init__(self, w: ColumnLanes, size: int) -> None:
-        self.w, self.size = w, size
+    def __init__(self, w: ColumnLanes, together: int, size: int) -> None:
+        self.w, self.together, self.size = w, together, size
 
     def emit(self) -> None:
         w = self.w
@@ -251,12 +253,11 @@ class Correction:
 
         Rows of A go some at a time; beyond the last, the last is computed again, to the same result.
         """
-        w = self.w
+        w, count = self.w, self.together
         f = w.function(f"update{blocks}", [PTR, PTR, I64, I64, I64, I64, *[PTR, I64] * blocks])
         Y, X, width, stride, rows, n, *rest = f.args
         b = ir.IRBuilder(f.append_basic_block("entry"))
         last = b.sub(n, I64(1))
-        count = ROWS if w.L * w.bytes == LINE else 4
         with w.loop(b, I64(0), n, count) as k:
             some = [b.add(k, I64(j)) for j in range(count)]
             some = [b.select(b.icmp_signed("<", j, last), j, last) for j in some]
