@@ -17,7 +17,7 @@ import featherjet as fj
 from featherjet.cli import main
 from featherjet.jit.engine import targets
 from featherjet.jit.graph import Graph
-from featherjet.lab.bench import checking, contenders, loops, peers, robots, run, timing
+from featherjet.lab.bench import checking, contenders, loops, peers, robots, run, second_order, timing
 from featherjet.lab.bench.checking import States
 from featherjet.lab.bench.contenders import WAYS
 from featherjet.lab.bench.peak import fma_peak
@@ -67,6 +67,14 @@ def test_the_record_is_complete_and_sane(quick):
         assert found["ways"][contenders.MUJOCO]["difference"] < 1e-3
     assert (quick / "bench.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(os.listdir(quick)) == ["bench.json", "bench.png"]
+
+
+def test_second_order(tmp_path, capsys):
+    assert main(["bench", "chain3", "--order", "2", "--quick", "--batch", "16", "--out", str(tmp_path)]) == 0
+    (robot,) = json.loads((tmp_path / "second_order.json").read_text())["robots"]
+    assert [(r["name"], r["base"]) for r in robot["ratios"]] == [tuple(r) for r in second_order.RATIOS]
+    assert all(r["ratio"] > 0 for r in robot["ratios"])
+    assert "forward_dynamics_second_order" in capsys.readouterr().out
 
 
 def test_calls_of_loops(tmp_path, capsys):

@@ -37,6 +37,7 @@ examples:
   featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points fixed
   featherjet bench talos_full --surfaces left_sole_link right_sole_link    and with these frames fixed
   featherjet bench go2 --root free --loops       what loops around the dynamics call: integrate, frames, ...
+  featherjet bench panda --order 2               products and second derivatives beside first derivatives
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
@@ -61,6 +62,7 @@ def add(commands: Any) -> None:
     sub.add_argument("--out", default="bench", metavar="DIR", help="folder for JSON and chart (default: bench)")
     sub.add_argument("--contacts", nargs="+", metavar="FRAME", help="measure dynamics with these points fixed instead")
     sub.add_argument("--surfaces", nargs="+", metavar="FRAME", help="the same with these frames fixed: flat feet")
+    sub.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: measure second derivatives instead")
     sub.add_argument("--loops", action="store_true", help="measure configurations, frames and regressors instead")
     sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
     sub.add_argument("--first-use", action="store_true", help="measure first calls in new processes instead")
@@ -83,6 +85,8 @@ def run(args: argparse.Namespace) -> int:
             measure_scaling(report, QUICK_SIZES if args.quick else SIZES, settings)
         elif contacts := held(args):
             measure_contacts(report, entrants, contacts, settings)
+        elif args.order == 2:
+            measure_second_order(report, entrants, settings)
         elif args.loops:
             measure_loops(report, entrants, settings)
         else:
@@ -90,7 +94,13 @@ def run(args: argparse.Namespace) -> int:
     except Disagreement as error:
         fail(str(error), label="failed: ")
         return 1
-    kinds = {"scaling": args.scaling, "contacts": held(args), "loops": args.loops, "bench": True}
+    kinds = {
+        "scaling": args.scaling,
+        "contacts": held(args),
+        "second_order": args.order == 2,
+        "loops": args.loops,
+        "bench": True,
+    }
     kind = next(name for name, chosen in kinds.items() if chosen)
     path = folder / f"{kind}.json"
     write(path, report)
@@ -239,6 +249,25 @@ def measure_contacts(report: dict[str, Any], entrants: list[Entrant], held: list
             cells = [x for q in CONTACT_QUANTITIES for x in figures(found["quantities"][q]["ways"].get(way))]
             if any(cells):
                 listing.add_row(Text(way, style="bold" if way == BATCH else ""), *cells)
+        console().print(listing)
+    line()
+
+
+def measure_second_order(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
+    from ..lab.bench import second_order
+
+    report["robots"] = []
+    for e in entrants:
+        with progress() as bar:
+            tick = ticking(bar, e.title, len(second_order.NAMES) + settings.rounds)
+            found = second_order.race(e, settings, tick)
+        report["robots"].append(found)
+        line()
+        line((found["title"], "bold"), f": {found['nv']} dofs, batch {found['batch']}, one core")
+        listing = table("call", ("us", "right"), "beside", ("us", "right"), ("ratio", "right"))
+        for r in found["ratios"]:
+            own, base = (f"{1e6 * found['seconds'][r[k]].median:.3g}" for k in ("name", "base"))
+            listing.add_row(r["name"], own, r["base"], base, f"{r['ratio']:.2f}")
         console().print(listing)
     line()
 
