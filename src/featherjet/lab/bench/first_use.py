@@ -10,6 +10,8 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from ...errors import InputError
+
 QUANTITIES = (
     "inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "inverse_dynamics_derivatives",
     "forward_dynamics_derivatives", "center_of_mass", "torque_regressor",
@@ -75,5 +77,8 @@ def first_uses(robots: Sequence[tuple[str, str]], quantities: Sequence[str] = QU
 def _run(robot: str, root: str, quantity: str, size: int, folder: str) -> Times:
     environment = {**os.environ, "FEATHERJET_CACHE_DIR": folder, "FEATHERJET_BACKEND": "compiled"}
     command = [sys.executable, "-c", CHILD, json.dumps([robot, root, quantity, size])]
-    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
+    if done.returncode:
+        reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise InputError(f"{quantity} of {robot} cannot be measured: {reason}")
     return Times(*json.loads(done.stdout))
