@@ -186,7 +186,7 @@ def _gain_is_linear(loops: Loops, chain: Sweep) -> Claim:
         about(N / 100),
         [known[N] / known[100]] if len(known) == 2 else [],
         f"DMM / AZA, scalar loops: {found}; operations {counts[100]:.1f}x and {counts[N]:.1f}x",
-        "by operations it does; in loops AZA takes longer for each of them, as it carries a column for every body along",
+        "by operations it does; in loops AZA takes longer for each of them, as every body carries all columns along",
     )
 
 

@@ -69,7 +69,7 @@ def code_of(
     function: Callable[..., Any], inputs: tuple[str, ...], kinds: tuple[Variant, ...], lanes: int, cpu: CPU
 ) -> tuple[LoopedCode, Library]:
     """The code of an algorithm for all robots with these kinds of joints."""
-    code = LoopedCode(trace_looped(function, inputs, kinds), inputs, lanes)
+    code = LoopedCode(trace_looped(function, inputs, kinds, lanes == 1), inputs, lanes)
     return code, Library(compiled(cpu, sources(code.emit(cpu.triple))), cpu)
 
 

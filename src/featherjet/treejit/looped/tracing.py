@@ -22,9 +22,10 @@ class LoopedScan(RolledScan):
 
     program: LoopedProgram
 
-    def __init__(self, variants: Sequence[Variant]) -> None:
+    def __init__(self, variants: Sequence[Variant], scalar: bool = True) -> None:
         super().__init__(variants)
         self.program = LoopedProgram(self.graph, tuple(variants))
+        self.scalar = scalar  # otherwise pairs of dofs are computed some columns at a time, as in `rolled.py`
         self._handed: dict[int, Any] = {}  # by field that is accumulated: what some joint hands over
 
     # Matrices
@@ -46,6 +47,41 @@ class LoopedScan(RolledScan):
             for (i, k), found in value.items():
                 of += [Entry(m, i, k, x) for m, x in zip(matrices, found, strict=True)]
         return tuple(matrices)
+
+    def pairs(
+        self,
+        within: Callable[..., tuple],
+        across: Callable[..., tuple],
+        dofs: Field,
+        diagonal: Callable[..., tuple] | None = None,
+        own: Callable[..., tuple] | None = None,
+    ) -> tuple[int, ...]:
+        """The rows of a joint's dofs, entry by entry: those above the joint, its own, and those below it."""
+        if not self.scalar:
+            return super().pairs(within, across, dofs, diagonal, own)
+        upper, lower = self._others(dofs), self._others(dofs)
+        loop = self._begin("outward")
+        found: dict[Variant, Any] = {}
+        for v in self.program.variants:
+            here = self._at(dofs, v, loop)
+            entries = {(k, i): (own or within)(here[i], here[k]) for i in range(v.nv) for k in range(v.nv)}
+            for i, dof in enumerate(here):
+                if diagonal:
+                    entries[i, i] = tuple(x + y for x, y in zip(entries[i, i], diagonal(dof), strict=True))
+                if not v.is_root:
+                    entries[i, Group.ABOVE] = within(upper, dof)
+                entries[i, Group.BELOW] = across(dof, lower)
+            found[v] = self._lifted(entries)
+        return self.entries(Field(self._number(), loop, found))
+
+    def _others(self, dofs: Field) -> Any:
+        """The record of the dof that an inner loop is at, from memory that has only what the loop reads."""
+        copy = self.each(lambda node, records: dict(enumerate(records)), dofs)
+
+        def leaf(path: tuple, x: Expr) -> Expr:
+            return x if x.value is not None else self._load(Ref("S", "self", MEMBER, Key("S", copy.number, path)))
+
+        return mapped(self._dof(dofs, "col"), leaf)
 
     def wide(self, columns: int) -> WideScan:
         """A scan whose every step is a loop over the columns of a matrix."""
@@ -196,8 +232,10 @@ def with_group(
     return value
 
 
-def trace_looped(function: Callable[..., Any], inputs: Sequence[str], variants: Sequence[Variant]) -> LoopedProgram:
+def trace_looped(
+    function: Callable[..., Any], inputs: Sequence[str], variants: Sequence[Variant], scalar: bool = True
+) -> LoopedProgram:
     """The program of function(scan, *inputs) -> matrices, for all robots with these joint variants."""
-    scan = LoopedScan(variants)
+    scan = LoopedScan(variants, scalar)
     scan.program.outputs = [Output("matrix", m) for m in function(scan, *inputs)]
     return scan.program.finished()
