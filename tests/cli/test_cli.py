@@ -540,3 +540,19 @@ def test_a_narrow_terminal_folds_names_and_keeps_numbers(capsys, monkeypatch):
     assert max(map(len, out.splitlines()[2:])) <= 50
     assert "…" not in out
     assert out.count(" -0.9 to 0.9 ") == 4
+
+
+@pytest.mark.parametrize(
+    "command, says",
+    [("sample arm --out s.npz --size 99999999999999999999", "expected a positive whole number up to 1e+12"),
+     ("sample arm --out s.npz --size " + "9" * 5000, "expected a positive whole number"),
+     ("sample arm --out s.npz --size 999999999999", "out of memory"),
+     ("view t.npz --port 70000", "expected a port from 1 to 65535"),
+     ("transition arm --from a --to b --out t.npz --duration 1e400", "expected a positive number"),
+     ("transition arm --from a --to b --out t.npz --duration nan", "expected a positive number")],
+)  # fmt: skip
+def test_odd_numbers_give_one_line(command, says, capsys):
+    assert main(command.split()) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert says in last
+    assert len(last) < 300

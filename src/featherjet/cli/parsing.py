@@ -6,9 +6,11 @@ import argparse
 import math
 from typing import Any
 
+from ..arrays import shortened
 from ..robot.loading import load
 from ..robot.robot import Robot
 
+MOST = 10**12  # of anything that is counted
 ROOTS = ("fixed", "free", "planar")
 
 
@@ -61,7 +63,12 @@ def nonnegative(text: str) -> int:
 
 def count(text: str) -> int:
     """A positive whole number."""
-    return _number(text, int, lambda x: x > 0, "a positive whole number")
+    return _number(text, int, lambda x: 0 < x <= MOST, f"a positive whole number up to {MOST:.0e}")
+
+
+def port(text: str) -> int:
+    """A number of a network port."""
+    return _number(text, int, lambda x: 0 < x < 65536, "a port from 1 to 65535")
 
 
 def positive(text: str) -> float:
@@ -75,5 +82,5 @@ def _number(text: str, kind: Any, holds: Any, what: str) -> Any:
     except ValueError:
         value = None
     if value is None or not holds(value):
-        raise argparse.ArgumentTypeError(f"expected {what}, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected {what}, got {shortened(text)}")
     return value

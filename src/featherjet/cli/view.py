@@ -14,7 +14,7 @@ from ..simulation.playback import Playback
 from ..simulation.trajectory import Trajectory
 from ..transition import Transition
 from .output import line
-from .parsing import command, count
+from .parsing import command, port
 
 EXAMPLES = """\
 examples:
@@ -32,7 +32,7 @@ Needs viser: pip install 'featherjet[viewer]'."""
 def add(commands: Any) -> None:
     sub = command(commands, "view", run, "play a motion in the browser", EXAMPLES)
     sub.add_argument("file", metavar="FILE", help="a saved transition or simulated trajectory")
-    sub.add_argument("--port", type=count, default=8080, metavar="N", help="port of the page (default: 8080)")
+    sub.add_argument("--port", type=port, default=8080, metavar="N", help="port of the page (default: 8080)")
     sub.add_argument("--host", default="127.0.0.1", help="address to serve on (default: this machine only)")
     sub.add_argument(
         "--urdf", metavar="FILE", help="URDF with the robot's meshes (default: the file it was loaded from)"
