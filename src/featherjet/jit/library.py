@@ -11,7 +11,7 @@ from ..forks import Lock
 from . import cache
 from .engine import CPU, Library
 from .notices import announced
-from .objects import Source, compiled
+from .objects import ModuleText, compiled
 
 RECENT = 16  # libraries to keep although nothing uses them: the next robot may
 _loaded: WeakValueDictionary[str, Library] = WeakValueDictionary()  # whoever runs code holds its library
@@ -25,7 +25,7 @@ def labelled(name: str, whose: str) -> str:
     return f"{name} for {whose}" if whose else name
 
 
-def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[Source]]) -> Library:
+def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[ModuleText]]) -> Library:
     """The loaded code of `what`, a key that prints the same in every process; `name` is for messages.
 
     `make` writes the LLVM modules that make up the code. Code is freed after the last object that refers to it.

@@ -24,7 +24,7 @@ from .workers import on_all_processors
 TOGETHER = 2000  # letters; shorter functions share a module
 
 
-class Target(Protocol):
+class ObjectTarget(Protocol):
     """What code is made for; several_objects: whether it may consist of several objects."""
 
     @property
@@ -36,14 +36,14 @@ class Target(Protocol):
 
 
 @dataclass(frozen=True)
-class Source:
+class ModuleText:
     """The text of an LLVM module, without triple and data layout. Straight-line code needs no simplifying."""
 
     text: str
     simplify: bool = True
 
 
-def sources(module: ir.Module) -> Iterator[Source]:
+def sources(module: ir.Module) -> Iterator[ModuleText]:
     """A module in parts that compile side by side: one for each long function, longest first.
 
     Parts call each other's functions, so none of these stays internal. Functions to be inlined
@@ -69,10 +69,10 @@ def sources(module: ir.Module) -> Iterator[Source]:
     for part in parts:
         others = [text for name, text in declared.items() if name not in part]
         own = [defined[name] for name in part] + (constants if part is parts[-1] else [])
-        yield Source("\n".join([*others, *tables, *inlined, *own, *map(str, module.metadata)]))
+        yield ModuleText("\n".join([*others, *tables, *inlined, *own, *map(str, module.metadata)]))
 
 
-def compiled(target: Target, parts: Iterable[Source]) -> bytes:
+def compiled(target: ObjectTarget, parts: Iterable[ModuleText]) -> bytes:
     """Object code of all parts, packed. Parts are compiled while later ones are being written."""
     if not target.several_objects:
         return packed([_object(target, *parts)])
@@ -92,7 +92,7 @@ def unpacked(block: bytes) -> Iterator[bytes]:
         at += 8 + size
 
 
-def _object(target: Target, *parts: Source) -> bytes:
+def _object(target: ObjectTarget, *parts: ModuleText) -> bytes:
     """Parts as one object, compiled in a context of its own by a target machine of this thread's own."""
     machine, context = _machines.of(target), llvm.create_context()
     head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
@@ -142,12 +142,12 @@ def _unlocked(name: str, *args: Any) -> Any:
 
 
 class _Machines(threading.local):
-    """Target machines of one thread."""
+    """ObjectTarget machines of one thread."""
 
     def __init__(self) -> None:
-        self._made: dict[Target, llvm.TargetMachine] = {}
+        self._made: dict[ObjectTarget, llvm.TargetMachine] = {}
 
-    def of(self, target: Target) -> llvm.TargetMachine:
+    def of(self, target: ObjectTarget) -> llvm.TargetMachine:
         if target not in self._made:
             self._made[target] = target.machine()
         return self._made[target]

@@ -10,7 +10,7 @@ from math import prod
 import llvmlite.ir as ir
 
 from ..number import Number
-from ..objects import Source, sources
+from ..objects import ModuleText, sources
 from ..schedule import Schedule
 from ..straight import Straight
 from .border import AHEAD, Border, Operand, emit_entry
@@ -20,7 +20,7 @@ from .quick import emit_quick
 from .sincos import sincos_function
 
 
-def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> Iterator[Source]:
+def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> Iterator[ModuleText]:
     """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls."""
     module = ir.Module("kernel")
     module.triple = triple
@@ -93,10 +93,10 @@ class StraightCode(Border):
         self.functions = [ir.Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
         return super().emit(name)
 
-    def pieces(self) -> Iterator[Source]:
+    def pieces(self) -> Iterator[ModuleText]:
         """Modules of all pieces."""
         memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
-        return (Source(text, simplify=False) for text in texts(self.schedule, memory))
+        return (ModuleText(text, simplify=False) for text in texts(self.schedule, memory))
 
     def input_at(self, i: int) -> int:
         """The place of an input, a load."""

@@ -40,7 +40,7 @@ print(json.dumps([time.perf_counter() - begin, time.process_time() - used, impor
 """
 
 
-class Times(NamedTuple):
+class CallTimes(NamedTuple):
     """Seconds of one first call, those of all processors together, and those of importing featherjet before it."""
 
     wall: float
@@ -53,10 +53,10 @@ class FirstUse(NamedTuple):
 
     robot: str
     quantity: str
-    one: Times
-    warm_one: Times
-    batch: Times
-    warm_batch: Times
+    one: CallTimes
+    warm_one: CallTimes
+    batch: CallTimes
+    warm_batch: CallTimes
 
     @property
     def limit(self) -> float:
@@ -74,11 +74,11 @@ def first_uses(robots: Sequence[tuple[str, str]], quantities: Sequence[str] = QU
             yield FirstUse(robot, quantity, *found)
 
 
-def _run(robot: str, root: str, quantity: str, size: int, folder: str) -> Times:
+def _run(robot: str, root: str, quantity: str, size: int, folder: str) -> CallTimes:
     environment = {**os.environ, "FEATHERJET_CACHE_DIR": folder, "FEATHERJET_BACKEND": "compiled"}
     command = [sys.executable, "-c", CHILD, json.dumps([robot, root, quantity, size])]
     done = subprocess.run(command, env=environment, check=False, capture_output=True, text=True)
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise InputError(f"{quantity} of {robot} cannot be measured: {reason}")
-    return Times(*json.loads(done.stdout))
+    return CallTimes(*json.loads(done.stdout))

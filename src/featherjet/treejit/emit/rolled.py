@@ -11,7 +11,7 @@ from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
-from ...jit.objects import Source, sources
+from ...jit.objects import ModuleText, sources
 from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Sum, Sweep, Torques, Walk
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
@@ -28,7 +28,7 @@ PACKED = 12  # numbers that an entry or a factor has at least
 
 def emit_rolled(
     program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number
-) -> Iterator[Source]:
+) -> Iterator[ModuleText]:
     """Modules with an `entry` that treats batches some samples at a time, `lanes` at most, and a few one by one."""
     module = ir.Module("kernel")
     module.triple = triple
