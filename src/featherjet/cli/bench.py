@@ -43,7 +43,7 @@ examples:
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
 "Batch in the cache" has as many states as fit 512 KB: it computes without waiting for memory, but the call is
 shared by fewer.
-Everything except "all threads" runs on one core, in turns. CallTimes are processor times per state: medians over
+Everything except "all threads" runs on one core, in turns. Times are processor times per state: medians over
 the rounds, with half the distance between the quartiles. All results are compared first; if they differ by
 more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose mass matrix is ill-conditioned; in
 float32 2e-5, and 1e-2 in forward dynamics), nothing is timed. Ratios are relative to a Python loop over
@@ -310,7 +310,7 @@ def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Se
         powers = [found[key] for key in ("time_over_n", "time_over_nd", "operations_over_nd")]
         listing.add_row(family, *cells, *(f"power {p:.2f}" for p in powers))
     console().print(listing)
-    line("CallTimes are of ID derivatives, per state, on one thread; d is the depth of the tree.")
+    line("Times are of ID derivatives, per state, on one thread; d is the depth of the tree.")
     line()
 
 

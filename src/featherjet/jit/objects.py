@@ -142,7 +142,7 @@ def _unlocked(name: str, *args: Any) -> Any:
 
 
 class _Machines(threading.local):
-    """ObjectTarget machines of one thread."""
+    """Target machines of one thread."""
 
     def __init__(self) -> None:
         self._made: dict[ObjectTarget, llvm.TargetMachine] = {}
