@@ -6,12 +6,14 @@ python -m fuzz [MINUTES] [TARGET...]   with atheris installed, each target is fu
 from __future__ import annotations
 
 import hashlib
+import importlib
 import subprocess
 import sys
 import time
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,8 +33,7 @@ def keep(name: str, data: bytes) -> Path:
 
 def by_coverage(name: str, seconds: int) -> None:
     """One target by atheris, in this process; it ends it."""
-    import atheris  # type: ignore[import-not-found]
-
+    atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["featherjet"]):
         attempt(name, b"")
     start = CORPUS / name
@@ -73,7 +74,7 @@ def main() -> int:
         by_coverage(names[0][1:], int(60 * minutes))
         return 0
     try:
-        import atheris  # type: ignore[import-not-found]  # noqa: F401
+        importlib.import_module("atheris")
     except ImportError:
         return 1 if by_mutants(names, 60 * minutes) else 0
     share = minutes / 2 / len(names)
