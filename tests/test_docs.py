@@ -108,7 +108,8 @@ def test_the_table_of_joints_is_that_of_the_code():
 @pytest.mark.parametrize(
     "table, title",
     [("methods", "inverse: `idsva`"), ("methods", "M^-1: `direct`"), ("direct", "panda, 7 dofs"),
-     ("direct", "hyq, free base, 18"), ("autodiff", '`method="autodiff"`')],
+     ("direct", "hyq, free base, 18"), ("autodiff", '`method="autodiff"`'),
+     ("autodiff", '`method="autodiff-reverse"`')],
 )  # fmt: skip
 def test_counts_are_those_that_the_tool_prints(table, title):
     """A row of each table that is quick to count."""

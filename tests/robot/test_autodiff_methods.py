@@ -12,17 +12,14 @@ from hypothesis import given, settings
 import featherjet as fj
 from featherjet import verify
 from featherjet.algorithms.quantities import FRAME, QUANTITIES
-from featherjet.algorithms.scan import Scan
 from featherjet.conventions.charts import CONVENTIONS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.evaluate import differentiation
 from featherjet.jit.autodiff import jacobian
 from featherjet.jit.graph import Graph
-from featherjet.jit.straight import trace
 from featherjet.model.joints import KINDS
 from featherjet.model.model import Mimic
-from featherjet.model.tree import Tree
-from helpers import agree, models, random_state, rows, with_state
+from helpers import agree, models, random_state, with_state
 
 METHODS = ("autodiff", "autodiff-reverse")
 
@@ -221,22 +218,6 @@ def test_methods_in_another_convention():
     s = random_state(robot, 2)
     d = robot.inverse_dynamics_derivatives(s.q, s.v, s.a, method="autodiff")
     agree(d.dtau_dq, verify.complex_step(robot, "inverse_dynamics", "q", q=s.q, v=s.v, a=s.a), 1e-13)
-
-
-@pytest.mark.parametrize("column, call, third", [(1, "inverse_dynamics", "a"), (2, "forward_dynamics", "tau")])
-def test_how_long_they_are(column, call, third):
-    """What docs/methods.md says of the arm."""
-    scan, record = Scan(Tree(fj.models.arm()), (), object), QUANTITIES[f"{call}_derivatives"]
-    known = dict.fromkeys(METHODS) | {"idsva" if third == "a" else "direct": None}
-    for row in rows("docs/methods.md", "thousands of operations"):
-        method = next(name for name in known if f'"{name}"' in row[0])
-        straight = trace(
-            lambda m=method, **given: record.compute(scan, given, method=m)[:3],
-            {"q": (7,), "v": (7,), third: (7,)},
-        )
-        counts = straight.graph.count(straight.roots)
-        total = sum(counts.get(name, 0) for name in ("add", "sub", "mul", "div"))
-        assert total == pytest.approx(1000 * float(row[column]), rel=0.05), method
 
 
 # Any quantity

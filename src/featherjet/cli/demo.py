@@ -73,7 +73,7 @@ def random_states(robot: Robot, size: int, seed: int) -> dict[str, Array]:
     rng = np.random.default_rng(seed)
     state = {"q": robot.random_configuration(rng, size)}
     state["v"], state["a"] = rng.normal(size=(2, size, robot.nv))
-    return state | {"tau": robot.inverse_dynamics(**state)}
+    return state | {"tau": robot.inverse_dynamics(state["q"], state["v"], state["a"])}
 
 
 def derive(robot: Robot, states: Mapping[str, Array]) -> dict[str, Array]:

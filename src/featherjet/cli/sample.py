@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         if args.fext:
             state["fext"] = rng.normal(size=(args.size, robot.njoints, 6))
         if not args.no_tau:
-            state["tau"] = robot.inverse_dynamics(**state)
+            state["tau"] = robot.inverse_dynamics(state["q"], state["v"], state["a"], state.get("fext"))
         out.append(state)
     line(f"{args.out}: {args.size} states of {robot.name}: {', '.join(state)}")
     return 0

@@ -396,7 +396,7 @@ class Evaluator:
         kernel = self.kernel(record, names, options)
         try:
             if kernel is not None:
-                kernel.batch, kernel.single  # noqa: B018  (loads them)
+                _ = kernel.batch, kernel.single  # loads them
         except TooLong:
             self._kernels[self._key(record, names, options)] = None
 
