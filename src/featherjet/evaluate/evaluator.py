@@ -260,7 +260,7 @@ class Evaluator:
     def run_named(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
         """Like `run`, with inputs by name; inputs and options that the quantity does not take are ignored."""
         record = quantity(name)
-        known = {k: x for k, x in options.items() if k in record.options or (k == "method" and record.methods)}
+        known = {k: x for k, x in options.items() if k in record.options or (k == "method" and x in record.methods)}
         optional = {i.name: inputs[i.name] for i in record.optional if i.name in inputs}
         found = record.name if QUANTITIES.get(record.name) is record else record  # names are found in the hot path
         return self.run(found, [inputs[i.name] for i in record.inputs], **optional, **known)
