@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,18 @@ from ...evaluate.evaluator import processors
 from ...model.model import Array
 from ...robot.robot import Robot
 from ..internals import lanes
-from .checking import APPROXIMATE, EXACT, LONG, LONG_EXACT, ROUNDED, ROUNDED_INVERSE, CheckedContender, States
+from .checking import (
+    APPROXIMATE,
+    EXACT,
+    LONG,
+    LONG_EXACT,
+    MAGNIFIED,
+    ROUNDED,
+    ROUNDED_INVERSE,
+    CheckedContender,
+    States,
+    difference,
+)
 from .peer_contenders import mujoco_loop, pinocchio_call, pinocchio_loop, single_results
 from .peers import NotAvailable
 from .quantities import BenchmarkedQuantity
@@ -80,7 +91,7 @@ def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
 
     return CheckedContender(
         name, run, len(states.q), whole=True, pinned=threads == 1, results=lambda: results,
-        tolerance=rounded(quantity) if name == FLOATS else EXACT,
+        tolerance=rounded(call, quantity, states.inputs(quantity)) if name == FLOATS else EXACT,
     )  # fmt: skip
 
 
@@ -100,9 +111,17 @@ def cached(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: State
     return CheckedContender(name, run, size, whole=True, results=lambda: results)
 
 
-def rounded(quantity: BenchmarkedQuantity) -> float:
-    """What single precision may differ by; M^-1 magnifies it by up to 1e5, beyond which double precision takes over."""
-    return ROUNDED_INVERSE if quantity.divides_by_mass else ROUNDED
+def rounded(call: Callable[..., Any], quantity: BenchmarkedQuantity, inputs: Sequence[Array]) -> float:
+    """What single precision may differ by at these states.
+
+    M^-1 magnifies rounding, by how much depends on the robot. Double precision tells: it computes with rounded inputs.
+    """
+    if not quantity.divides_by_mass:
+        return ROUNDED
+    given = [np.atleast_2d(x) for x in inputs]
+    near, exact = (call(*x) for x in ([x.astype(np.float32).astype(float) for x in given], given))
+    pairs = zip(near, exact, strict=True) if isinstance(exact, tuple) else [(near, exact)]
+    return max(ROUNDED_INVERSE, MAGNIFIED * max(difference(x, y) for x, y in pairs))
 
 
 def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
@@ -118,7 +137,7 @@ def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: State
             result = call(q, v, third)
         last[0] = result
 
-    tolerance = rounded(quantity) if name == FLOAT_STATE else EXACT
+    tolerance = rounded(call, quantity, states.first_inputs(quantity)) if name == FLOAT_STATE else EXACT
     return CheckedContender(name, run, 1 << 20, results=lambda: single_results(last[0]), tolerance=tolerance)
 
 
