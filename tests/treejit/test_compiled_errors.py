@@ -245,4 +245,7 @@ def test_every_kernel_that_divides_is_watched():
     assert {x.name for x in QUANTITIES.values() if x.margins and not x.options} == {
         "forward_dynamics", "inverse_mass_matrix", "forward_dynamics_derivatives",
         "forward_dynamics_force_derivatives", "forward_dynamics_parameter_derivatives",
+        "forward_dynamics_placement_derivatives", "forward_dynamics_vjp", "forward_dynamics_force_vjp",
+        "forward_dynamics_jvp", "forward_dynamics_force_jvp", "forward_dynamics_hessian",
+        "forward_dynamics_second_order",
     }  # fmt: skip

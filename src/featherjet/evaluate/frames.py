@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..algorithms.frames.jacobians import VIEWPOINTS
+from ..algorithms.quantities import quantity as record
 from ..arrays import Out
 from ..errors import InputError, UnknownName
 from ..math.spatial import Transform
@@ -77,7 +78,7 @@ def run(
     if evaluator.backend == "compiled" and evaluator.model.njoints > MANY and quantity in BY_JOINTS:
         return arrays.copied(out, (BY_JOINTS[quantity](evaluator, *given, name, viewpoint),))
     frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) == FLOAT32]
-    options = {} if viewpoint is None else {"viewpoint": known(viewpoint)}
+    options = {"viewpoint": known(viewpoint)} if "viewpoint" in record(quantity).options else {}
     results = evaluator.run(quantity, (*given, frame), None, out, **options)
     quick = evaluator.quick(quantity, **options)
     if quick is not None and isinstance(name, str):
@@ -85,7 +86,7 @@ def run(
     return results
 
 
-def known(viewpoint: str) -> str:
+def known(viewpoint: str | None) -> str:
     """A viewpoint, or an error if there is none of that name."""
     if not isinstance(viewpoint, str) or viewpoint not in VIEWPOINTS:
         raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
