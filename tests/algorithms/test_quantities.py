@@ -33,6 +33,7 @@ def case(record: Quantity, robot: fj.Robot, batch: int = 2) -> Case:
     known = {"viewpoint": "local", "contacts": contacts.core}
     given = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "weights": s.a, "fext": s.fext}
     given |= {"w": s.v, "dq": s.a, "dv": s.v, "da": s.a, "dtau": s.v, "dfext": s.fext}
+    given |= {"ddv": s.v, "dq0": s.v, "dq1": s.a}
     given |= {"q0": s.q, "q1": s.q[::-1], "t": np.full((batch, 1), 0.3)}
     given |= {"frame": np.stack([frame_of(robot, name)["frame"] for name in robot.frame_names[-batch:]])}
     given |= {"forces": np.ones((batch, 3)), "restitution": np.full((batch, 1), 0.5)}

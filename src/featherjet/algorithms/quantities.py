@@ -18,7 +18,7 @@ from .contacts import grips
 from .derivatives import direct, fdsva, geometry, idsva, idsva_body, regressor, statics
 from .derivatives import methods as ways
 from .dynamics import aba, balafoutis, coriolis, coupled, crba, factored, minv, projected, rnea
-from .frames import centroidal, jacobians, kinematics
+from .frames import centroidal, energies, jacobians, kinematics
 from .frames import derivatives as frame_derivatives
 from .record import FEXT as FEXT
 from .record import (
@@ -96,6 +96,10 @@ impulse_dynamics = Quantity(
     "impulse_dynamics", "the jump of velocities at an impact, and impulses", (Q, V, RESTITUTION),
     (Result("jump", ("v",)), Result("impulses", ("rows",))), contact_dynamics.impulse_dynamics, options=("contacts",),
     margins=("contacts", "mass"), mimic=ITSELF, held=grips.impulse_dynamics, longest=LONG_CONTACTS,
+)  # fmt: skip
+kinetic_energy = Quantity(
+    "kinetic_energy", "v^T M v / 2 [J]", (Q, V), (Result("energy", ()),), kinematics.kinetic_energy,
+    cost=Cost(150), rolled=True,
 )  # fmt: skip
 
 QUANTITIES: Mapping[str, Quantity] = _table(
@@ -220,9 +224,11 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("viewpoint",), base=frame_acceleration,
         by=("q", "v", "a"), rule=rules.derivatives,
     ),
+    kinetic_energy,
     Quantity(
-        "kinetic_energy", "v^T M v / 2 [J]", (Q, V), (Result("energy", ()),), kinematics.kinetic_energy,
-        cost=Cost(150), rolled=True,
+        "kinetic_energy_derivatives", "the gradient of kinetic energy: by q, and M v", (Q, V),
+        (Result("dkinetic_dq", ("v",)), Result("dkinetic_dv", ("v",))), energies.kinetic_energy_derivatives,
+        cost=Cost(120), rolled=True, base=kinetic_energy, by=("q", "v"), rule=rules.derivatives,
     ),
     Quantity(
         "potential_energy", "of gravity [J], zero for masses at the world's origin", (Q,), (Result("energy", ()),),

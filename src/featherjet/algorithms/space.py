@@ -6,6 +6,8 @@ from . import configurations
 from .record import VV, Input, Q, Quantity, Result, V
 
 Q0, Q1, DV = Input("q0", ("q",), "q"), Input("q1", ("q",), "q"), Input("dv", ("v",), "v")
+W, DQ, DDV = (Input(name, ("v",), "v") for name in ("w", "dq", "ddv"))
+DQ0, DQ1 = Input("dq0", ("v",), "v"), Input("dq1", ("v",), "v")
 
 RECORDS = (
     Quantity(
@@ -27,6 +29,22 @@ RECORDS = (
     Quantity(
         "difference_jacobians", "of difference by q0 and by q1, between tangent spaces", (Q0, Q1),
         (Result("by_q0", VV), Result("by_q1", VV)), configurations.difference_jacobians, of_space=True,
+    ),
+    Quantity(
+        "integrate_vjp", "w^T times the Jacobians of integrate", (Q, DV, W),
+        (Result("by_q", ("v",)), Result("by_dv", ("v",))), configurations.integrate_vjp, of_space=True,
+    ),
+    Quantity(
+        "integrate_jvp", "the rate of integrate along dq, ddv, in the tangent space of its result", (Q, DV, DQ, DDV),
+        (Result("rate", ("v",)),), configurations.integrate_jvp, of_space=True,
+    ),
+    Quantity(
+        "difference_vjp", "w^T times the Jacobians of difference", (Q0, Q1, W),
+        (Result("by_q0", ("v",)), Result("by_q1", ("v",))), configurations.difference_vjp, of_space=True,
+    ),
+    Quantity(
+        "difference_jvp", "the rate of difference along dq0, dq1", (Q0, Q1, DQ0, DQ1), (Result("rate", ("v",)),),
+        configurations.difference_jvp, of_space=True,
     ),
     Quantity(
         "tangent_rate", "the rate of dv while integrate(q, dv) moves with velocity v", (DV, V),

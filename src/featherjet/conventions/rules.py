@@ -121,7 +121,11 @@ def derivatives(at: Call, *results: Array) -> Results:
     out: list[Array] = []
     for k, (result, value) in enumerate(zip(base.results, values, strict=False)):
         group = dict(zip(by, results[k * len(by) : (k + 1) * len(by)], strict=True))
-        moved = along_inputs(at, rates, group)
+        if result.axes:
+            moved = along_inputs(at, rates, group)
+        else:  # the derivatives of a number are rows
+            rows = along_inputs(at, rates, {name: x[..., None, :] for name, x in group.items()})
+            moved = {name: x[..., 0, :] for name, x in rows.items()}
         if value is not None and "v" in result.axes:
             along_result(at, rates, moved, value, result)
         out += (turn(at.B, (*result.axes, "v"), moved[name]) for name in by)

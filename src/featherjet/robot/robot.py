@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,8 +44,10 @@ from ..model.lock import lock
 from ..model.model import Array, Model
 from ..simulation.simulate import Controller, simulate
 from ..simulation.trajectory import Trajectory
+from . import products
 from .ahead import tasks
 from .bind import bind
+from .products import Double, Single
 
 
 class Robot:
@@ -419,6 +421,72 @@ class Robot:
         if dfext is None:
             return self._run("forward_dynamics_jvp", (q, v, tau, dq, dv, dtau), fext, out)[0]
         return self._run("forward_dynamics_force_jvp", (q, v, tau, dq, dv, dtau, dfext), fext, out)[0]
+
+    # The same for everything that people differentiate through
+
+    def vjp(
+        self,
+        quantity: Single | Double,
+        *given: ArrayLike,
+        name: FrameName | None = None,
+        frame: FrameChoice = "local",
+        contacts: Contacts | None = None,
+        restitution: float = 0.0,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> tuple[Array, ...]:
+        """The gradient of w . quantity by each of its inputs in order, each (..., nv): `vjp("integrate", q, dv, w)`.
+
+        given: the inputs of the method of that name (inverse_dynamics, forward_dynamics, integrate, difference,
+        frame_placement, frame_velocity, center_of_mass, kinetic_energy, potential_energy, constrained_dynamics,
+        impulse_dynamics), then w as its result: (..., nv), (..., 6), (..., 3) or, of energies, (...). A result that is
+        a configuration or placement has w in its tangent space, that of a placement in the frame's axes, linear then
+        angular. Two results, as of contacts, have two w. Inverse and forward dynamics under fext have its gradient
+        too, at the end. Contacts form the matrices of their derivatives; nothing else forms one of nv rows.
+        """
+        choice = products.Choice(name, frame, contacts, restitution, fext)
+        return arrays.copied(out, products.vjp(self.evaluator, quantity, given, choice))
+
+    @overload
+    def jvp(
+        self,
+        quantity: Single,
+        *given: ArrayLike,
+        name: FrameName | None = None,
+        frame: FrameChoice = "local",
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> Array: ...
+    @overload
+    def jvp(
+        self,
+        quantity: Double,
+        *given: ArrayLike,
+        contacts: Contacts,
+        restitution: float = 0.0,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> tuple[Array, Array]: ...
+
+    def jvp(
+        self,
+        quantity: Single | Double,
+        *given: ArrayLike,
+        name: FrameName | None = None,
+        frame: FrameChoice = "local",
+        contacts: Contacts | None = None,
+        restitution: float = 0.0,
+        fext: ArrayLike | None = None,
+        out: Out = None,
+    ) -> Array | tuple[Array, ...]:
+        """The rate of a quantity along a direction of each of its inputs: `jvp("integrate", q, dv, dq, ddv)`.
+
+        given: the inputs, then the directions, each (..., nv). The rate is as the quantity, or in the tangent space of
+        its result; see `vjp`. Contacts have two, a tuple. fext stays fixed.
+        """
+        choice = products.Choice(name, frame, contacts, restitution, fext)
+        first, *rest = arrays.copied(out, products.jvp(self.evaluator, quantity, given, choice))
+        return (first, *rest) if rest else first
 
     # Second derivatives, contracted with a vector w
 
