@@ -8,9 +8,14 @@ from difflib import get_close_matches
 MOST_CHARACTERS = 1000  # of a message
 
 
+def escaped(text: str) -> str:
+    """A text with its control characters escaped, all but line breaks."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
+
+
 def printable(text: str) -> str:
     """A text that may hold a file's words, made fit for a terminal: control characters escaped, and not too long."""
-    shown = "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text[: 2 * MOST_CHARACTERS])
+    shown = escaped(text[: 2 * MOST_CHARACTERS])
     if len(shown) <= MOST_CHARACTERS:
         return shown
     return f"{shown[: MOST_CHARACTERS // 2]} ... {shown[-MOST_CHARACTERS // 2 :]}"
@@ -84,13 +89,20 @@ class MissingExtra(FeatherjetError, ImportError):
         super().__init__(f"{feature} needs {package}: pip install 'featherjet[{extra}]'")
 
 
-class PhysicsWarning(UserWarning):
+class FeatherjetWarning(UserWarning):
+    """Base class of all warnings that featherjet gives."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(escaped(x) if isinstance(x, str) else x for x in args))
+
+
+class PhysicsWarning(FeatherjetWarning):
     """The model is usable, but its inertias are physically impossible."""
 
 
-class ModelWarning(UserWarning):
+class ModelWarning(FeatherjetWarning):
     """The model is usable, but something in its file is dubious or was ignored."""
 
 
-class SimulationWarning(UserWarning):
+class SimulationWarning(FeatherjetWarning):
     """A simulation was interrupted, starts below the ground, or has inexact contact forces."""

@@ -1,22 +1,39 @@
-"""Output on a terminal: a rich console, and progress bars that show only where somebody watches."""
+"""Output on a terminal: a rich console that shows control characters, and progress bars where somebody watches."""
 
 from __future__ import annotations
 
 import io
 import os
 import sys
+from collections.abc import Iterable
+from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
+from rich.text import Text
+
+from .errors import escaped
 
 PIPE_WIDTH = 1000  # columns, where the output is no terminal: nothing is cut
+
+
+class PlainConsole(Console):
+    """A console that obeys no control character of a text, such as a path or a name in a file: it shows them."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(escaped(segment.text), segment.style)
+
+    def render_str(self, text: str, **settings: Any) -> Text:
+        return super().render_str(escaped(text), **settings)  # before it is measured
 
 
 def console(stderr: bool = False) -> Console:
     """A console on the current stdout or stderr, without markup: a robot's name may contain brackets."""
     stream = (sys.stderr if stderr else sys.stdout) or io.StringIO()  # closed streams hear nothing
     width = None if stream.isatty() or "COLUMNS" in os.environ else PIPE_WIDTH
-    return Console(file=stream, width=width, markup=False, highlight=False, emoji=False)
+    return PlainConsole(file=stream, width=width, markup=False, highlight=False, emoji=False)
 
 
 def progress() -> Progress:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import io
 import os
+import warnings
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from featherjet.errors import InputError, ModelError, UnknownName
+from featherjet.cli import main
+from featherjet.cli.output import printed_warnings, table
+from featherjet.errors import InputError, ModelError, ModelWarning, PhysicsWarning, SimulationWarning, UnknownName
 from featherjet.files.npz import NpzWriter, file_format, read_npz, require_format, write_npz
 from featherjet.model.builder import ModelBuilder
 from featherjet.model.names import coordinate_names
+from featherjet.terminal import console
 from helpers import every_kind
 
 
@@ -87,7 +91,7 @@ def test_sizes_are_checked_before_memory_is_taken(tmp_path: Path, monkeypatch: p
 
 def test_control_characters_never_reach_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
-    np.savez(path, **{"\x1b[2J": np.array([None], dtype=object)})
+    np.savez(path, **{"\x1b[2J": np.array([None], dtype=object)})  # type: ignore[arg-type]
     for error in (InputError("\x1b[31mred\u202e"), UnknownName("joint", "x", ["\x07bell"])):
         assert str(error).isprintable()
     with pytest.raises(InputError) as caught:
@@ -98,3 +102,23 @@ def test_control_characters_never_reach_the_terminal(tmp_path: Path) -> None:
         builder.add_joint(name, "revolute")
         with pytest.raises(ModelError, match="control characters"):
             builder.build()
+
+
+def test_control_characters_outside_of_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Paths, warnings and tables: escapes that featherjet did not write are shown, not obeyed."""
+    path = tmp_path / "a\x1b[2J\u202e\x9b.npz"
+    assert main(["sample", "arm", "--size", "2", "--out", str(path)]) == 0
+    with printed_warnings():
+        warnings.warn("b\x1b[31m", ModelWarning, stacklevel=1)
+    listing = table("c\x1b]0;title\x07")
+    listing.add_row("d\x08\x1b[H")
+    console().print(listing)
+    out, err = capsys.readouterr()
+    assert path.exists()
+    assert r"a\x1b[2J\u202e\x9b.npz" in out + err
+    assert r"b\x1b[31m" in err
+    assert r"c\x1b]0;title\x07" in out
+    assert r"d\x08\x1b[H" in out
+    assert (out + err).replace("\n", "").isprintable()
+    for category in (ModelWarning, PhysicsWarning, SimulationWarning):
+        assert str(category("e\x1b[31m")) == r"e\x1b[31m"
