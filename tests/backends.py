@@ -76,6 +76,19 @@ def small_quadruped(joints: Sequence[str] = ("HAA",)) -> fj.Model:
     return lock(fj.models.quadruped(), {f"{leg}_{j}": 0.1 for leg in ("LF", "LH", "RF", "RH") for j in joints})
 
 
+def branching(joints: int) -> fj.Model:
+    """A free base with branches of turning joints, one of them beyond another free joint, and a second root."""
+    b = fj.ModelBuilder("branches")
+    rng = np.random.default_rng(joints)
+    for i in range(joints):
+        kind = "free" if i in (0, 4) else "revolute"
+        parent = None if i in (0, joints - 1) else f"j{max(0, i - 1 - i % 3)}"
+        axis = rng.normal(size=3)
+        b.add_joint(f"j{i}", kind, parent, axis=axis / np.linalg.norm(axis), armature=0.1)
+        b.add_body(f"j{i}", 1.0 + i, rng.normal(size=3) / 4, np.diag([0.3, 0.4, 0.5]))
+    return b.build()
+
+
 ROBOTS = {
     "arm": fj.models.arm,
     "every kind": lambda: fj.models.random_tree(8, seed=6),  # two roots, branches, a free joint in the middle

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-from backends import SECOND, Pair, both, branches, compare, kernel_of, results
+from backends import SECOND, Pair, both, branches, branching, compare, kernel_of, results
 from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit.engine import target
 from helpers import agree, random_state
@@ -17,22 +17,9 @@ from helpers import agree, random_state
 HESSIANS = [name for name in SECOND if QUANTITIES[name].matrices]
 
 
-def tree(joints: int) -> fj.Model:
-    """A free base with branches of turning joints, one of them beyond another free joint, and a second root."""
-    b = fj.ModelBuilder("branches")
-    rng = np.random.default_rng(joints)
-    for i in range(joints):
-        kind = "free" if i in (0, 4) else "revolute"
-        parent = None if i in (0, joints - 1) else f"j{max(0, i - 1 - i % 3)}"
-        axis = rng.normal(size=3)
-        b.add_joint(f"j{i}", kind, parent, axis=axis / np.linalg.norm(axis), armature=0.1)
-        b.add_body(f"j{i}", 1.0 + i, rng.normal(size=3) / 4, np.diag([0.3, 0.4, 0.5]))
-    return b.build()
-
-
 @pytest.fixture(scope="module", params=[False, True], ids=["rolled", "unrolled"])
 def pair(request: pytest.FixtureRequest) -> Pair:
-    return both(tree(7), request.param, shared=False, fext=not request.param)
+    return both(branching(7), request.param, shared=False, fext=not request.param)
 
 
 @pytest.mark.parametrize("size", [0, 1, target().lanes + 1])
