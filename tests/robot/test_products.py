@@ -182,3 +182,7 @@ def test_mistakes() -> None:
         robot.vjp("potential_energy", s.q, 1.0, contacts=fj.Contacts(robot, [fj.PointContact("tip")]))
     with pytest.raises(InputError, match="does not take external forces"):
         robot.jvp("potential_energy", s.q, s.v, fext=s.fext)
+    with pytest.raises(InputError, match="does not take a choice of `frame`"):
+        robot.jvp("frame_placement", s.q, s.v, name="tip", frame="world")
+    with pytest.raises(InputError, match="does not take a restitution"):
+        robot.jvp("integrate", s.q, s.v, s.v, s.v, restitution=0.5)

@@ -44,6 +44,7 @@ INPUTS: dict[str, tuple[str, ...]] = {
 DIRECT = ("inverse_dynamics", "forward_dynamics", "integrate", "difference")
 WEIGHTS = {"constrained_dynamics": ("w_a", "w_forces"), "impulse_dynamics": ("w_v", "w_impulses")}
 ENERGIES = ("kinetic_energy", "potential_energy")
+FORCED = ("inverse_dynamics", "forward_dynamics", "constrained_dynamics")
 FRAMES = ("frame_placement", "frame_velocity")
 
 
@@ -117,15 +118,19 @@ def _split(
     names = (*INPUTS[quantity], *more)
     if len(given) != len(names):
         raise InputError(f"{product} of {quantity}: takes {', '.join(names)}; got {len(given)} arrays")
-    takes_forces = quantity.endswith("_dynamics") and quantity != "impulse_dynamics"
     for what, takes, got in (
         ("the name of a frame", quantity in FRAMES, choice.name is not None),
         ("contacts", quantity in WEIGHTS, choice.contacts is not None),
     ):
         if takes != got:
             raise InputError(f"{product} of {quantity}: {'needs' if takes else 'does not take'} {what}")
-    if choice.fext is not None and not takes_forces:
-        raise InputError(f"{product} of {quantity}: does not take external forces")
+    for what, takes, got in (
+        ("a choice of `frame`", quantity == "frame_velocity", choice.frame != "local"),
+        ("a restitution", quantity == "impulse_dynamics", choice.restitution != 0.0),
+        ("external forces", quantity in FORCED, choice.fext is not None),
+    ):
+        if got and not takes:
+            raise InputError(f"{product} of {quantity}: does not take {what}")
     count = len(INPUTS[quantity])
     return tuple(given[:count]), dict(zip(more, given[count:], strict=True))
 

@@ -17,7 +17,7 @@ from ..scan import Array, Scan
 
 
 @dataclass(slots=True, eq=False)
-class Slopes:
+class EnergySlopes:
     """Of a joint's dofs: the derivatives of kinetic energy by position and velocity."""
 
     by_q: list[Scalar]
@@ -37,8 +37,8 @@ def kinetic_energy_derivatives(scan: Scan, q: Array, v: Array) -> tuple[Array, A
     return scan.vector(scan.each(lambda _, s: s.by_q, found)), scan.vector(scan.each(lambda _, s: s.by_v, found))
 
 
-def slopes(node: Node, h: Force, body: Moving, rates: Sequence[Scalar]) -> tuple[Force, Slopes]:
+def slopes(node: Node, h: Force, body: Moving, rates: Sequence[Scalar]) -> tuple[Force, EnergySlopes]:
     """The momentum handed on, and the derivatives along a joint's dofs."""
     turn = body.v_parent.cross_force(h)
     by_v = [S.dot(h) + arm * r for S, arm, r in zip(body.S, node.armature, rates, strict=True)]
-    return h, Slopes([-(S.dot(turn)) for S in body.S], by_v)
+    return h, EnergySlopes([-(S.dot(turn)) for S in body.S], by_v)
