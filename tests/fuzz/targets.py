@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tempfile
 import warnings
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from featherjet.cli.statefile import read_state
 from featherjet.errors import MOST_CHARACTERS, FeatherjetError
 from featherjet.files.npz import read_npz
 from featherjet.model.io import saved
+from featherjet.model.io.mjcf import load_mjcf
 from featherjet.model.io.urdf import parse_urdf
 
 
@@ -65,6 +67,16 @@ def urdf_seeds() -> list[bytes]:
     return [f'<?xml version="1.0"?><robot name="r">{links}{joints}</robot>'.encode()]
 
 
+def mjcf_seeds() -> list[bytes]:
+    inertial = '<inertial pos="0 0.1 0" mass="1" diaginertia="1 1 1"/>'
+    tip = f'<body name="c" pos="0 0 1"><joint type="ball"/>{inertial}<site name="tip" pos="0 0 1"/></body>'
+    joints = '<joint name="x" type="hinge" axis="0 1 0" range="-1 1" ref="0.2"/><joint type="slide" armature="0.1"/>'
+    middle = f'<body name="b" pos="1 0 0" euler="0 0.5 0">{joints}<geom type="sphere" size="0.1"/>{tip}</body>'
+    base = f'<body name="a"><freejoint name="base"/>{inertial}{middle}</body>'
+    options = '<compiler angle="radian" autolimits="true"/><option gravity="0 0 -9.81"/>'
+    return [f'<mujoco model="m">{options}<worldbody>{base}</worldbody></mujoco>'.encode()]
+
+
 def json_seeds() -> list[bytes]:
     state = {"q": [0.1] * 7, "v": [0.0] * 7}
     named = {"q": {"joint2": 0.5, "joint4": -1.2}, "v": {"joint2": 1.0}}
@@ -97,6 +109,16 @@ def transition_seeds() -> list[bytes]:
 # Readers
 
 
+def read_mjcf(data: bytes) -> None:
+    """In a folder of its own, since MuJoCo writes a log of its warnings where it runs."""
+    here = os.getcwd()
+    os.chdir(folder())
+    try:
+        load_mjcf(in_file("m.xml", data))
+    finally:
+        os.chdir(here)
+
+
 def read_trajectory(data: bytes) -> None:
     motion = fj.Trajectory.load(in_file("t.npz", data))
     repr(motion), motion.split(), motion.standard()
@@ -116,6 +138,7 @@ class Target:
 
 TARGETS = {
     "urdf": Target(lambda data: parse_urdf(data, mimic=True), urdf_seeds),
+    "mjcf": Target(read_mjcf, mjcf_seeds),
     "model": Target(lambda x: saved.loads(x.decode("utf-8", "replace")), lambda: [saved.dumps(arm().model).encode()]),
     "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds),
     "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, arrays=True),

@@ -101,6 +101,8 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
         if model.joint_names != tuple(order):
             raise ModelError("its bodies are not in depth-first order")
         return model
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{source}: the name {error.object!r} is not UTF-8; save the file as UTF-8") from None
     except ModelError as error:
         raise error if str(error).startswith(source) else ModelError(f"{source}: {error}") from None
 
