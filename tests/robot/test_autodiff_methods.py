@@ -243,6 +243,7 @@ def test_quantities_by_their_first_input(robot, quantity):
     s = random_state(robot, 2)
     inputs = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "weights": s.a}
     inputs |= {"w": s.v, "dq": s.a, "da": s.a, "dtau": s.v, "dfext": s.fext}
+    inputs |= {"ddv": s.a, "dq0": s.a, "dq1": s.v}
     inputs |= {"dv": s.v, "q0": s.q, "q1": robot.integrate(s.q, s.a), "t": np.full((2, 1), 0.3)}
     state = {i.name: inputs[i.name] for i in QUANTITIES[quantity].inputs}
     by = next(iter(state))

@@ -228,7 +228,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "kinetic_energy_derivatives", "the gradient of kinetic energy: by q, and M v", (Q, V),
         (Result("dkinetic_dq", ("v",)), Result("dkinetic_dv", ("v",))), energies.kinetic_energy_derivatives,
-        cost=Cost(120), rolled=True, base=kinetic_energy, by=("q", "v"), rule=rules.derivatives,
+        cost=Cost(200), rolled=True, base=kinetic_energy, by=("q", "v"), rule=rules.derivatives,
     ),
     Quantity(
         "potential_energy", "of gravity [J], zero for masses at the world's origin", (Q,), (Result("energy", ()),),
