@@ -237,7 +237,7 @@ def test_counts_grow_as_polynomials(algorithm, monkeypatch):
 def test_long_ways_are_counted_and_not_timed(monkeypatch):
     monkeypatch.setattr(Lab, "limit", 600)
     raced = [algorithms.inverse("idsva"), algorithms.inverse("chain-rule")]
-    found = sweep.Sweep.run(Lab(quick=True), lab.CHAIN, (2, 3), raced)
+    found = sweep.SizeSweep.run(Lab(quick=True), lab.CHAIN, (2, 3), raced)
     assert found.found[2]["idsva"].seconds is not None
     assert found.found[3]["idsva"].seconds is None
     assert found.found[3]["idsva"].operations == Growth.of(raced[0]).at(3)
@@ -269,7 +269,7 @@ def test_the_best_of_some_is_found_size_by_size():
         2: {"a": Measurement(5, slow), "b": Measurement(9, fast)},  # by time
         4: {"a": Measurement(5), "b": Measurement(9, fast)},  # by operations, as a was not timed
     }
-    found = sweep.Sweep("x", (), entries)
+    found = sweep.SizeSweep("x", (), entries)
     found.add_best("best", ("a", "b"))
     assert found.found[2]["best"] is entries[2]["b"]
     assert found.found[4]["best"] is entries[4]["a"]

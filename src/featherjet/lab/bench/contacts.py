@@ -82,7 +82,7 @@ def featherjet_single(
     return CheckedContender(name, run, 1 << 20, results=lambda: single_results(last[0]))
 
 
-class Constrained(NamedTuple):
+class PinocchioContacts(NamedTuple):
     """Pinocchio's constraintDynamics of one robot with frames held, forces in the world's axes as featherjet's."""
 
     pin: Any
@@ -93,7 +93,7 @@ class Constrained(NamedTuple):
     settings: Any
 
     @staticmethod
-    def of(robot: Robot, held: Held) -> Constrained:
+    def of(robot: Robot, held: Held) -> PinocchioContacts:
         pin = peer("pinocchio")
         model, constraints = to_pinocchio(robot.model), pin.StdVec_RigidConstraintModel()
         kinds = {3: pin.ContactType.CONTACT_3D, 6: pin.ContactType.CONTACT_6D}
@@ -105,7 +105,7 @@ class Constrained(NamedTuple):
         data = model.createData()
         constraint_data = pin.StdVec_RigidConstraintData([constraint.createData() for constraint in constraints])
         pin.initConstraintDynamics(model, data, constraints, constraint_data)
-        return Constrained(pin, model, data, constraints, constraint_data, pin.ProximalSettings(1e-14, 0.0, 1))
+        return PinocchioContacts(pin, model, data, constraints, constraint_data, pin.ProximalSettings(1e-14, 0.0, 1))
 
     def values(self, q: Any, v: Any, tau: Any) -> tuple:
         """Accelerations and forces."""
@@ -123,7 +123,7 @@ def pinocchio_loop(
     name: str, robot: Robot, held: Held, quantity: BenchmarkedQuantity, states: States
 ) -> CheckedContender:
     """A loop that stores its results, or (PIN_CALL) one state, again and again."""
-    found = Constrained.of(robot, held)
+    found = PinocchioContacts.of(robot, held)
     call = found.values if quantity.derivative_of is None else found.derivatives
     q, v, tau = states.q, states.v, states.tau
     if name == PIN_CALL:

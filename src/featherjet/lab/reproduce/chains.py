@@ -5,7 +5,7 @@ from __future__ import annotations
 from .algorithms import Algorithm, forward, inverse
 from .lab import CHAIN, Lab
 from .report import FAVOURED, Claim, Figure, Outcome, about, counted
-from .sweep import Comparison, Sweep, at_large, extrapolation_remark, ratio_lines
+from .sweep import Comparison, SizeSweep, at_large, extrapolation_remark, ratio_lines
 
 SIZES, FD_SIZES, QUICK_SIZES = (2, 4, 8, 12, 16, 20), (2, 4, 8, 12, 16), (2, 4, 6)
 FDSVA = "FDSVA"  # the better of DMM and AZA
@@ -18,9 +18,9 @@ def figure2(lab: Lab) -> Outcome:
     """IDSVA against RNEACR, and FDSVA against FDCR and ABACR."""
     sizes, fd_sizes = (QUICK_SIZES, QUICK_SIZES) if lab.quick else (SIZES, FD_SIZES)
     of_ID, of_FD = [inverse(k) for k in ID_METHODS], [forward(k) for k in FD_METHODS]
-    lab.plan(Sweep.steps(lab, sizes, of_ID) + Sweep.steps(lab, fd_sizes, of_FD))
-    ID = Sweep.run(lab, CHAIN, sizes, of_ID)
-    FD = Sweep.run(lab, CHAIN, fd_sizes, of_FD)
+    lab.plan(SizeSweep.steps(lab, sizes, of_ID) + SizeSweep.steps(lab, fd_sizes, of_FD))
+    ID = SizeSweep.run(lab, CHAIN, sizes, of_ID)
+    FD = SizeSweep.run(lab, CHAIN, fd_sizes, of_FD)
     FD.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
     rneacr = ID.compare("chain-rule", "idsva")
     comparisons = {"RNEACR / IDSVA": rneacr} | {f"{a} / {b}": FD.compare(a, b) for a, b in FD_PAIRS}
@@ -49,7 +49,7 @@ def figure2(lab: Lab) -> Outcome:
     )
 
 
-def _large_speedup(ID: Sweep, rneacr: Comparison) -> Claim:
+def _large_speedup(ID: SizeSweep, rneacr: Comparison) -> Claim:
     large, count = ID.found[100], rneacr.counts[100]
     return Claim(
         "IDSVA is 15x faster than RNEACR at N = 100",
@@ -73,8 +73,8 @@ def figure3(lab: Lab) -> Outcome:
     """IDSVA in ground and in body coordinates."""
     sizes = QUICK_SIZES if lab.quick else (*SIZES, 30)
     algorithms = [inverse(k) for k in ("idsva", "idsva-body")]
-    lab.plan(Sweep.steps(lab, sizes, algorithms))
-    sweep = Sweep.run(lab, CHAIN, sizes, algorithms)
+    lab.plan(SizeSweep.steps(lab, sizes, algorithms))
+    sweep = SizeSweep.run(lab, CHAIN, sizes, algorithms)
     body = sweep.compare("idsva-body", "idsva")
     both = {"time": body.times, "operations": body.counts}
     return Outcome(
@@ -89,7 +89,7 @@ def figure3(lab: Lab) -> Outcome:
     )
 
 
-def _ground_is_faster(sweep: Sweep, algorithms: list[Algorithm], body: Comparison) -> Claim:
+def _ground_is_faster(sweep: SizeSweep, algorithms: list[Algorithm], body: Comparison) -> Claim:
     large = max(body.counts)
     per_pair = [2 * (sweep.found[large][x.name].operations or 0) / large**2 for x in algorithms]
     why = (

@@ -10,7 +10,7 @@ from ..internals import lanes
 from .algorithms import AZA, DMM, LTL, PRODUCTS, forward
 from .lab import CHAIN, Lab, Measurements, ratio
 from .report import Claim, Figure, Outcome, Table, TableColumn, about
-from .sweep import LARGE, Sweep, extrapolation_remark, ratio_lines
+from .sweep import LARGE, SizeSweep, extrapolation_remark, ratio_lines
 
 SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
 TREES = {"branching 2": "auto{}x2", "branching 5": "auto{}x5"}
@@ -31,12 +31,12 @@ WHOLE = tuple(forward(k) for k in ("fdsva-dmm", "fdsva-aza", "fdsva-ltl", "direc
 class Sweeps(NamedTuple):
     """The step of eq. 5 alone on a chain and on trees, and the whole derivatives on a chain."""
 
-    chain: Sweep
-    trees: dict[str, Sweep]
-    whole: Sweep
+    chain: SizeSweep
+    trees: dict[str, SizeSweep]
+    whole: SizeSweep
 
     @property
-    def step(self) -> dict[str, Sweep]:
+    def step(self) -> dict[str, SizeSweep]:
         return {"chain": self.chain, **self.trees}
 
 
@@ -88,13 +88,13 @@ def _run(lab: Lab) -> Sweeps:
     sizes, tree_sizes = (QUICK_SIZES, QUICK_TREE_SIZES) if lab.quick else (SIZES, TREE_SIZES)
     whole_sizes = [n for n in sizes if n <= WHOLE_LARGEST]
     limit = None if lab.quick else LIMIT
-    steps = [Sweep.steps(lab, sizes, PRODUCTS), len(TREES) * Sweep.steps(lab, tree_sizes, PRODUCTS)]
-    steps += [Sweep.steps(lab, whole_sizes, WHOLE), 4 * len(QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES)]
+    steps = [SizeSweep.steps(lab, sizes, PRODUCTS), len(TREES) * SizeSweep.steps(lab, tree_sizes, PRODUCTS)]
+    steps += [SizeSweep.steps(lab, whole_sizes, WHOLE), 4 * len(QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES)]
     lab.plan(sum(steps))
     return Sweeps(
-        Sweep.run(lab, CHAIN, sizes, PRODUCTS, limit),
-        {k: Sweep.run(lab, family, tree_sizes, PRODUCTS, limit) for k, family in TREES.items()},
-        Sweep.run(lab, CHAIN, whole_sizes, WHOLE, limit),
+        SizeSweep.run(lab, CHAIN, sizes, PRODUCTS, limit),
+        {k: SizeSweep.run(lab, family, tree_sizes, PRODUCTS, limit) for k, family in TREES.items()},
+        SizeSweep.run(lab, CHAIN, whole_sizes, WHOLE, limit),
     )
 
 
@@ -115,7 +115,7 @@ def _time_loops(lab: Lab) -> Loops:
     return Loops(found)
 
 
-def _crossovers(lab: Lab, chain: Sweep, loops: Loops) -> Crossovers:
+def _crossovers(lab: Lab, chain: SizeSweep, loops: Loops) -> Crossovers:
     dmm, aza, ltl = (lab.growth(x) for x in (DMM, AZA, LTL))
     *others, direct = (lab.growth(x) for x in WHOLE)
     straight = {n: x for n, x in chain.compare("DMM", "AZA").times.items() if n not in LARGE}
@@ -177,7 +177,7 @@ def _overtakes(found: Crossovers) -> Claim:
     )
 
 
-def _gain_is_linear(loops: Loops, chain: Sweep) -> Claim:
+def _gain_is_linear(loops: Loops, chain: SizeSweep) -> Claim:
     counts, times, N = chain.compare("DMM", "AZA").counts, loops.ratios(*PAIRS["all scalar"]), max(LARGE)
     known = {n: times[n] for n in (100, N) if n in times}
     found = ", ".join(f"{x:.1f}x at N = {n}" for n, x in known.items()) or "not timed"
@@ -190,7 +190,7 @@ def _gain_is_linear(loops: Loops, chain: Sweep) -> Claim:
     )
 
 
-def _remarks(lab: Lab, whole: Sweep) -> list[str]:
+def _remarks(lab: Lab, whole: SizeSweep) -> list[str]:
     N = max(LARGE)
     counts = ", ".join(f"{k} {m.operations:,}" for k, m in whole.found[N].items())
     return [

@@ -38,7 +38,7 @@ class Comparison:
 
 
 @dataclass
-class Sweep:
+class SizeSweep:
     """Measurements by size and algorithm; at the sizes LARGE of algorithms as loops."""
 
     family: str
@@ -48,7 +48,7 @@ class Sweep:
     @staticmethod
     def run(
         lab: Lab, family: str, sizes: Sequence[int], algorithms: Sequence[Algorithm], limit: int | None = None
-    ) -> Sweep:
+    ) -> SizeSweep:
         """Race the algorithms on the robots family.format(n), as straight-line code at `sizes`, and as loops at LARGE.
 
         On chains, operations are extrapolated to the large sizes.
@@ -65,7 +65,7 @@ class Sweep:
                 found[n] = lab.race_loops(family.format(n), algorithms)
             elif family == CHAIN:
                 found[n] = {x.name: Measurement(lab.growth(x).at(n)) for x in algorithms}
-        return Sweep(family, algorithms, found)
+        return SizeSweep(family, algorithms, found)
 
     @staticmethod
     def steps(lab: Lab, sizes: Sequence[int], algorithms: Sequence[Algorithm]) -> int:

@@ -10,7 +10,7 @@ from .chains import FDSVA
 from .lab import CHAIN, Lab, ratio
 from .plots import Lines
 from .report import FAVOURED, Claim, Outcome, Table, TableColumn, about, counted, span
-from .sweep import Comparison, Sweep, at_large, below, extrapolation_remark, looped_sizes, ratio_lines
+from .sweep import Comparison, SizeSweep, at_large, below, extrapolation_remark, looped_sizes, ratio_lines
 
 FAMILIES = {"chain": CHAIN, "branching 2": "auto{}x2", "branching 5": "auto{}x5"}
 ID_SIZES, FD_SIZES, QUICK_SIZES = (2, 5, 10, 20, 30), (2, 5, 10, 16), (2, 6)
@@ -22,8 +22,8 @@ def figure4(lab: Lab) -> Outcome:
     """IDSVA against Pinocchio 2.6's derivatives of inverse dynamics."""
     sizes = QUICK_SIZES if lab.quick else ID_SIZES
     algorithms = [inverse(k) for k in ("idsva", "pinocchio")]
-    lab.plan(len(FAMILIES) * Sweep.steps(lab, sizes, algorithms))
-    sweeps = {k: Sweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
+    lab.plan(len(FAMILIES) * SizeSweep.steps(lab, sizes, algorithms))
+    sweeps = {k: SizeSweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
     slower = {k: s.compare("pinocchio", "idsva") for k, s in sweeps.items()}
     return Outcome(
         [s.comparisons(f"How much longer Pinocchio's takes: {k}", [("pinocchio", "idsva")]) for k, s in sweeps.items()]
@@ -41,7 +41,7 @@ def figure4(lab: Lab) -> Outcome:
     )
 
 
-def _twice_as_fast(chain: Sweep, pinocchio: Comparison) -> Claim:
+def _twice_as_fast(chain: SizeSweep, pinocchio: Comparison) -> Claim:
     count, long = pinocchio.counts[100], chain.found[100]
     return Claim(
         "IDSVA is 2x faster than Pinocchio's algorithm on a chain of 100",
@@ -68,8 +68,8 @@ def figure6(lab: Lab) -> Outcome:
     """FDSVA against Pinocchio 2.6's derivatives of forward dynamics, and the direct method against both."""
     sizes = QUICK_SIZES if lab.quick else FD_SIZES
     algorithms = [forward(k) for k in ("fdsva-dmm", "fdsva-aza", "pinocchio", "direct")]
-    lab.plan(len(FAMILIES) * Sweep.steps(lab, sizes, algorithms) + Sweep.steps(lab, (), algorithms))
-    sweeps = {k: Sweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
+    lab.plan(len(FAMILIES) * SizeSweep.steps(lab, sizes, algorithms) + SizeSweep.steps(lab, (), algorithms))
+    sweeps = {k: SizeSweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
     for sweep in sweeps.values():
         sweep.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
     slower = {k: s.compare("pinocchio", FDSVA) for k, s in sweeps.items()}
@@ -120,7 +120,7 @@ def _where_fdsva_wins(direct: Comparisons) -> str:
     )
 
 
-def _time_lines(sweeps: dict[str, Sweep], *names: str) -> Lines:
+def _time_lines(sweeps: dict[str, SizeSweep], *names: str) -> Lines:
     curves = {f"{name}, {k}": s.time_curves([name])[name] for k, s in sweeps.items() for name in names}
     return Lines("measured", "N", "us per state", curves, marked=True, alike=len(names))
 
@@ -128,15 +128,15 @@ def _time_lines(sweeps: dict[str, Sweep], *names: str) -> Lines:
 # Long chains, in loops with lanes
 
 
-def _time_lanes(lab: Lab, algorithms: Sequence[Algorithm]) -> Sweep:
+def _time_lanes(lab: Lab, algorithms: Sequence[Algorithm]) -> SizeSweep:
     """The same algorithms on chains, as loops with as many columns at a time as a vector register holds."""
     sizes = looped_sizes(lab)
-    sweep = Sweep(CHAIN, algorithms, {n: lab.race_loops(CHAIN.format(n), algorithms, lanes()) for n in sizes})
+    sweep = SizeSweep(CHAIN, algorithms, {n: lab.race_loops(CHAIN.format(n), algorithms, lanes()) for n in sizes})
     sweep.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
     return sweep
 
 
-def _lanes_table(sweep: Sweep) -> Table:
+def _lanes_table(sweep: SizeSweep) -> Table:
     names = [x.name for x in sweep.algorithms]
     rows = [[n, *(m[k].seconds for k in names), ratio(m[FDSVA], m["direct"])] for n, m in sweep.found.items()]
     columns = [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)]
