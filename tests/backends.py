@@ -34,7 +34,7 @@ SUMMED = (*BLOCKS, "static_torque", "static_torque_derivatives", "centroidal_der
 CALLS = [
     x.name
     for x in QUANTITIES.values()
-    if x.cost is not None and hasattr(fj.Robot, x.name) and x.name not in (*SECOND, *SUMMED)
+    if x.cost is not None and hasattr(fj.Robot, x.name) and x not in SECOND_ORDER and x.name not in SUMMED
 ]
 ROLLED = [name for name in CALLS if QUANTITIES[name].rolled]
 SINGULAR = [name for name in CALLS if QUANTITIES[name].margins]
