@@ -19,7 +19,7 @@ from .timing import Contender
 EXACT = 1e-8  # allowed difference of results, relative to the largest entry
 LONG, LONG_EXACT = 100, 1e-6  # the same for quantities with M^-1 beyond this many dofs, where M is ill-conditioned
 ROUNDED, ROUNDED_INVERSE = 2e-5, 1e-2  # the same for single precision, and where M^-1 magnifies its errors
-MAGNIFIED = 100.0  # errors of single precision, relative to what rounding of the inputs alone changes
+MAGNIFIED = 30.0  # errors of single precision, relative to what rounding of the inputs alone changes
 APPROXIMATE = 1e-3  # the same for finite differences
 COMPARED = 8  # samples
 
