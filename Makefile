@@ -8,6 +8,8 @@ SHELL := bash
 endif
 # Counting lines costs little from Python 3.12 on; before, it doubles the time, and `make coverage` does it.
 COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov" if sys.version_info >= (3, 12) else "")')
+# A local version: it matches the builds for CPUs alone, and never those that bring gigabytes of CUDA along.
+TORCH ?= 2.13.0+cpu
 .DEFAULT_GOAL := help
 .PHONY: help demo test coverage fuzz soak lint smoke release clean
 
@@ -24,9 +26,9 @@ test: lint  ## set up, then lint and every test
 coverage: $(VENV)/.test  ## every test, and which lines they run (math, algorithms and compilers left out before 3.12)
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 --dist loadgroup $(or $(COVERAGE),--cov --cov-config=tools/coverage.toml)
 
-fuzz: $(VENV)/.test  ## mutants of files from outside, for MINUTES=120; what fails goes to tests/fuzz/corpus
+fuzz: $(VENV)/.test  ## mutants of files from outside, for MINUTES=120 or MUTANTS=N of each; what fails goes to tests/fuzz/corpus
 	-$(BIN)/python -m pip install -q atheris  # not on every system; without it, mutants alone
-	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m fuzz $(or $(MINUTES),120)
+	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m fuzz $(if $(MUTANTS),--mutants $(MUTANTS),$(or $(MINUTES),120))
 
 soak: $(VENV)/.test  ## threads, forks, kills, cache wipes and memory limits for MINUTES=30; results and memory at the end
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m soak $(or $(MINUTES),30)
@@ -56,6 +58,9 @@ $(VENV)/.test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25'
 	$(BIN)/python -m pip install -q -e '.[test]'
+	$(BIN)/python -m pip install -q --retries 1 --timeout 10 --only-binary :all: \
+		--extra-index-url https://download.pytorch.org/whl/cpu 'torch==$(TORCH)' \
+		|| echo 'no PyTorch $(TORCH) for this Python: its tests are skipped'
 	touch $@ $(VENV)/.demo
 
 $(VENV)/.release: pyproject.toml

@@ -104,6 +104,22 @@ def random_state(robot: fj.Robot, size: int = 3, seed: int = 0) -> State:
     return State(q, v, a, rng.normal(size=(size, robot.njoints, 6)))
 
 
+def lamp() -> fj.Model:
+    """A spherical joint, then a revolute one and a rail: what the tests of bridges share, so that they share code."""
+    b = fj.ModelBuilder("lamp")
+    for name, kind, parent in (
+        ("ball", "spherical", None),
+        ("hinge", "revolute", "ball"),
+        ("rail", "prismatic", "hinge"),
+    ):
+        offset = np.eye(4)
+        offset[:3, 3] = 0.1, 0.2, 0.3
+        b.add_joint(name, kind, parent, offset, axis=(0.0, 0.6, 0.8), armature=0.1 * (kind == "revolute"))
+        b.add_body(name, 1.5, (0.02, 0.01, 0.1), np.diag([0.03, 0.02, 0.025]))
+    b.add_frame("tip", "rail", np.array([[0, -1, 0, 0.1], [1, 0, 0, 0.2], [0, 0, 1, 0.3], [0, 0, 0, 1]], float))
+    return b.build()
+
+
 # Random robots
 
 

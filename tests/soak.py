@@ -6,6 +6,8 @@ the end with that after its first round. Exit code 0: everything agreed, nobody 
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import os
 import random
 import resource
@@ -22,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import featherjet as fj
+from featherjet.jit.memory import POOL
 from helpers import random_state
 
 GROWTH_MB = 64  # more than that, from the second round on, is a leak
@@ -31,7 +34,11 @@ QUANTITIES = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_dy
 
 
 def rss() -> float:
-    """The memory of this process [MB]."""
+    """The memory of this process [MB], once what it keeps for reuse is given back."""
+    POOL.clear()
+    gc.collect()
+    if hasattr(C := ctypes.CDLL(None), "malloc_trim"):
+        C.malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize() / 1e6
 
@@ -119,14 +126,18 @@ class Worker:
 
 
 def worker(seed: int, end: float) -> int:
-    work, rounds, before = Worker(seed), 0, 0.0
+    work, seen = Worker(seed), {}  # memory after so many rounds
+    rounds, next = 0, 2
     while time.time() < end:
         work.round()
         rounds += 1
-        if rounds == 2:
-            before = rss()
-    grown = rss() - before if rounds > 2 else 0.0
-    print(f"{rounds} rounds, {rss():.0f} MB, grown by {grown:.1f} MB", flush=True)
+        if rounds == next:
+            seen[rounds], next = rss(), 2 * rounds
+    if not seen:
+        return 0
+    grown = rss() - seen[2]
+    course = ", ".join(f"{mb:.0f} MB after {n}" for n, mb in seen.items())
+    print(f"{rounds} rounds, {rss():.0f} MB, grown by {grown:.1f} MB ({course})", flush=True)
     return 0 if grown < GROWTH_MB else 4
 
 

@@ -71,6 +71,22 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert target.read_text() == "new"
 
 
+@posix
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_what_is_written_survives_a_power_failure(tmp_path: Path, monkeypatch, overwrite: bool) -> None:
+    """The file is on disk before it gets its name, and the name before we say that it is written."""
+    seen, fsync = [], os.fsync
+
+    def synced(handle: int) -> None:
+        kind = "folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file"
+        seen.append((kind, (tmp_path / "a.txt").exists()))
+        fsync(handle)
+
+    monkeypatch.setattr(atomic.os, "fsync", synced)
+    write_text(tmp_path / "a.txt", "new", overwrite)
+    assert seen == [("file", False), ("folder", True)]
+
+
 @pytest.mark.parametrize(
     "name, overwrite, says",
     [("", True, "is a directory"), ("nowhere/a", True, "no such directory"), ("a", False, "exists; --overwrite")],
@@ -178,6 +194,14 @@ def test_without_overwrite_a_file_that_appears_in_the_last_moment_stays(tmp_path
         write_text(path, "new", overwrite=False)
     assert path.read_text() == "somebody else's"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_names_that_no_file_can_have(tmp_path: Path) -> None:
+    for act in (lambda path: write_text(path, "new"), lambda path: refuse_bad_target(path, True)):
+        with pytest.raises(InputError, match="no file can have this name"):
+            act(tmp_path / "a\0b")
+    with pytest.raises(InputError, match=r"cannot be written \(File name too long"):
+        write_text(tmp_path / ("a" * 300), "new")
 
 
 def test_a_name_as_long_as_the_system_allows(tmp_path: Path) -> None:

@@ -26,6 +26,12 @@ def blocks() -> list:
     return found
 
 
+def skip_without_peers(code: str) -> None:
+    for peer in ("pinocchio", "jax", "torch", "dask", "casadi"):
+        if f"import {peer}" in code:
+            pytest.importorskip(peer)
+
+
 def test_there_is_something_to_run():
     assert len(blocks()) >= 2
     assert len(EXAMPLES) >= 4
@@ -33,9 +39,10 @@ def test_there_is_something_to_run():
 
 @pytest.mark.filterwarnings("error::featherjet.errors.SimulationWarning")
 @pytest.mark.parametrize("code", blocks())
-def test_code_in_the_pages_runs(code):
-    if "pinocchio" in code:
-        pytest.importorskip("pinocchio")
+def test_code_in_the_pages_runs(code, monkeypatch):
+    skip_without_peers(code)
+    if "fj.jax" in code or "fj.torch" in code:  # which call compiled code
+        monkeypatch.setenv("FEATHERJET_BACKEND", "compiled")
     exec(compile(code, "<page>", "exec"), {"__name__": "__main__"})
 
 
@@ -43,6 +50,7 @@ def test_code_in_the_pages_runs(code):
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(example, capsys, monkeypatch):
     """On compiled code, as users run them: some optimise, and would take minutes on the reference."""
+    skip_without_peers(example.read_text())
     monkeypatch.setenv("FEATHERJET_BACKEND", "compiled")
     monkeypatch.setattr("sys.argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")

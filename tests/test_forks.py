@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import llvmlite.binding.ffi
 import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.forks import Lock
+from featherjet.forks import Lock, unforked
 from featherjet.jit import library as libraries
 from featherjet.jit.memory import POOL
 from helpers import random_state
@@ -114,6 +117,73 @@ def test_forking_while_another_thread_is_in_llvm(tmp_path, monkeypatch):
     right = in_child(lambda: bool(np.allclose(fj.Robot(MODEL, "compiled").mass_matrix(q), expected, rtol=1e-9)))
     end()
     assert right
+
+
+IMPORTING = """
+import os, signal, sys, threading
+import numpy as np
+import featherjet as fj
+
+importing, free = threading.Event(), threading.Event()
+name = {name!r}
+assert name not in sys.modules
+
+class Slow:
+    \"\"\"A module that takes until the fork to be found.\"\"\"
+
+    def find_spec(self, wanted, path=None, target=None):
+        if wanted == name:
+            importing.set()
+            free.wait()
+        return None
+
+sys.meta_path.insert(0, Slow())
+os.register_at_fork(before=free.set)  # runs before the hooks of featherjet, which were registered earlier
+
+def compute():
+    robot, q = fj.Robot(fj.models.chain(3), "compiled", unroll=True), np.array([0.1, 0.2, 0.3])
+    return robot.mass_matrix(q)
+
+thread = threading.Thread(target=compute)
+thread.start()
+importing.wait()
+child = os.fork()
+if child == 0:
+    signal.alarm({patience})
+    expected = fj.Robot(fj.models.chain(3), "numpy").mass_matrix(np.array([0.1, 0.2, 0.3]))
+    os._exit(0 if np.allclose(compute(), expected, rtol=1e-9) else 1)
+status = os.waitpid(child, 0)[1]
+thread.join()
+sys.exit(bool(status) or "numpy.ma" in sys.modules)  # NumPy would import it within a function, and we cannot wait
+"""
+
+
+@pytest.mark.parametrize("name", ["featherjet.treejit.compiler", "featherjet.jit.emit.straight"])
+def test_forking_while_another_thread_imports(name, tmp_path):
+    """The fork waits for imports within functions: in the child, their locks would stay locked for ever."""
+    program = IMPORTING.format(name=name, patience=PATIENCE)
+    path = os.pathsep.join([str(Path(fj.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "FEATHERJET_CACHE_DIR": str(tmp_path / "code"), "PYTHONPATH": path}
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", program], env=environment, check=False)
+    assert run.returncode == 0
+
+
+def test_a_fork_waits_for_unforked_work():
+    """LLVM compiles without its lock, so only this keeps its memory whole in the child."""
+    begun, free, seen = threading.Event(), threading.Event(), []
+
+    def work() -> None:
+        with unforked:
+            begun.set()
+            free.wait()
+            seen.append("done")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    threading.Timer(0.2, free.set).start()
+    assert in_child(lambda: seen == ["done"])
+    thread.join()
 
 
 def test_forking_while_another_thread_takes_memory():

@@ -5,6 +5,9 @@
 >>> tau = robot.inverse_dynamics(robot.neutral(), v, a)
 """
 
+from importlib import import_module
+from typing import Any
+
 from . import errors, models, verify
 from .algorithms.derivatives.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
@@ -15,7 +18,7 @@ from .robot.autodiff import autodiff
 from .robot.convert import convert
 from .robot.loading import load, robots
 from .robot.robot import Robot
-from .simulation import Trajectory
+from .simulation import Servo, Trajectory, World
 from .transition import Clip, Target, Transition, transition
 
 __all__ = [
@@ -32,10 +35,12 @@ __all__ = [
     "Plane",
     "PointContact",
     "Robot",
+    "Servo",
     "SurfaceContact",
     "Target",
     "Trajectory",
     "Transition",
+    "World",
     "autodiff",
     "convert",
     "errors",
@@ -47,8 +52,12 @@ __all__ = [
     "verify",
 ]
 
+BRIDGES = ("casadi", "jax", "torch")  # to other frameworks, which they import when first used
 
-def __getattr__(name: str) -> str:
+
+def __getattr__(name: str) -> Any:
+    if name in BRIDGES:
+        return import_module(f".{name}", __name__)
     if name == "__version__":
         from importlib.metadata import version
 

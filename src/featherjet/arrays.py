@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,24 +14,54 @@ Array = np.ndarray
 Out = Any  # None, an array, or a tuple of arrays
 
 
+def is_lazy(x: object) -> bool:
+    """Whether x is a Dask collection, which has no numbers yet."""
+    return hasattr(x, "__dask_graph__")
+
+
+def numbers(x: Any) -> Any:
+    """x as an array; a Dask array stays one."""
+    return x if is_lazy(x) else np.asarray(x)
+
+
+def masked(x: object) -> bool:
+    """Whether an array has masked entries. np.ma is not touched, for NumPy imports it when it first is."""
+    ma = sys.modules.get("numpy.ma")
+    return ma is not None and isinstance(x, getattr(ma, "MaskedArray", ())) and ma.is_masked(x)
+
+
 def finite(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
     """x as a float64 array (..., *core) of finite numbers."""
-    if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x):
+    if is_lazy(x):
+        raise InputError(f"{name}: this needs numbers, which a Dask {type(x).__name__} has only after .compute()")
+    if masked(x):
         raise InputError(f"{name}: some entries are masked; fill them in first")
     try:
         a = np.asarray(x)
     except ValueError as e:
         raise InputError(f"{name}: expected an array of shape (..., {letters}), got ragged nesting") from e
-    if a.dtype.kind not in "fiu":
-        raise InputError(f"{name}: expected real numbers, got dtype {a.dtype}")
-    if a.shape[max(a.ndim - len(core), 0) :] != core:
-        want = ", ".join(map(str, core))
-        raise InputError(f"{name}: expected shape (..., {want}), with {letters}; got {a.shape}")
+    except TypeError as e:
+        if type(e).__name__ == "TracerArrayConversionError":
+            raise InputError(
+                f"{name}: JAX is tracing this call (jit, vmap, grad, ...), and this function takes NumPy arrays; "
+                "use those of featherjet.jax.wrap(robot)"
+            ) from e
+        raise
+    check_shape(name, a, core, letters)
     a = a.astype(np.float64, copy=False)
     if not np.isfinite(a).all():
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
         raise InputError(f"{name}{list(where) if where else ''} is {a[where]}: every entry must be finite")
     return a
+
+
+def check_shape(name: str, x: Any, core: tuple[int, ...], letters: str) -> None:
+    """Raise unless x, an array of any library, has real numbers and a shape (..., *core)."""
+    if x.dtype.kind not in "fiu":
+        raise InputError(f"{name}: expected real numbers, got dtype {x.dtype}")
+    if x.shape[max(x.ndim - len(core), 0) :] != core:
+        want = ", ".join(map(str, core))
+        raise InputError(f"{name}: expected shape (..., {want}), with {letters}; got {x.shape}")
 
 
 def finite_exactly(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
@@ -40,7 +72,7 @@ def finite_exactly(name: str, x: object, core: tuple[int, ...], letters: str) ->
     return found
 
 
-def common_batch(arrays: dict[str, tuple[Array, int]]) -> tuple[int, ...]:
+def common_batch(arrays: Mapping[str, tuple[Any, int]]) -> tuple[int, ...]:
     """The broadcast batch shape of named arrays, each with its number of core axes."""
     shapes = {name: x.shape[: x.ndim - core] for name, (x, core) in arrays.items()}
     first = next(iter(shapes.values()))

@@ -45,7 +45,7 @@ def atomic_write(path: Path, overwrite: bool = True, private: bool = False) -> I
     and sockets are refused. Without `overwrite`, a file that exists, or appears meanwhile, stays. `private`: only this
     user may read and write the file, whatever was there before.
     """
-    final = Path(os.path.realpath(path))
+    final = _final(path)
     with named_in_errors(path):
         before = _replaceable(path, final, overwrite)
         temporary = final.with_name(f".featherjet-{secrets.token_hex(16)}.part")
@@ -78,9 +78,9 @@ def write_text(path: Path, text: str, overwrite: bool = True) -> Path:
 
 def refuse_bad_target(path: Path, overwrite: bool) -> None:
     """Raise an InputError if `path` cannot be created, or exists while `overwrite` is False."""
+    final = _final(path)
     if path.is_dir():
         raise InputError(f"{path}: is a directory; name a file in it")
-    final = Path(os.path.realpath(path))
     if not final.parent.is_dir():
         raise InputError(f"{path.parent}: there is no such directory")
     _replaceable(path, final, overwrite)
@@ -115,6 +115,13 @@ def sweep(folder: Path) -> None:
         with suppress(OSError):
             if time.time() - path.lstat().st_mtime > GRACE and _abandoned(path):
                 path.unlink(missing_ok=True)
+
+
+def _final(path: Path) -> Path:
+    """Where a path leads, through links."""
+    if "\0" in os.fspath(path):
+        raise InputError(f"{os.fspath(path)!r}: no file can have this name")
+    return Path(os.path.realpath(path))
 
 
 def _replaceable(path: Path, final: Path, overwrite: bool) -> os.stat_result | None:

@@ -70,7 +70,9 @@ class NonFiniteResult(FeatherjetError, FloatingPointError):
 
 
 class SingularContacts(FeatherjetError, ArithmeticError):
-    """Contact forces are undetermined at this state: contacts are redundant, or hold a point that cannot move."""
+    """Contacts contradict each other, or hold a point that cannot move so; or they are redundant, and have derivatives
+    only with damping. In a batch, they do at all samples; see `ContactWarning`.
+    """
 
 
 class SimulationError(FeatherjetError, ArithmeticError):
@@ -102,6 +104,10 @@ class PhysicsWarning(FeatherjetWarning):
 
 class ModelWarning(FeatherjetWarning):
     """The model is usable, but something in its file is dubious or was ignored."""
+
+
+class ContactWarning(FeatherjetWarning):
+    """Contacts have no forces, or no derivatives, at some samples of a batch (SingularContacts): these are NaN."""
 
 
 class SimulationWarning(FeatherjetWarning):

@@ -324,10 +324,10 @@ def test_the_default_is_what_it_was() -> None:
             robot.forward_dynamics_derivatives(*s), robot.forward_dynamics_derivatives(*s, method=method), strict=True
         ):
             np.testing.assert_array_equal(x, y)
-    compiled = fj.Robot(fj.models.chain(3), "compiled")
+    compiled, shared = (fj.Robot(fj.models.chain(3), "compiled", unroll=x) for x in (True, False))
     s = random_state(compiled, 2)
-    for quantity, name in ((ID, "idsva"), (FD, "direct")):
-        call = getattr(compiled, quantity)
+    for robot, quantity, name in ((compiled, FD, "fdsva-dmm"), (shared, FD, "direct"), (shared, ID, "idsva")):
+        call = getattr(robot, quantity)
         for x, y in zip(call(*s), call(*s, method=name), strict=True):
             np.testing.assert_array_equal(x, y)
     np.testing.assert_array_equal(compiled.inverse_mass_matrix(s.q), compiled.inverse_mass_matrix(s.q, method="direct"))
@@ -337,6 +337,15 @@ def test_the_default_is_what_it_was() -> None:
         strict=True,
     ):
         each_agrees(x, y, EXACT)
+
+
+def test_a_named_method_is_the_one_that_runs() -> None:
+    """Also on a small robot, whose default is another: rounding tells DMM from the direct method."""
+    robot = fj.Robot(fj.models.chain(5), "compiled", unroll=True)
+    s = random_state(robot, 2)
+    default, direct, dmm = (robot.forward_dynamics_derivatives(*s, method=m) for m in ("auto", "direct", "fdsva-dmm"))
+    np.testing.assert_array_equal(default.da_dq, dmm.da_dq)
+    assert np.any(default.da_dq != direct.da_dq)
 
 
 def test_results_go_into_out() -> None:

@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 import featherjet as fj
 from backends import both, small_quadruped
+from featherjet.algorithms.derivatives import products, products_body
+from featherjet.algorithms.record import flat
+from featherjet.algorithms.scan import Scan
 from featherjet.errors import InputError
 from featherjet.model import configuration
 from helpers import agree, every_kind, models, random_state
@@ -57,6 +60,28 @@ def check(robot: fj.Robot, name: str, seed: int, size: int = 2) -> None:
 @given(model=models(most=7), seed=st.integers(0, 99))
 def test_drawn_trees(name, model, seed):
     check(fj.Robot(model, "numpy"), name, seed)
+
+
+@settings(max_examples=25)
+@given(model=models(most=7), seed=st.integers(0, 99))
+def test_body_coordinates_give_what_ground_coordinates_give(model, seed):
+    """The adjoint and tangent of Balafoutis and Patel's recursion against the formulas of docs/second-order.md (2)."""
+    robot = fj.Robot(model, "numpy")
+    s, d = (
+        {k: np.moveaxis(np.asarray(x), 0, -1) for k, x in parts.items()}
+        for parts in (random_state(robot, 2, seed)._asdict(), directions(robot, 2, seed))
+    )
+    scan = Scan(robot.evaluator.tree, (2,))
+    state, fext = (s["q"], s["v"], s["a"]), scan.forces(s["fext"])
+    for name, more in (
+        ("inverse_dynamics_force_vjp", (d["third"], fext)),
+        ("inverse_dynamics_jvp", (d["q"], d["v"], d["third"], d["fext"], fext)),
+        ("torque_slopes", (d["third"] ** 2,)),
+    ):
+        ground, body = (flat(getattr(module, name)(scan, *state, *more)) for module in (products, products_body))
+        scale = max(np.abs(x).max() for x in ground)  # of all, since some vanish
+        for x, y in zip(body, ground, strict=True):
+            agree(x, y, 1e-13, name, floor=scale)
 
 
 @pytest.mark.parametrize("name", DYNAMICS)

@@ -36,7 +36,8 @@ def case(record: Quantity, robot: fj.Robot, batch: int = 2) -> Case:
     given |= {"ddv": s.v, "dq0": s.v, "dq1": s.a}
     given |= {"q0": s.q, "q1": s.q[::-1], "t": np.full((batch, 1), 0.3)}
     given |= {"frame": np.stack([frame_of(robot, name)["frame"] for name in robot.frame_names[-batch:]])}
-    given |= {"forces": np.ones((batch, 3)), "restitution": np.full((batch, 1), 0.5)}
+    given |= {name: np.ones((batch, 3)) for name in ("forces", "w_forces", "w_impulses")}
+    given |= {"w_a": s.v, "w_v": s.v, "restitution": np.full((batch, 1), 0.5)}
     inputs = {i.name: given[i.name] for i in record.inputs} | ({"fext": s.fext} if record.forces else {})
     return Case(robot, {name: known[name] for name in record.options}, inputs)
 

@@ -17,6 +17,7 @@ import featherjet as fj
 from featherjet.cli import COMMANDS, demo, main
 from featherjet.cli import check as check_command
 from featherjet.cli.outline import outline
+from helpers import random_state
 
 ANSI = "\x1b"
 
@@ -69,11 +70,15 @@ def test_help_shows_examples(command, capsys):
 @pytest.mark.parametrize(
     "arguments",
     [[], ["nonsense"], ["info"], ["check", "arm", "--samples", "0"], ["check", "arm", "--tolerance", "nan"],
-     ["derive", "arm", "--out", "x.npz"], ["info", "arm", "--root", "wheels"], ["demo", "--size", "many"]],
+     ["derive", "arm", "--out", "x.npz"], ["info", "arm", "--root", "wheels"], ["demo", "--size", "many"],
+     ["info", "arm", "\x1b[2J"]],
 )  # fmt: skip
-def test_argparse_refuses_wrong_usage(arguments, capsys):
+def test_wrong_usage_gives_one_line(arguments, capsys):
     assert main(arguments) == 2
-    assert "usage: featherjet" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.endswith(" --help)\n")
+    assert said.strip().isprintable(), "one line"
 
 
 def test_version(capsys):
@@ -266,6 +271,25 @@ def test_derive_gives_what_the_robot_gives(states, capsys):
     for name, x in expected.items():
         np.testing.assert_array_equal(out[name], x, err_msg=name)
     np.testing.assert_allclose(out["a"], a, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "w"])
+def test_derive_second_order(weighted, capsys):
+    robot = fj.load("arm")
+    s, w = random_state(robot, 3), np.linspace(-1, 1, 3 * robot.nv).reshape(3, robot.nv)
+    np.savez("in.npz", q=s.q, v=s.v, a=s.a, tau=s.v, fext=s.fext, **({"w": w} if weighted else {}))
+    assert main(["derive", "arm", "--states", "in.npz", "--out", "d.npz", "--order", "2"]) == 0
+    assert "not used" not in capsys.readouterr().err
+    out = np.load("d.npz")
+    for of, name, third in (("tau", "inverse_dynamics", s.a), ("a", "forward_dynamics", s.v)):
+        expected = (
+            getattr(robot, f"{name}_hessian")(s.q, s.v, third, w, s.fext)
+            if weighted
+            else getattr(robot, f"{name}_second_derivatives")(s.q, s.v, third, s.fext)
+        )
+        for block, x in expected._asdict().items():
+            np.testing.assert_array_equal(out[f"{of}_{block}"], x, err_msg=block)
+    assert {"tau", "da_dq", "mass_matrix"} < set(out.files)
 
 
 @pytest.mark.parametrize("given, absent", [("a", "da_dq"), ("tau", "dtau_dq")])
@@ -479,13 +503,21 @@ def start(*arguments: str, **settings) -> subprocess.Popen:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
 
 
+def written_here(opened: Path) -> bool:
+    """Whether an open file of another process, nameless perhaps, is in this folder and has contents."""
+    try:
+        return str(Path.cwd()) in os.readlink(opened) and opened.stat().st_size > 0
+    except FileNotFoundError:  # closed by now
+        return False
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what another process has written")
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_derive_leaves_nothing(sign):
     main(["sample", "humanoid", "--size", "20000", "--no-tau", "--out", "in.npz"])
     process = start("derive", "humanoid", "--states", "in.npz", "--out", "d.npz")
     own = Path(f"/proc/{process.pid}/fd")
-    while not any(p.stat().st_size for p in own.iterdir() if str(Path.cwd()) in os.readlink(p)):  # nameless files
+    while not any(map(written_here, own.iterdir())):
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)
     process.send_signal(sign)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 import featherjet as fj
 from featherjet.algorithms.quantities import QUANTITIES, SECOND_ORDER
 from featherjet.conventions.charts import CONVENTIONS
+from featherjet.conventions.rules import ProductRule
 from featherjet.errors import InputError, UnknownName
 from featherjet.lab.bench.peers import to_mujoco
 from featherjet.math import rotations as so3
@@ -636,7 +638,41 @@ def test_what_is_not_translated_is_refused(monkeypatch: pytest.MonkeyPatch) -> N
     with pytest.raises(InputError, match="mass_matrix is not available in the convention 'kindr'"):
         own.mass_matrix(own.neutral())
     refused = {x.name for x in QUANTITIES.values() if x.rule is None}
-    second = {x.name for x in SECOND_ORDER}
+    second = {x.name for x in SECOND_ORDER if not isinstance(x.rule, ProductRule)}
+    assert {"inverse_dynamics_hessian", "forward_dynamics_second_order"} <= second
     assert refused == {"mass_matrix", *second}, "every other call of users speaks all conventions"
-    with pytest.raises(InputError, match="inverse_dynamics_vjp is not available in the convention 'kindr'"):
-        own.inverse_dynamics_vjp(own.neutral(), *np.zeros((3, own.nv)))
+    zero = np.zeros(own.nv)
+    with pytest.raises(InputError, match="inverse_dynamics_hessian is not available in the convention 'kindr'"):
+        own.inverse_dynamics_hessian(own.neutral(), zero, zero, zero)
+
+
+@pytest.mark.parametrize("convention", ["kindr", "mujoco", "drake"])
+def test_products_are_those_of_the_matrices(convention: str) -> None:
+    """Of the same convention, whose matrices are compared with differences above."""
+    own: Any = every_kind(1, 8).with_convention(convention)
+    s, rng = random_state(own, 2), np.random.default_rng(1)
+    held = [fj.PointContact(own.joint_names[-1]), fj.SurfaceContact(own.joint_names[2])]
+    contacts = fj.Contacts(own, held, damping=0.3)
+    w, *along = rng.normal(size=(4, 2, own.nv))
+    forces = rng.normal(size=(2, contacts.rows))
+    for name, matrices, x, more, options in (
+        ("inverse_dynamics", own.inverse_dynamics_derivatives(s.q, s.v, s.a, s.fext), s[:3], (), {"fext": s.fext}),
+        ("forward_dynamics", own.forward_dynamics_derivatives(s.q, s.v, s.a, s.fext), s[:3], (), {"fext": s.fext}),
+        (
+            "constrained_dynamics", own.constrained_dynamics_derivatives(s.q, s.v, s.a, contacts), s[:3], (forces,),
+            {"contacts": contacts},
+        ),
+        (
+            "impulse_dynamics", own.impulse_dynamics_derivatives(s.q, s.v, contacts, 0.2), s[:2], (forces,),
+            {"contacts": contacts, "restitution": 0.2},
+        ),
+    ):  # fmt: skip
+        n = len(x)
+        groups = [matrices[:n], matrices[n:]][: 1 + len(more)]
+        found = own.vjp(name, *x, w, *more, **options)
+        for k, got in enumerate(found[:n]):
+            parts = [np.einsum("ni,nij->nj", y, D[k]) for y, D in zip((w, *more), groups, strict=True)]
+            agree(got, sum(parts), 1e-11, f"{name} {k}")
+        rates = own.jvp(name, *x, *along[:n], **options)
+        for got, D in zip(rates if more else (rates,), groups, strict=True):
+            agree(got, sum(np.einsum("nij,nj->ni", M, d) for M, d in zip(D, along, strict=False)), 1e-11, name)

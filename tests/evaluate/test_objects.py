@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.errors import InputError
+from featherjet.errors import InputError, ModelError
 
 BOTH = pytest.mark.parametrize("backend", ["compiled", "numpy"])
 MODEL = fj.models.chain(3)
@@ -24,6 +24,22 @@ def test_masked_entries_are_refused(backend):
             robot.gravity(q)
     whole = np.ma.masked_array([0.1, 0.2, 0.3])
     np.testing.assert_array_equal(robot.gravity(whole), robot.gravity(np.asarray(whole)))
+
+
+def test_masked_entries_are_refused_by_models_and_bound_calls():
+    model, hidden = fj.models.chain(3), np.ma.masked_array([0.1, 0.2, 0.3], mask=[0, 1, 0])
+    step = fj.Robot(model, "numpy").bind("gravity")
+    with pytest.raises(InputError, match="q: some entries are masked"):
+        step.q = hidden
+    assert (step.q == 0).all()
+    with pytest.raises(ModelError, match="gravity: some entries are masked"):
+        model.with_gravity(hidden)
+    b = fj.ModelBuilder("masked")
+    b.add_joint("a", "revolute")
+    with pytest.raises(ModelError, match="masked"):
+        b.add_body("a", 1.0, hidden)
+    with pytest.raises(InputError, match="masked"):
+        fj.Robot(model, "numpy").lock({"joint0": hidden[1:2]})
 
 
 @BOTH

@@ -12,7 +12,7 @@ import featherjet as fj
 from featherjet.errors import IndefiniteMassMatrix, ModelError, NonFiniteResult
 from featherjet.model.builder import transform
 from featherjet.model.io.urdf import parse_urdf
-from featherjet.model.model import LARGEST, Mimic
+from featherjet.model.model import LARGEST, Body, Mimic
 
 BOTH = pytest.mark.parametrize("backend", ["compiled", "numpy"])
 HUGE = 1e200
@@ -78,6 +78,48 @@ def test_single_precision_overflows_earlier():
 
 @BOTH
 @pytest.mark.parametrize("unroll", [False, True])
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+def test_models_too_large_for_single_precision_are_computed_in_double(backend, unroll):
+    """Rounded to the nearest float32; where that is infinite, an error names quantity and sample."""
+    robot = fj.Robot(arm(1e28), backend, unroll=unroll)
+    assert not robot.model.modest
+    for size in ((), (3,), (300,)):
+        q, v = np.full((*size, 2), 0.5), np.ones((*size, 2))
+        fast = v.copy()
+        fast[(-1,) * len(size)] = 1e6  # m v^2 = 1e40
+        assert np.isfinite(robot.bias(q, fast)).all()
+        want, (q, v, fast) = robot.bias(q, v).astype(np.float32), (x.astype(np.float32) for x in (q, v, fast))
+        out = np.zeros_like(v)
+        where = rf" at sample \({size[0] - 1},\)" if size else ": "
+        for _ in range(2):  # single states: the quick call too
+            found = robot.bias(q, v)
+            assert found.dtype == np.float32
+            np.testing.assert_array_equal(found, want)
+            np.testing.assert_array_equal(robot.bias(q, v, out=out), want)
+            for more in ({}, {"out": out}):
+                with pytest.raises(NonFiniteResult, match=rf"bias: b\[0\] is -?inf{where}.*too large for float32"):
+                    robot.bias(q, fast, **more)
+        with np.errstate(over="ignore"):
+            assert np.isinf(robot.bias(q, fast)).any()
+
+
+@pytest.mark.parametrize("mass, modest", [(1.0, True), (1e7, True), (1e-10, True), (1e-14, False), (1e12, False)])
+def test_most_models_have_room_in_single_precision(mass, modest):
+    assert arm(mass).modest == modest
+
+
+@BOTH
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+def test_doubles_that_do_not_fit_into_out_are_refused(backend):
+    robot, q, out = fj.Robot(arm(1.0), backend), np.full((4, 2), 0.5), np.zeros((4, 2), np.float32)
+    robot.bias(q, 1e10 * q, out=out)
+    assert np.isfinite(out).all()
+    with pytest.raises(NonFiniteResult, match="too large for float32"):
+        robot.bias(q, 1e25 * q, out=out)
+
+
+@BOTH
+@pytest.mark.parametrize("unroll", [False, True])
 @pytest.mark.parametrize("mass", [-1.0, -0.01])
 @pytest.mark.filterwarnings("ignore::featherjet.errors.PhysicsWarning")
 def test_a_mass_matrix_that_is_not_positive_definite_is_refused(backend, unroll, mass):
@@ -128,6 +170,11 @@ def test_numbers_that_overflow_in_derived_inertias_are_refused(change, strict):
         parse_urdf(URDF.format(**given), strict=strict)
 
 
+def test_a_body_too_far_from_its_joint_is_refused():
+    with pytest.raises(ModelError, match="mass times squared distance"):
+        Body(1e20, (1e10, 0.0, 0.0), np.eye(3))
+
+
 def chain_of_mimics(n: int, multiplier: str = "1") -> str:
     links = "".join(f'<link name="l{k}"/>' for k in range(n + 1))
     joints = "".join(
@@ -137,6 +184,10 @@ def chain_of_mimics(n: int, multiplier: str = "1") -> str:
         for k in range(n)
     )  # fmt: skip
     return f'<robot name="r">{links}{joints}</robot>'
+
+
+def test_long_integers_in_models_are_floats():
+    assert type(Mimic("a", 10**25).multiplier) is type(Mimic("a", 1, 10**25).offset) is float
 
 
 def test_chains_of_mimics_that_overflow_are_refused():
@@ -182,11 +233,16 @@ def test_a_models_parts_are_checked_however_they_are_made():
     for change, says in (
         (dict(placement=2 * np.eye(4)), "not a rigid"),
         (dict(placement=np.eye(4)[::-1]), "not a rigid"),
+        (dict(placement=np.diag([1.001, 1, 1, 1])), "not orthonormal"),
+        (dict(placement=np.diag([-1.0, 1, 1, 1])), "not orthonormal"),
+        (dict(placement=np.eye(4) + np.eye(4, k=1) * [0, 0.01, 0, 0]), "not orthonormal"),
         (dict(axis=(0, 0, 2)), "norm 1"),
         (dict(armature=[-1.0]), "negative"),
         (dict(armature=[np.inf]), "finite"),
         (dict(lower=[1.0, 2.0]), "shape"),
         (dict(pitch=10 * LARGEST), "too large"),
+        (dict(parent=0.5), "whole number"),
+        (dict(parent=True), "whole number"),
     ):
         with pytest.raises(ModelError, match=says):
             replace(joint, **change)

@@ -16,6 +16,7 @@ from featherjet.cli.output import printed_warnings, table
 from featherjet.errors import InputError, ModelError, ModelWarning, PhysicsWarning, SimulationWarning, UnknownName
 from featherjet.files.npz import NpzWriter, file_format, read_npz, require_format, write_npz
 from featherjet.model.builder import ModelBuilder
+from featherjet.model.io.xmltree import read_bytes
 from featherjet.model.names import coordinate_names
 from featherjet.terminal import console
 from helpers import every_kind
@@ -32,6 +33,32 @@ def test_pieces_become_one_file(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found["x"], x)
     assert found["n"].tolist() == [0, 0, 1, 2, 0, 1]
     assert os.listdir(tmp_path) == ["a.npz"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="devices and pipes are POSIX")
+def test_what_never_ends_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device would fill all memory, and a pipe without a writer would wait for ever."""
+    pipe = tmp_path / "pipe.npz"
+    os.mkfifo(pipe)
+    for path in (Path("/dev/zero"), pipe):
+        with pytest.raises(InputError, match="is not a regular file"):
+            read_npz(path)
+    monkeypatch.setattr("featherjet.model.io.xmltree.MOST_BYTES", 1 << 20)
+    with pytest.raises(ModelError, match="/dev/zero: has more than 1 MB"):
+        read_bytes("/dev/zero")
+
+
+def test_odd_paths_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"'a\\x00b': cannot be read"):
+        read_npz(Path("a\0b"))
+    with pytest.raises(InputError, match=r"'a{300}': cannot be read \(.*too long"):
+        read_npz(Path("a" * 300))
+
+
+def test_pickled_objects_are_never_read(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match="pickled objects are never read"):
+        read_npz(tmp_path / "a.npz")
 
 
 def test_a_file_that_appears_meanwhile_is_not_replaced(tmp_path: Path) -> None:

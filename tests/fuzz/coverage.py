@@ -36,7 +36,7 @@ def fuzz(name: str, seconds: int) -> None:
         rng = np.random.default_rng(seed)
         if rng.random() < 0.5:
             try:
-                return mutants.mutant(rng, [data], target.arrays)[:most]
+                return mutants.mutant(rng, [data], target.form)[:most]
             except Exception:  # it is no longer an archive of arrays
                 pass
         return atheris.Mutate(data, most)

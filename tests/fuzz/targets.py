@@ -12,7 +12,7 @@ import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +50,11 @@ def packed(arrays: dict[str, object]) -> bytes:
 
 
 def unpacked(data: bytes) -> dict[str, np.ndarray]:
+    return dict(_unpacked(data))
+
+
+@lru_cache(maxsize=8)
+def _unpacked(data: bytes) -> dict[str, np.ndarray]:
     return dict(np.load(io.BytesIO(data)))
 
 
@@ -92,21 +97,33 @@ def states_seeds() -> list[bytes]:
 
 
 def trajectory_seeds() -> list[bytes]:
-    robot = arm()
+    robot = fj.Robot(fj.models.random_tree(4, seed=2), "numpy")
     path = folder() / "seed.npz"
-    robot.simulate(robot.neutral(), np.zeros(7), dt=0.01, duration=0.03, progress=False).save(path)
+    robot.simulate(robot.neutral(), np.zeros(robot.nv), dt=0.01, duration=0.03, progress=False).save(path)
     return [path.read_bytes()]
 
 
 def transition_seeds() -> list[bytes]:
-    robot = arm()
+    robot = fj.Robot(fj.models.chain(2), "numpy")
     path = folder() / "seed.npz"
-    ends = (robot.neutral(), np.zeros(7)), (np.full(7, 0.1), np.zeros(7))
+    ends = (robot.neutral(), np.zeros(2)), (np.full(2, 0.1), np.zeros(2))
     fj.transition(robot, *ends, 0.5, intervals=3, max_iterations=2).save(path)
     return [path.read_bytes()]
 
 
+def model_seeds() -> list[bytes]:
+    mimic = parse_urdf(urdf_seeds()[0], "free", mimic=True)
+    return [saved.dumps(model).encode() for model in (mimic, fj.models.random_tree(4, seed=2))]
+
+
 # Readers
+
+
+def use(model: fj.Model) -> None:
+    """What was accepted has finite dynamics, or an error says what is too large."""
+    robot = fj.Robot(model, "numpy")
+    robot.inverse_dynamics(robot.neutral(), np.ones(robot.nv), np.ones(robot.nv))
+    robot.forward_dynamics(robot.neutral(), np.ones(robot.nv), np.ones(robot.nv))
 
 
 def read_mjcf(data: bytes) -> None:
@@ -114,7 +131,7 @@ def read_mjcf(data: bytes) -> None:
     here = os.getcwd()
     os.chdir(folder())
     try:
-        load_mjcf(in_file("m.xml", data))
+        use(load_mjcf(in_file("m.xml", data)))
     finally:
         os.chdir(here)
 
@@ -133,22 +150,22 @@ def read_transition(data: bytes) -> None:
 class Target:
     read: Callable[[bytes], object]
     seeds: Callable[[], list[bytes]]
-    arrays: bool = False  # whether mutants are made of the arrays in an .npz file, too
+    form: str = ""  # of the seeds, which most mutants keep: one of fuzz.mutants.FORMS
 
 
 TARGETS = {
-    "urdf": Target(lambda data: parse_urdf(data, mimic=True), urdf_seeds),
-    "mjcf": Target(read_mjcf, mjcf_seeds),
-    "model": Target(lambda x: saved.loads(x.decode("utf-8", "replace")), lambda: [saved.dumps(arm().model).encode()]),
-    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds),
-    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, arrays=True),
-    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, arrays=True),
+    "urdf": Target(lambda data: use(parse_urdf(data, mimic=True)), urdf_seeds, "xml"),
+    "mjcf": Target(read_mjcf, mjcf_seeds, "xml"),
+    "model": Target(lambda data: use(saved.loads(data.decode("utf-8", "replace"))), model_seeds, "json"),
+    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds, "json"),
+    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, "npz"),
+    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, "npz"),
     "clip": Target(
         lambda data: read_state(arm(), in_file("c.npz", data)),
-        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], arrays=True,
+        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], "npz",
     ),
-    "trajectory": Target(read_trajectory, trajectory_seeds, arrays=True),
-    "transition": Target(read_transition, transition_seeds, arrays=True),
+    "trajectory": Target(read_trajectory, trajectory_seeds, "npz"),
+    "transition": Target(read_transition, transition_seeds, "npz"),
 }  # fmt: skip
 
 

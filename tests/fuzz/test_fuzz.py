@@ -31,5 +31,5 @@ def test_mutants(name: str) -> None:
     target, rng = TARGETS[name], np.random.default_rng(13)
     seeds, accepted = target.seeds(), 0
     for _ in range(MUTANTS):
-        accepted += attempt(name, mutant(rng, seeds, target.arrays))
+        accepted += attempt(name, mutant(rng, seeds, target.form))
     assert accepted < MUTANTS

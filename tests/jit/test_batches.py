@@ -145,7 +145,7 @@ def test_no_worker_writes_after_the_exception(thin, monkeypatch):
             busy.wait(60)  # all three are at work
             begun.set()
             signal.pthread_kill(main, signal.SIGINT)
-            for _ in range(200):  # long enough for the main thread to wake up and look around
+            for _ in range(1000):  # long enough for the main thread to wake up and look around
                 threading.Event().wait(1e-4)
         return real(self, code, inputs, out)
 
@@ -177,3 +177,26 @@ def test_flags_of_all_parts_are_collected():
     with ThreadPoolExecutor(2) as pool:
         flags = Team(lambda part: part.start).run(pool, [[slice(1, 2), slice(4, 5)], [slice(8, 9)]])
     assert flags == 13
+
+
+@pytest.mark.parametrize("layout", ["plain", "Fortran", "strided", "backwards", "broadcast"])
+def test_inputs_of_several_axes_are_read_in_any_layout(layout):
+    """Also those that are not six wide, and by code for one sample as well as for vectors of them."""
+    kernel = featherjet.jit.kernel.compile(
+        lambda x, y: [x.T + 1.0, 2.0 * y], {"x": (3, 4), "y": (2, 3, 5)}, "several axes", "several axes"
+    )
+    rng = np.random.default_rng(0)
+    for batch in ((), (21,)):
+        given = [rng.normal(size=(*batch, *shape)) for shape in kernel.inputs.values()]
+        if layout == "Fortran":
+            given = [np.asfortranarray(x) for x in given]
+        elif layout == "strided":
+            given = [np.repeat(x, 2, -1)[..., ::2] for x in given]
+        elif layout == "backwards":
+            given = [x[..., ::-1, :] for x in given]
+        elif layout == "broadcast":
+            given[0] = np.broadcast_to(given[0][..., :1, :], given[0].shape)
+        x, y = given
+        found = kernel(given, None, 1)[0]
+        np.testing.assert_array_equal(found[0], np.swapaxes(x, -1, -2) + 1.0)
+        np.testing.assert_array_equal(found[1], 2.0 * y)

@@ -15,6 +15,7 @@ import pytest
 
 import featherjet as fj
 from featherjet import atomic
+from featherjet.cli.output import printed_warnings
 from featherjet.errors import InputError
 from featherjet.jit import cache, trust
 from featherjet.jit import library as libraries
@@ -290,6 +291,24 @@ def test_without_a_place_code_stays_in_memory_after_one_warning(tmp_path, monkey
         works()
 
 
+def test_control_characters_of_a_path_are_shown(tmp_path, monkeypatch, compilations, capsys):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path / "file" / "\x1b[2J\u202ecode"))
+    forget(monkeypatch)
+    cache._warned.clear()
+    with pytest.warns(CacheWarning, match="cannot be kept") as said:
+        works()
+    assert r"\x1b[2J\u202ecode" in str(said[0].message)
+    assert str(said[0].message).isprintable()
+    forget(monkeypatch)
+    cache._warned.clear()
+    with printed_warnings():
+        works()
+    said = capsys.readouterr().err
+    assert said.startswith("warning: compiled code cannot be kept")
+    assert said.strip().isprintable(), "one line"
+
+
 def test_a_read_only_folder_warns_once(folder, compilations, monkeypatch):
     def refused(path, *_):
         raise PermissionError(13, "Permission denied", str(path))
@@ -448,6 +467,17 @@ def test_the_signature_covers_name_target_and_code(folder):
     assert cache.read("a.fjo", "cpu") == b"code"
     (folder / cache.KEY).write_bytes(bytes(32))
     assert cache.read("a.fjo", "cpu") is None, "signed by another key"
+
+
+@posix
+def test_links_to_code_and_key_are_not_followed(folder):
+    cache.write("a.fjo", "cpu", b"code")
+    for name in ("a.fjo", cache.KEY):
+        (folder / name).rename(folder / "elsewhere")
+        (folder / name).symlink_to(folder / "elsewhere")
+        assert cache.read("a.fjo", "cpu") is None
+        (folder / "elsewhere").rename(folder / name)
+        assert cache.read("a.fjo", "cpu") == b"code"
 
 
 @pytest.mark.parametrize("key", [b"", b"short", bytes(33)])

@@ -18,6 +18,7 @@ from featherjet.errors import InputError, UnknownName
 from featherjet.jit import library as libraries
 from featherjet.jit import notices, objects, workers
 from featherjet.jit.engine import target
+from featherjet.jit.garbage import uncollected
 
 MODEL = fj.models.chain(2)
 
@@ -162,7 +163,7 @@ SLOW = """
 import time
 from featherjet.jit import notices
 notices.PATIENCE = 0.05
-with notices.announced("compiling something", "once"):
+with notices.announced("compiling some\\x1b[2Jthing", "once"):
     time.sleep({seconds})
 """
 
@@ -182,7 +183,7 @@ def on_a_terminal(seconds: float, **environment: str) -> str:
 
 
 def test_long_work_says_so_on_a_terminal_only():
-    assert on_a_terminal(1.0).strip() == "featherjet: compiling something (once) ..."
+    assert on_a_terminal(1.0).strip() == r"featherjet: compiling some\x1b[2Jthing (once) ..."
     assert on_a_terminal(1.0, FEATHERJET_QUIET="1") == ""
     assert on_a_terminal(0.0) == ""
     code = [sys.executable, "-c", SLOW.format(seconds=0.3)]
@@ -195,3 +196,41 @@ def test_compiling_is_announced(compilations, monkeypatch):
     monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words) or real(*words))
     fj.Robot(MODEL, "compiled", unroll=True).gravity(np.zeros(2))
     assert said == [("compiling gravity for chain2", "once")]
+
+
+def test_garbage_is_not_collected_while_code_is_written(monkeypatch):
+    """Collections look at every operation of a trace again and again; a failure or a fork leaves them on."""
+    seen: list[bool] = []
+
+    def make():
+        seen.append(gc.isenabled())
+        raise ValueError("written in vain")
+        yield
+
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
+    with pytest.raises(ValueError, match="in vain"):
+        libraries.library(target(), ("garbage",), "test", make)
+    assert seen == [False]
+    assert gc.isenabled()
+    with uncollected, uncollected:
+        assert not gc.isenabled()
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if gc.isenabled() else 1)
+            assert os.waitpid(child, 0)[1] == 0
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with uncollected:
+            pass
+        assert not gc.isenabled()  # as the user has it
+    finally:
+        gc.enable()
+
+
+def test_hessians_of_all_torques_of_a_large_robot_are_compiled_as_one(compilations):
+    """What computes them one after the other, not code that nothing would run."""
+    robot = fj.Robot(fj.models.chain(20), "compiled")
+    robot.compile("inverse_dynamics_second_derivatives")
+    assert set(compilations) == {"inverse_dynamics_hessian for chain20"}

@@ -40,6 +40,7 @@ from featherjet.lab.reproduce.report import (
     Table,
     TableColumn,
     about,
+    at_most,
     counted,
     exactly,
     span,
@@ -163,7 +164,7 @@ def test_products_give_derivatives_of_forward_dynamics(algorithm):
         agree(x, y, 1e-10)
 
 
-@pytest.mark.parametrize("name", algorithms.STEPS)
+@pytest.mark.parametrize("name", algorithms.WHOLE)
 def test_loops_give_derivatives_of_forward_dynamics(name):
     robot = every_kind(2, n=5)
     s = random_state(robot)
@@ -255,9 +256,11 @@ def test_loops_are_compared_before_they_are_timed():
 
 
 def test_loops_with_lanes_race_those_without():
-    found = Lab(quick=True).race_loops("auto9", [algorithms.DMM, algorithms.LTL], {"scalar": 1, "lanes": 4})
-    assert {k for k, m in found.items() if m.seconds is not None} == {"DMM, scalar", "DMM, lanes"}
-    assert found["LTL, lanes"].operations
+    raced = [algorithms.DMM, algorithms.LTL, replace(algorithms.AZA, looped=None)]
+    found = Lab(quick=True).race_loops("auto9", raced, {"scalar": 1, "lanes": 4})
+    timed = {k for k, m in found.items() if m.seconds is not None}
+    assert timed == {"DMM, scalar", "DMM, lanes", "LTL, scalar", "LTL, lanes"}
+    assert found["AZA, lanes"].operations
 
 
 # What is made of it
@@ -310,6 +313,8 @@ HOLDS, SIZE, FAILS = "holds", "holds, but not in size", "does not hold"
         (about(1.0), [0.6], FAILS),
         (Figure(0.5, 2.0), [0.4, 2.9], HOLDS),  # neither side of one
         (Figure(0.5, 2.0), [0.3], FAILS),
+        (at_most(4.0), [0.5, 5.9], HOLDS),
+        (at_most(4.0), [0.5, 6.1], FAILS),  # a bound has no side
         (exactly(0), [0, 0], HOLDS),
         (exactly(0), [0, 2], FAILS),
         (exactly(1.0), [1.0], HOLDS),
@@ -386,6 +391,9 @@ def test_a_users_file_takes_the_place_of_a_stand_in(capsys, tmp_path):
     assert mine.stand_ins("atlas", "lwr") == [
         "arm stands in for lwr, which no package brings (--robot lwr=FILE takes yours)."
     ]
+    assert main(["reproduce", "guenter-rose", "--quick", "--robot", f"atlas={path}"]) == 0
+    with open("reproduce/guenter-rose.json") as file:
+        assert json.load(file)["remarks"][-1] == f"atlas, where it occurs, is from {path}."
 
 
 @pytest.mark.parametrize(

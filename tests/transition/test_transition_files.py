@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.cli import main
+from featherjet.cli import main, plot
+from featherjet.cli import transition as transition_command
 from featherjet.errors import InputError
 from featherjet.model.io import saved
 from helpers import agree, every_kind
@@ -267,6 +268,43 @@ def test_the_commands(task, capsys):
     assert "--overwrite" in capsys.readouterr().err
 
 
+def test_files_that_appear_during_the_search_stay(task, capsys, monkeypatch):
+    """And the motion is not lost."""
+    search, load = transition_command.search, plot.load_motion
+
+    def slow(*args):
+        for name in names:
+            Path(name).write_text("somebody else's")
+        return search(*args)
+
+    monkeypatch.setattr(transition_command, "search", slow)
+    short = [*task, "--intervals", "2", "--iterations", "2", "--csv", "t.csv", "--bvh", "t.bvh"]
+    names = ["t.npz"]
+    assert main(short) == 2
+    said = capsys.readouterr().err
+    assert "t.npz: exists; --overwrite replaces it; the motion is in t-" in said
+    (kept,) = Path().glob("t-*.npz")
+    assert fj.Transition.load(kept).duration == 0.8
+    assert str(kept) in said
+    for name in ("t.csv", "t.bvh"):
+        names = [name]
+        assert main([*short, "--overwrite"]) == 1, "replaced as asked; not converged"
+        for path in Path().glob("t.*"):
+            path.unlink()
+        assert main(short) == 2
+        assert f"{name}: exists; --overwrite" in capsys.readouterr().err
+        assert Path(name).read_text() == "somebody else's"
+
+    def slowly(path):
+        Path("t.png").write_text("somebody else's")
+        return load(path)
+
+    monkeypatch.setattr(plot, "load_motion", slowly)
+    assert main(["plot", "t.npz"]) == 2
+    assert "t.png: exists; --overwrite" in capsys.readouterr().err
+    assert Path("t.png").read_text() == "somebody else's"
+
+
 def test_all_options(task, capsys):
     more = "--weight joint1=2 --target tool=0.4,0.5,0.3,0.9 --limit velocity --intervals 5 --tolerance 1e-2".split()
     main([*task, *more, "--solver", "slsqp", "--degree", "4", "--iterations", "40"])
@@ -332,7 +370,10 @@ def test_bad_options(task, more, says, capsys):
 )
 def test_wrong_usage(task, more, capsys):
     assert main([*task, *more]) == 2
-    assert "usage: featherjet transition" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("error: argument --")
+    assert said.endswith("(see: featherjet transition --help)\n")
+    assert said.count("\n") == 1
 
 
 def test_other_files_are_refused(capsys):

@@ -11,6 +11,7 @@ import pytest
 import featherjet as fj
 from backends import BLOCKS, SUMMED, Pair, arguments, both, branches, kernel_of, results
 from featherjet.algorithms.quantities import QUANTITIES
+from featherjet.evaluate import evaluator
 from featherjet.jit.engine import target
 from helpers import agree, random_state
 
@@ -113,14 +114,27 @@ def test_what_numpy_computes_is_logged_once(caplog):
     assert "chain3" in message
 
 
-@pytest.mark.parametrize("name", [x.name for x in QUANTITIES.values() if x.composed])
+def test_jacobians_of_configurations_that_numpy_computes_are_logged(caplog, monkeypatch):
+    monkeypatch.setattr(evaluator, "MOST_ENTRIES", 17)
+    robot = fj.Robot(fj.models.chain(3), "compiled")
+    s = random_state(robot, 2)
+    with caplog.at_level(logging.WARNING, logger="featherjet"):
+        assert robot.rate_map(s.q).shape == (2, 3, 3)
+        assert not caplog.records
+        for _ in range(2):
+            robot.integrate_jacobians(s.q, s.v)
+    (message,) = [r.getMessage() for r in caplog.records if r.name == "featherjet"]
+    assert "integrate_jacobians of robot 'chain3' has more than 17 entries" in message
+
+
+@pytest.mark.parametrize("name", [x.name for x in QUANTITIES.values() if x.solves])
 @pytest.mark.parametrize("dtype, tolerance", TOLERANCES)
-def test_products_of_large_robots(name, dtype, tolerance, caplog):
-    """Derivatives of accelerations by forces and parameters are products of compiled quantities."""
-    pair = both(fj.models.tree(30, seed=3), shared=False)
+@pytest.mark.parametrize("joints", [1, 4, 30])
+def test_derivatives_of_accelerations_are_products(name, joints, dtype, tolerance, caplog):
+    """By forces, parameters and placements: chains of compiled quantities, down to matrices smaller than a block."""
+    pair = both(fj.models.tree(joints, seed=3), shared=False)
     s = random_state(pair.reference, 3)
     args = [x.astype(dtype) for x in arguments(name, s, True)]
-    assert pair.compiled.evaluator.composes(QUANTITIES[name])
     (expected,) = results(pair.reference, name, *(x.astype(float) for x in args))
     condition = np.linalg.cond(pair.reference.mass_matrix(s.q)).max()
     for k in (slice(None), 1):
@@ -129,7 +143,11 @@ def test_products_of_large_robots(name, dtype, tolerance, caplog):
         assert found.dtype == dtype
         agree(found, expected[k], tolerance * condition / 10)
     assert not caplog.records
-    out = np.empty_like(expected)
-    pair.compiled.evaluator.run(name, args[: len(QUANTITIES[name].inputs)], out=out)
+    inputs = args[: len(QUANTITIES[name].inputs)]
+    plain = pair.compiled.evaluator.run(name, inputs)[0]
+    rows = np.empty((*plain.shape[:1], 2 * plain.shape[1], *plain.shape[2:]), dtype)[:, ::2]
+    for out in (np.empty_like(plain), rows, np.empty(plain.shape[::-1], dtype).T):
+        pair.compiled.evaluator.run(name, inputs, out=out)
+        np.testing.assert_array_equal(out, plain)
     with pytest.raises(fj.errors.InputError, match="q: expected shape"):
         results(pair.compiled, name, args[0][..., :-1], *args[1:])

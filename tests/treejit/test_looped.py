@@ -7,7 +7,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.algorithms.derivatives import methods
-from featherjet.algorithms.dynamics import aba, torques
+from featherjet.algorithms.dynamics import aba, crba, torques
 from featherjet.model.tree import Tree
 from featherjet.treejit.looped.kernel import LoopedKernel
 from featherjet.treejit.looped.program import Pairs, SetWalk
@@ -19,6 +19,8 @@ ROBOTS = {
     "tree": lambda: fj.Robot(fj.models.auto_tree(13, 2, skew=0.3)),
     "every kind": lambda: every_kind(2),
     "some kinds": lambda: every_kind(2, n=5),
+    "one joint": lambda: fj.Robot(fj.models.chain(1)),
+    "panels": lambda: fj.Robot(fj.models.auto_tree(35, 2, skew=0.3)),
 }
 METHODS = ("idsva", "chain-rule", "pinocchio", "idsva-body", "balafoutis-patel")
 
@@ -42,15 +44,37 @@ def test_derivatives_of_inverse_dynamics(method, robot):
         agree(x, y, 1e-13)
 
 
-@pytest.mark.parametrize(("robot", "lanes"), [("tree", 1), ("some kinds", 4)])
-def test_derivatives_of_forward_dynamics(robot, lanes):
+@pytest.mark.parametrize(
+    ("method", "robot", "lanes"),
+    [("direct", "tree", 1), ("direct", "some kinds", 4), ("abacr", "tree", 1), ("abacr", "some kinds", 1)],
+)
+def test_derivatives_of_forward_dynamics(method, robot, lanes):
+    """ABACR carries partials by all dofs of the tree, also by those beside a joint."""
     robot = ROBOTS[robot]()
     s = random_state(robot)
     tau = robot.inverse_dynamics(s.q, s.v, s.a)
-    direct = methods.find(methods.FD, "direct").function
-    kernel = LoopedKernel(lambda *x: tuple(direct(*x)[0]), ("q", "v", "tau"), Tree(robot.model), lanes)
+    kernel = LoopedKernel(derivatives(method, methods.FD), ("q", "v", "tau"), Tree(robot.model), lanes)
     for x, y in zip(kernel([s.q, s.v, tau]), robot.forward_dynamics_derivatives(s.q, s.v, tau), strict=True):
         agree(x, y, 1e-11)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+@pytest.mark.parametrize("robot", ["tree", "some kinds", "one joint", "panels"])
+def test_solutions_with_sparse_factors(robot, lanes):
+    """M^-1 and M^-1 B by L^T D L along the tree; panels of columns overlap, and small matrices have small ones."""
+    robot = ROBOTS[robot]()
+    n = robot.nv
+    q = robot.random_configuration(0, 2)
+    B = np.random.default_rng(0).normal(size=(2, n, n))
+
+    def both(scan, q, by):
+        factor = scan.factor(crba.mass_matrix(scan, q))
+        return scan.negative(scan.solve(factor, scan.matrix(by))), scan.solve(factor)
+
+    minus, inverse = LoopedKernel(both, ("q", "B"), Tree(robot.model), lanes)([q, B.reshape(2, -1)])
+    M = robot.mass_matrix(q)
+    agree(-minus, np.linalg.solve(M, B), 1e-11)
+    agree(inverse, np.linalg.inv(M), 1e-11)
 
 
 @pytest.mark.parametrize(("robot", "lanes"), [("tree", 1), ("some kinds", 4)])

@@ -26,7 +26,8 @@ PROGRAM = """
     import llvmlite.binding as llvm
     import numpy as np
     libc = ctypes.CDLL(None)
-    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    libc.calloc.restype = libc.malloc.restype = ctypes.c_void_p
+    libc.malloc.argtypes, libc.calloc.argtypes = [ctypes.c_size_t], [ctypes.c_size_t] * 2
     made, fails = 0, lambda k: False  # allocations, and which of them fail
 
     def malloc(size):
@@ -34,8 +35,15 @@ PROGRAM = """
         made += 1
         return None if fails(made) else libc.malloc(size)
 
-    replaced = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(malloc)
-    llvm.add_symbol("malloc", ctypes.cast(replaced, ctypes.c_void_p).value)
+    def calloc(count, size):
+        global made
+        made += 1
+        return None if fails(made) else libc.calloc(count, size)
+
+    P, N = ctypes.c_void_p, ctypes.c_size_t
+    replaced = {"malloc": ctypes.CFUNCTYPE(P, N)(malloc), "calloc": ctypes.CFUNCTYPE(P, N, N)(calloc)}
+    for name, function in replaced.items():
+        llvm.add_symbol(name, ctypes.cast(function, P).value)
 
     import featherjet as fj
     import featherjet.jit.kernel
@@ -78,6 +86,15 @@ PROGRAM = """
                 try_all(lambda: t.results(robot, name, *args))
                 if name == "mass_matrix":
                     try_all(lambda: t.results(robot, name, *(x.astype(np.float32) for x in args)))
+
+    chain = fj.Robot(fj.models.chain(4), "compiled", unroll=False)  # contacts: three kernels, one after the other
+    held = fj.Contacts(chain, [fj.PointContact(chain.joint_names[-1])], damping=0.1)
+    s = random_state(chain, 100)
+    before = sites
+    for count in (1, 3, 100):
+        args = [x[:count] for x in (s.q, s.v, s.a)]
+        try_all(lambda: chain.constrained_dynamics_derivatives(*args, held))
+    assert sites - before >= 3 * 4, "temporaries, and those of three stages"
 
     q = np.zeros(7)
     for _ in range(2):

@@ -68,6 +68,23 @@ def upward(node: Node, q: Sequence[Scalar], gravity: Vec3) -> Motion:
     return Motion(REST.ang, -R.transposed_times(gravity))
 
 
+@dataclass(slots=True, eq=False)
+class Standing:
+    """A body's placement in its root's frame, and its velocity."""
+
+    X: Transform
+    u: Motion
+
+
+def standing(node: Node, parent: Standing | None, q: Sequence[Scalar], v: Sequence[Scalar]) -> Standing:
+    """An outward step."""
+    X = place(node, parent.X if parent else None, q)
+    u = parent.u if parent else REST
+    for s, x in zip(node.kind.subspace(X, node.pitch), v, strict=True):
+        u = u + x * s
+    return Standing(X, u)
+
+
 def moving(gravity: Vec3) -> Callable[..., Moving]:
     """The outward step (node, parent, q, v, a) -> Moving; [IDSVA] Alg. 1, lines 1-4."""
 

@@ -12,12 +12,13 @@ from collections.abc import Mapping
 
 from ..conventions import rules
 from ..errors import UnknownName
+from .contact_products import RECORDS as CONTACT_PRODUCTS
+from .contacts import delassus, grips
 from .contacts import derivatives as contact_derivatives
 from .contacts import dynamics as contact_dynamics
-from .contacts import grips
 from .derivatives import direct, fdsva, geometry, idsva, idsva_body, regressor, statics
 from .derivatives import methods as ways
-from .dynamics import aba, balafoutis, coriolis, coupled, crba, factored, minv, projected, rnea
+from .dynamics import aba, balafoutis, coriolis, coupled, crba, minv, projected, rnea
 from .frames import centroidal, energies, jacobians, kinematics
 from .frames import derivatives as frame_derivatives
 from .record import FEXT as FEXT
@@ -30,7 +31,6 @@ from .record import (
     TAU,
     VV,
     A,
-    Composed,
     Cost,
     Q,
     Quantity,
@@ -54,15 +54,17 @@ from .results import (
 from .second_order import RECORDS as SECOND_ORDER
 from .space import RECORDS as SPACE
 
+BLOCKS = 12_000  # operations; beyond, rolled code of matrices with a block of columns for each body is as fast
+
 
 def _table(*rows: Quantity) -> dict[str, Quantity]:
     return {row.name: row for row in rows}
 
 
 inverse_dynamics = Quantity(
-    "inverse_dynamics", "tau = M a + C v + g - J^T fext", (Q, V, A), (Result("tau", ("v",)),), rnea.inverse_dynamics,
-    forces=True, straight=balafoutis.inverse_dynamics, methods=ways.TABLES[ways.TORQUES], cost=Cost(120),
-    rolled=True,
+    "inverse_dynamics", "tau = M a + C v + g - J^T fext", (Q, V, A), (Result("tau", ("v",)),),
+    balafoutis.inverse_dynamics, forces=True, on_numpy=rnea.inverse_dynamics, methods=ways.TABLES[ways.TORQUES],
+    cost=Cost(120), rolled=True,
 )  # fmt: skip
 forward_dynamics = Quantity(
     "forward_dynamics", "a = M^-1 (tau - C v - g + J^T fext)", (Q, V, TAU), (Result("a", ("v",), True),),
@@ -112,15 +114,14 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "inverse_mass_matrix", "M^-1", (Q,), (Result("Minv", VV),), minv.inverse_mass_matrix, margins=("mass",),
-        mimic=coupled.inverse_mass_matrix, on_numpy=factored.auto, methods=ways.TABLES[ways.INVERSE],
-        cost=Cost(250, 0, 20), rolled=True,
+        mimic=coupled.inverse_mass_matrix, methods=ways.TABLES[ways.INVERSE], cost=Cost(250, 0, 20), rolled=True,
     ),
     Quantity(
-        "gravity", "g: torques that hold the robot still", (Q,), (Result("g", ("v",)),), rnea.gravity,
-        cost=Cost(55), rolled=True,
+        "gravity", "g: torques that hold the robot still", (Q,), (Result("g", ("v",)),), balafoutis.gravity,
+        on_numpy=rnea.gravity, cost=Cost(55), rolled=True,
     ),
     Quantity(
-        "bias", "C v + g", (Q, V), (Result("b", ("v",)),), rnea.bias, straight=balafoutis.bias, cost=Cost(110),
+        "bias", "C v + g", (Q, V), (Result("b", ("v",)),), balafoutis.bias, on_numpy=rnea.bias, cost=Cost(110),
         rolled=True, rule=rules.bias,
     ),
     Quantity(
@@ -138,14 +139,15 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "inverse_dynamics_derivatives", "dtau_dq, dtau_dv, dtau_da", (Q, V, A),
         named(InverseDynamicsDerivatives, VV), idsva.inverse_dynamics_derivatives,
         returns=InverseDynamicsDerivatives._make, forces=True,
-        alternatives=(idsva_body.inverse_dynamics_derivatives,), methods=ways.TABLES[ways.ID],
-        cost=Cost(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"), rule=rules.derivatives,
+        for_small=(idsva.inverse_dynamics_derivatives, idsva_body.inverse_dynamics_derivatives),
+        methods=ways.TABLES[ways.ID], cost=Cost(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"),
+        rule=rules.derivatives,
     ),
     Quantity(
         "forward_dynamics_derivatives", "da_dq, da_dv, da_dtau", (Q, V, TAU),
         named(ForwardDynamicsDerivatives, VV), direct.forward_dynamics_derivatives,
         returns=ForwardDynamicsDerivatives._make, forces=True, margins=("mass",), on_numpy=fdsva.auto,
-        mimic=fdsva.reduced, alternatives=(fdsva.dmm, fdsva.aza, fdsva.by_ltl),
+        mimic=fdsva.reduced, for_small=(fdsva.dmm,),
         methods=ways.TABLES[ways.FD], cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
         rule=rules.derivatives,
     ),
@@ -157,21 +159,21 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "inverse_dynamics_force_derivatives", "dtau_dfext = -J^T", (Q,), (Result("dtau_dfext", ("v", "joints", 6)),),
-        regressor.force_derivatives, cost=Cost(100, 8), rolled=True,
+        regressor.force_derivatives, cost=Cost(100, 16), unrolls=BLOCKS, rolled=True,
     ),
     Quantity(
         "forward_dynamics_force_derivatives", "da_dfext = M^-1 J^T", (Q,), (Result("da_dfext", ("v", "joints", 6)),),
         regressor.forward_force_derivatives, margins=("mass",), mimic=ITSELF,
-        composed=Composed(regressor.force_product, Cost(0, 0, 130)),
+        solves="inverse_dynamics_force_derivatives",
     ),
     Quantity(
         "torque_regressor", "Y = dtau/dparameters", (Q, V, A), (Result("Y", ("v", "parameters")),),
-        regressor.torque_regressor, cost=Cost(250, 50), rolled=True,
+        regressor.torque_regressor, cost=Cost(250, 50), unrolls=BLOCKS, rolled=True,
     ),
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
         (Result("da_dparameters", ("v", "parameters")),), regressor.forward_parameter_derivatives, forces=True,
-        margins=("mass",), mimic=ITSELF, composed=Composed(regressor.parameter_product, Cost(0, 0, 250)),
+        margins=("mass",), mimic=ITSELF, solves="torque_regressor",
     ),
     Quantity(
         "inverse_dynamics_placement_derivatives", "dtau by the joints' placements P exp(delta)",
@@ -180,7 +182,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "forward_dynamics_placement_derivatives", "da by the joints' placements", (Q, V, TAU),
         (Result("da_dplacements", ("v", "joints", 6)),), geometry.forward_placement_derivatives, forces=True,
-        margins=("mass",), mimic=ITSELF,
+        margins=("mass",), mimic=ITSELF, solves="inverse_dynamics_placement_derivatives",
     ),
     *SECOND_ORDER,
     # Kinematics, energy, momentum
@@ -275,6 +277,11 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         contact_dynamics.contact_jacobian, options=("contacts",), mimic=ITSELF, held=grips.contact_jacobian,
         longest=LONG_CONTACTS,
     ),
+    Quantity(
+        "delassus", "J M^-1 J^T of the contacts in the axes of their forces", (Q,),
+        (Result("G", ("rows", "rows")),), delassus.delassus, options=("contacts",), margins=("mass",), mimic=ITSELF,
+        held=delassus.held, longest=LONG_CONTACTS,
+    ),
     impulse_dynamics,
     Quantity(
         "impulse_dynamics_derivatives", "of the jump and of impulses by q and v", (Q, V, RESTITUTION),
@@ -286,6 +293,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         mimic=ITSELF, held=grips.impulse_slopes_of, longest=LONG_CONTACTS, base=impulse_dynamics,
         by=("q", "v"), rule=rules.derivatives,
     ),
+    *CONTACT_PRODUCTS,
 )  # fmt: skip
 
 

@@ -48,16 +48,6 @@ class Cost(NamedTuple):
         return self.dofs * tree.nv + self.paths * paths + self.pairs * tree.nv**2
 
 
-class Composed(NamedTuple):
-    """How other quantities make up one whose own code would be too long.
-
-    function(value, *inputs, fext=None) -> result, with value(name, *inputs, fext=None) another quantity's result.
-    """
-
-    function: Callable[..., Array]
-    cost: Cost  # of its own code
-
-
 REDUCE, ITSELF = "reduce", "itself"
 
 
@@ -83,14 +73,14 @@ class Quantity:
     needs_mass: bool = False
     mimic: str | Callable[..., Any] = REDUCE
     on_numpy: Callable[..., Any] | None = None  # an algorithm that suits arrays better
-    straight: Callable[..., Any] | None = None  # an algorithm that suits code without loops, for one robot, better
-    alternatives: tuple[Callable[..., Any], ...] = ()  # compiled for small robots if they take fewer operations
+    for_small: tuple[Callable[..., Any], ...] = ()  # for small robots, the one that takes the fewest operations
     methods: dict[str, Method] = field(default_factory=dict)
     cost: Cost | None = None  # None: known once it is traced
     rolled: bool = False  # whether it is made of walks alone, and one piece of code serves all robots
     held: Callable[..., Any] | None = None  # the same as walks over bodies and contacts: contacts are data of its code
     longest: int = 100_000  # operations that are worth compiling for one robot
-    composed: Composed | None = None  # for large robots without mimicking joints
+    unrolls: int | None = None  # operations up to which code for one robot replaces rolled code; None: as others
+    solves: str = ""  # it is -M^-1 times another quantity, at the accelerations of forward dynamics
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
     rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there
@@ -108,11 +98,6 @@ class Quantity:
     def matrices(self) -> bool:
         """Whether it has results over pairs of degrees of freedom."""
         return any(r.axes == ("v", "v") for r in self.results)
-
-    @property
-    def tables(self) -> bool:
-        """Whether it has results over pairs of degrees of freedom, or of degrees of freedom and bodies."""
-        return any(r.axes[:1] == ("v",) and len(r.axes) > 1 for r in self.results)
 
     def input(self, name: str) -> Input:
         return next(i for i in (*self.inputs, *self.optional) if i.name == name)
@@ -143,7 +128,7 @@ class Quantity:
         elif coupling is not None and callable(self.mimic):
             found = self.mimic(scan, coupling.G, *inputs, **options)
         else:
-            algorithm = (self.straight if scan.dtype is object else self.on_numpy) or self.algorithm
+            algorithm = (None if scan.dtype is object else self.on_numpy) or self.algorithm
             found = algorithm(scan, *inputs, **options)
         results = flat(found)
         size = sizes(scan.tree, options.get("contacts"))

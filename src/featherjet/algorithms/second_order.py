@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .derivatives import forward_hessian, hessian, products
+from ..conventions.rules import Jvp, Vjp
+from .derivatives import forward_hessian, hessian, products, products_body
 from .derivatives import methods as ways
 from .derivatives.forward_hessian import hessian_alone
 from .record import FEXT, TAU, VV, A, Cost, Input, Q, Quantity, Result, V, named
@@ -22,46 +23,54 @@ DTAU, DFEXT = Input("dtau", ("v",)), Input("dfext", FEXT.axes)
 WEIGHTS = Input("weights", ("v",), "v")
 TAU_BY = tuple(Result(name, ("v",)) for name in InverseDynamicsGradients._fields)
 A_BY = tuple(Result(name, ("v",)) for name in ForwardDynamicsGradients._fields)
+A_SECOND = 12_000  # operations that compile within a second
+A_QUADRUPED = 36_000  # operations for a free base and twelve joints: nearly twice as fast as rolled code
 BY_FEXT = Result("by_fext", FEXT.axes)
+ID_VJP, FD_VJP = Vjp("inverse_dynamics", False, "a"), Vjp("forward_dynamics", True, "tau")
+ID_JVP, FD_JVP = Jvp("inverse_dynamics", False), Jvp("forward_dynamics", True)
 
 RECORDS = (
     Quantity(
         "inverse_dynamics_vjp", "w^T (dtau_dq, dtau_dv, dtau_da), without the matrices", (Q, V, A, W_TAU), TAU_BY,
-        products.inverse_dynamics_vjp, returns=InverseDynamicsGradients._make, cost=Cost(400), rolled=True, rule=None,
+        products_body.inverse_dynamics_vjp, on_numpy=products.inverse_dynamics_vjp,
+        returns=InverseDynamicsGradients._make, cost=Cost(240), unrolls=A_SECOND, rolled=True, rule=ID_VJP,
     ),
     Quantity(
         "inverse_dynamics_force_vjp", "the same under external forces, and w^T dtau_dfext", (Q, V, A, W_TAU),
-        (*TAU_BY, BY_FEXT), products.inverse_dynamics_force_vjp, returns=InverseDynamicsForceGradients._make,
-        forces=True, cost=Cost(420), rolled=True, rule=None,
+        (*TAU_BY, BY_FEXT), products_body.inverse_dynamics_force_vjp, on_numpy=products.inverse_dynamics_force_vjp,
+        returns=InverseDynamicsForceGradients._make, forces=True, cost=Cost(240), unrolls=A_SECOND, rolled=True,
+        rule=ID_VJP,
     ),
     Quantity(
         "inverse_dynamics_jvp", "dtau_dq dq + dtau_dv dv + dtau_da da, without the matrices", (Q, V, A, DQ, DV, DA),
-        (Result("dtau", ("v",)),), products.inverse_dynamics_jvp, forces=True, cost=Cost(440), rolled=True, rule=None,
+        (Result("dtau", ("v",)),), products_body.inverse_dynamics_jvp, on_numpy=products.inverse_dynamics_jvp,
+        forces=True, cost=Cost(240), unrolls=A_SECOND, rolled=True, rule=ID_JVP,
     ),
     Quantity(
         "inverse_dynamics_force_jvp", "the same plus dtau_dfext dfext", (Q, V, A, DQ, DV, DA, DFEXT),
-        (Result("dtau", ("v",)),), products.inverse_dynamics_jvp, forces=True, cost=Cost(460), rolled=True, rule=None,
+        (Result("dtau", ("v",)),), products_body.inverse_dynamics_jvp, on_numpy=products.inverse_dynamics_jvp,
+        forces=True, cost=Cost(240), unrolls=A_SECOND, rolled=True, rule=ID_JVP,
     ),
     Quantity(
         "forward_dynamics_vjp", "w^T (da_dq, da_dv, da_dtau), without the matrices", (Q, V, TAU, W_A), A_BY,
         products.forward_dynamics_vjp, returns=ForwardDynamicsGradients._make, margins=("mass",),
-        mimic=products.coupled_vjp, cost=Cost(580), rolled=True, rule=None,
+        mimic=products.coupled_vjp, cost=Cost(580), rolled=True, rule=FD_VJP,
     ),
     Quantity(
         "forward_dynamics_force_vjp", "the same under external forces, and w^T da_dfext", (Q, V, TAU, W_A),
         (*A_BY, BY_FEXT), products.forward_dynamics_force_vjp, returns=ForwardDynamicsForceGradients._make,
         forces=True, margins=("mass",),
-        mimic=products.coupled_force_vjp, cost=Cost(600), rolled=True, rule=None,
+        mimic=products.coupled_force_vjp, cost=Cost(600), rolled=True, rule=FD_VJP,
     ),
     Quantity(
         "forward_dynamics_jvp", "da_dq dq + da_dv dv + da_dtau dtau, without the matrices", (Q, V, TAU, DQ, DV, DTAU),
         (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
-        mimic=products.coupled_jvp, cost=Cost(620), rolled=True, rule=None,
+        mimic=products.coupled_jvp, cost=Cost(620), rolled=True, rule=FD_JVP,
     ),
     Quantity(
         "forward_dynamics_force_jvp", "the same plus da_dfext dfext", (Q, V, TAU, DQ, DV, DTAU, DFEXT),
         (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
-        mimic=products.coupled_jvp, cost=Cost(640), rolled=True, rule=None,
+        mimic=products.coupled_jvp, cost=Cost(640), rolled=True, rule=FD_JVP,
     ),
     Quantity(
         "inverse_dynamics_hessian", "second derivatives of w.tau; zero by (v, a) and (a, a)", (Q, V, A, W_TAU),
@@ -78,18 +87,19 @@ RECORDS = (
         named(ForwardDynamicsHessian, VV), forward_hessian.forward_dynamics_hessian,
         returns=ForwardDynamicsHessian._make, forces=True, margins=("mass",),
         on_numpy=hessian_alone(forward_hessian.on_numpy), mimic=hessian_alone(forward_hessian.reduced),
-        alternatives=(hessian_alone(forward_hessian.dmm),), methods=ways.TABLES[ways.FD_HESSIAN],
-        cost=Cost(600, 10, 60), rolled=True, rule=None,
+        methods=ways.TABLES[ways.FD_HESSIAN],
+        cost=Cost(700, 10, 65), unrolls=A_QUADRUPED, rolled=True, rule=None,
     ),
     Quantity(
         "forward_dynamics_second_order", "the same, and da_dq, da_dv, da_dtau", (Q, V, TAU, W_A),
         named(ForwardDynamicsSecondOrder, VV), forward_hessian.forward_dynamics_second_order,
         returns=ForwardDynamicsSecondOrder._make, forces=True, margins=("mass",),
-        on_numpy=forward_hessian.on_numpy, mimic=forward_hessian.reduced, alternatives=(forward_hessian.dmm,),
-        cost=Cost(600, 10, 60), rolled=True, rule=None,
+        on_numpy=forward_hessian.on_numpy, mimic=forward_hessian.reduced,
+        cost=Cost(700, 10, 65), unrolls=A_QUADRUPED, rolled=True, rule=None,
     ),
     Quantity(
         "torque_slopes", "tau and w^T (dtau_dq, dtau_dv, dtau_da) at w = weights tau", (Q, V, A, WEIGHTS),
-        (Result("tau", ("v",)), *TAU_BY), products.torque_slopes, cost=Cost(410), rolled=True, rule=None,
+        (Result("tau", ("v",)), *TAU_BY), products_body.torque_slopes, on_numpy=products.torque_slopes,
+        cost=Cost(240), unrolls=A_SECOND, rolled=True, rule=None,
     ),
 )  # fmt: skip

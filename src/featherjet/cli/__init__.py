@@ -15,11 +15,26 @@ from contextlib import contextmanager
 
 from .. import __version__
 from ..errors import FeatherjetError
-from . import bench, cache, check, compile, demo, derive, info, plot, reproduce, robots, sample, transition, view
+from . import (
+    bench,
+    cache,
+    check,
+    compile,
+    demo,
+    derive,
+    export,
+    info,
+    plot,
+    reproduce,
+    robots,
+    sample,
+    transition,
+    view,
+)
 from .output import fail, printed_warnings
 from .parsing import Parser
 
-COMMANDS = (info, robots, check, sample, derive, demo, bench, reproduce, compile, cache, transition, view, plot)
+COMMANDS = (info, robots, check, sample, derive, demo, bench, reproduce, compile, export, cache, transition, view, plot)
 DESCRIPTION = "Rigid-body dynamics of robots, and all their analytical derivatives."
 EXAMPLES = """\
 examples:

@@ -13,15 +13,18 @@ from rich.progress import Progress
 from rich.text import Text
 
 from ..atomic import write_text
-from ..errors import MissingExtra
+from ..errors import InputError, MissingExtra
 from ..lab.bench.checking import Disagreement
 from ..lab.bench.contenders import BATCH, PIN_LOOP, WAYS
 from ..lab.bench.peers import versions
 from ..lab.bench.quantities import CONTACT_QUANTITIES, QUANTITIES
 from ..lab.bench.robots import Entrant, defaults, entrant
 from ..lab.bench.timing import QUICK, Settings
+from ..model.builtin import BUILTIN
+from ..robot.loading import robots as known_robots
 from ..terminal import console, progress
-from .output import fail, line, table
+from .frameworks import show_frameworks
+from .output import duration, fail, line, table
 from .parsing import ROOTS, command, count
 
 SIZES, QUICK_SIZES = (10, 20, 50, 100, 200), (10, 20, 40)
@@ -32,12 +35,16 @@ examples:
   featherjet bench                               panda, hyq, talos_full, chain100, chain500
   featherjet bench panda --quick                 rough figures in seconds
   featherjet bench --first-use                   how long the first call takes, with and without cached code
+  featherjet bench --first-use --all             the slowest first call of every known robot
+  featherjet bench --first-use --all talos_full --root free    first calls of every quantity
   featherjet bench my_robot.urdf --root free --batch 256
   featherjet bench chain100 tree100x2            chains and trees of any size
   featherjet bench hyq --contacts lf_foot rf_foot lh_foot rh_foot    dynamics with these points fixed
   featherjet bench talos_full --surfaces left_sole_link right_sole_link    and with these frames fixed
   featherjet bench go2 --root free --loops       what loops around the dynamics call: integrate, frames, ...
   featherjet bench panda --order 2               products and second derivatives beside first derivatives
+  featherjet bench --frameworks                  in JAX and the like, beside what else there is; takes minutes
+  featherjet bench --simulate                    steps of a standing quadruped beside MuJoCo's
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
@@ -64,17 +71,24 @@ def add(commands: Any) -> None:
     sub.add_argument("--surfaces", nargs="+", metavar="FRAME", help="the same with these frames fixed: flat feet")
     sub.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: measure second derivatives instead")
     sub.add_argument("--loops", action="store_true", help="measure configurations, frames and regressors instead")
+    sub.add_argument("--simulate", action="store_true", help="measure steps of a standing quadruped instead")
     sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
+    sub.add_argument("--frameworks", action="store_true", help="measure featherjet in JAX and the like instead")
     sub.add_argument("--first-use", action="store_true", help="measure first calls in new processes instead")
+    sub.add_argument(
+        "--all", action="store_true", help="with --first-use: all robots, or all quantities of those named"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     if args.first_use:
-        return show_first_uses(args.robots or FIRST, args.root)
+        return show_sweep(args.robots, args.root) if args.all else show_first_uses(args.robots or FIRST, args.root)
+    if args.frameworks:
+        return show_frameworks(QUICK if args.quick else Settings(), Path(args.out))
     from ..lab.bench.peak import fma_peak  # imports LLVM, which other commands should not wait for
     from ..lab.bench.run import machine
 
-    entrants, missing = ([], []) if args.scaling else chosen(args)
+    entrants, missing = ([], []) if args.scaling or args.simulate else chosen(args)
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
     settings = QUICK if args.quick else Settings()
@@ -83,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.scaling:
             measure_scaling(report, QUICK_SIZES if args.quick else SIZES, settings)
+        elif args.simulate:
+            measure_steps(report, settings)
         elif contacts := held(args):
             measure_contacts(report, entrants, contacts, settings)
         elif args.order == 2:
@@ -96,6 +112,7 @@ def run(args: argparse.Namespace) -> int:
         return 1
     kinds = {
         "scaling": args.scaling,
+        "simulate": args.simulate,
         "contacts": held(args),
         "second_order": args.order == 2,
         "loops": args.loops,
@@ -112,7 +129,7 @@ def run(args: argparse.Namespace) -> int:
 
 def show_first_uses(robots: Sequence[str], root: str | None) -> int:
     """Print how long first calls take; exceeded budgets are red."""
-    from ..lab.bench.first_use import QUANTITIES, WARM_LIMIT, CallTimes, first_uses
+    from ..lab.bench.first_use import MEASURED, WARM_LIMIT, CallTimes, first_uses
 
     roots = {name: root or ("free" if name in FREE else "fixed") for name in robots}
     heads = ("one", "one, warm", "batch", "batch, warm")
@@ -123,7 +140,7 @@ def show_first_uses(robots: Sequence[str], root: str | None) -> int:
         return Text(f"{t.wall:.3f} ({t.cpu:.3f})", style="red" if t.wall > limit else "")
 
     with progress() as bar:
-        tick = ticking(bar, "first use", len(roots) * len(QUANTITIES))
+        tick = ticking(bar, "first use", len(roots) * len(MEASURED))
         for x in first_uses(list(roots.items())):
             cold, warm = x.limit, WARM_LIMIT
             times = zip((x.one, x.warm_one, x.batch, x.warm_batch), (cold, warm, cold, warm), strict=True)
@@ -133,6 +150,37 @@ def show_first_uses(robots: Sequence[str], root: str | None) -> int:
     line("seconds until the first result in a new process, and in brackets those of all processors together")
     console().print(listing)
     line(f"importing featherjet: {median(importing):.3f} s")
+    return 0
+
+
+def show_sweep(robots: Sequence[str], root: str | None) -> int:
+    """Print the slowest first calls: of all quantities of some robots, or of the dynamics of every known robot."""
+    from ..lab.bench.first_use import DYNAMICS, limit, sweep, without_contacts
+
+    names = list(robots or known_robots())
+    listing = table("robot", "quantity", ("first call", "right"), ("all processors", "right"), "")
+    quantities = without_contacts() if robots else DYNAMICS
+    over = busy = total = 0
+    with progress() as bar:
+        tick = ticking(bar, "first use", len(names))
+        for name in names:
+            tick()
+            try:
+                found = sweep(name, "fixed" if name in BUILTIN else root or "fixed", quantities)
+            except InputError as error:  # nothing moves, say
+                line(("left out: ", "yellow"), str(error), stderr=True)
+                continue
+            slow = sorted(found, key=lambda q: -found[q].wall / limit(q))
+            over += sum(found[q].wall > limit(q) for q in slow)
+            busy += sum(found[q].cpu > limit(q) for q in slow)
+            total += len(slow)
+            for q in slow[: 8 if robots else 1] + [q for q in slow[8:] if not found[q].compiled]:
+                style = "red" if found[q].wall > limit(q) else ""
+                times = (Text(f"{x:.3f}", style=style) for x in (found[q].wall, found[q].cpu))
+                listing.add_row(name, q, *times, "" if found[q].compiled else "NumPy")
+    line("seconds until the first result without a cache, the slowest of each robot")
+    console().print(listing)
+    line(f"{over} of {total} first calls exceed their budget; {busy} would, on one processor that does nothing else")
     return 0
 
 
@@ -216,13 +264,6 @@ def figures(entry: dict[str, Any] | None) -> list[str]:
     return [duration(t["median"]), f"±{spread:.0%}", ratio]
 
 
-def duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e9:.3g} ns"
-
-
 def held(args: argparse.Namespace) -> list[Any]:
     """The contacts that --contacts and --surfaces name."""
     from ..contact import PointContact, SurfaceContact
@@ -292,6 +333,23 @@ def measure_loops(report: dict[str, Any], entrants: list[Entrant], settings: Set
         for way, reason in {k: v for q in found["quantities"].values() for k, v in q["missing"].items()}.items():
             line(("missing: ", "yellow"), f"{way}: {reason}")
     line("Ratios of a batch are relative to Pinocchio's loop, those of one state to Pinocchio's own call.")
+    line()
+
+
+def measure_steps(report: dict[str, Any], settings: Settings) -> None:
+    from ..lab.bench import standing
+
+    with progress() as bar:
+        tick = ticking(bar, "steps", len(standing.WAYS) + settings.rounds)
+        report["simulate"] = found = standing.race(settings, tick)
+    line()
+    listing = table("a quadruped on four feet", ("time of a step", "right"), ("steps a second, over MuJoCo's", "right"))
+    for way in standing.WAYS:
+        time, _, ratio = figures(found["ways"].get(way))
+        listing.add_row(way, time, ratio)
+    console().print(listing)
+    for way, reason in found["missing"].items():
+        line(("missing: ", "yellow"), f"{way}: {reason}")
     line()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..evaluate import crossover
 from ..jit import cache
 from .output import line
 from .parsing import command
@@ -35,4 +36,6 @@ def run(args: argparse.Namespace) -> int:
         return 0
     sizes = [path.stat().st_size for path in cache.files()]
     line(f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.3g} MB")
+    for backend, n in crossover.measured().items():
+        line(f"measured here: the method fdsva takes AZA from {n} dofs on ({backend})")
     return 0

@@ -33,9 +33,13 @@ The output:
              center_of_mass, centroidal_map, centroidal_momentum (if the robot has mass)
   with a     tau, dtau_dq, dtau_dv, dtau_da
   with tau   a, da_dq, da_dv, da_dtau
+  --order 2  also second derivatives, (N, nv, nv, nv): tau_qq, tau_qv, tau_vv, tau_qa; a_qq, a_qv, a_vv, a_qtau.
+             If the states have w (N, nv), those of w.tau and w.a, (N, nv, nv): same names, nv times smaller.
+             All other second derivatives are zero.
 
 examples:
   featherjet derive quadruped --states states.npz --out derivatives.npz
+  featherjet derive arm --states states.npz --out derivatives.npz --order 2
   featherjet derive my_robot.urdf --root free --states states.npz --out derivatives.npz --overwrite
 
 The output file appears only when it is complete. Ctrl-C leaves nothing behind."""
@@ -48,12 +52,18 @@ NAMED = (
 BY_RESULT = (
     "inverse_dynamics", "inverse_dynamics_derivatives", "forward_dynamics", "forward_dynamics_derivatives",
 )  # fmt: skip
+# With --order 2: derivatives of what, by q, v and what else; contracted where weights are given, and all of them
+SECOND = (
+    ("tau", "a", "inverse_dynamics_hessian", "inverse_dynamics_second_derivatives"),
+    ("a", "tau", "forward_dynamics_hessian", "forward_dynamics_second_derivatives"),
+)
 
 
 def add(commands: Any) -> None:
     sub = command(commands, "derive", run, "compute all dynamics and derivatives for a file of states", EXAMPLES)
     add_robot(sub)
     sub.add_argument("--states", required=True, metavar="FILE", help="the .npz file of states (see below)")
+    sub.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: second derivatives too (default: 1)")
     add_out(sub, "the .npz file to write")
 
 
@@ -62,15 +72,15 @@ def run(args: argparse.Namespace) -> int:
     refuse_own_input(target, source, Path(args.robot))
     with NpzWriter(target, args.overwrite) as out:
         robot = load_robot(args)
-        states = read_states(robot, source)
+        states = read_states(robot, source, args.order)
         total = len(states["q"])
-        size = max(1, min(1024, ENTRIES // robot.nv**2))
+        size = max(1, min(1024, ENTRIES // robot.nv ** (3 if args.order == 2 and "w" not in states else 2)))
         with progress() as bar:
             task = bar.add_task(robot.name, total=total)
             for start in range(0, total, size):
                 part = {name: x[start : start + size] for name, x in states.items()}
                 try:
-                    out.append(everything(robot, part))
+                    out.append(everything(robot, part, args.order))
                 except SingularMassMatrix as error:
                     hint = "leave tau out of the states to get inverse dynamics only"
                     raise SingularMassMatrix(f"counting from state {start}: {error} Or {hint}.") from None
@@ -79,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def read_states(robot: Robot, path: Path) -> dict[str, Array]:
+def read_states(robot: Robot, path: Path, order: int = 1) -> dict[str, Array]:
     """The arrays of a states file, all checked before anything is computed."""
     given = read_npz(path)
     cores = {
@@ -89,6 +99,8 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
         "tau": (robot.nv,),
         "fext": (robot.njoints, 6),
     }
+    if order == 2:
+        cores["w"] = (robot.nv,)
     letters = {"q": "nq", "fext": "njoints, 6"}
     if missing := [name for name in ("q", "v") if name not in given]:
         raise InputError(f"{path}: has no array {missing[0]!r}; it has: {', '.join(given) or 'none'}")
@@ -113,7 +125,7 @@ def read_states(robot: Robot, path: Path) -> dict[str, Array]:
     return states
 
 
-def everything(robot: Robot, state: dict[str, Array]) -> dict[str, Array]:
+def everything(robot: Robot, state: dict[str, Array], order: int = 1) -> dict[str, Array]:
     """Everything that can be computed at these states, named like Robot's methods and results."""
     out: dict[str, Array] = {}
     for name in (*NAMED, *BY_RESULT):
@@ -125,4 +137,15 @@ def everything(robot: Robot, state: dict[str, Array]) -> dict[str, Array]:
         found = robot.evaluator.run(name, [state[x] for x in inputs], fext)
         names = [name] if name in NAMED else [r.name for r in record.results]
         out |= dict(zip(names, found, strict=True))
+    return out | second(robot, state) if order == 2 else out
+
+
+def second(robot: Robot, state: dict[str, Array]) -> dict[str, Array]:
+    """The second derivatives of tau and of a, or of w.tau and w.a, where their inputs are given."""
+    out: dict[str, Array] = {}
+    for of, by, contracted, whole in SECOND:
+        if by in state:
+            call, weights = (contracted, [state["w"]]) if "w" in state else (whole, [])
+            found = getattr(robot, call)(state["q"], state["v"], state[by], *weights, state.get(FEXT.name))
+            out |= {f"{of}_{block}": x for block, x in found._asdict().items()}
     return out

@@ -10,11 +10,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ..errors import ModelWarning, PhysicsWarning
+from ..errors import FeatherjetWarning
 from ..terminal import console
 
 SHOWN_WARNINGS = 12
-OWN_WARNINGS = (PhysicsWarning, ModelWarning)
 
 
 def line(*parts: str | tuple[str, str], stderr: bool = False) -> None:
@@ -41,12 +40,11 @@ def printed_warnings() -> Iterator[None]:
     """Print featherjet's warnings as lines on stderr: each once, and at most SHOWN_WARNINGS of them."""
     seen: set[str] = set()
     with warnings.catch_warnings():
-        for category in OWN_WARNINGS:
-            warnings.simplefilter("always", category)
+        warnings.simplefilter("always", FeatherjetWarning)
         usual = warnings.showwarning
 
         def show(message: Any, category: Any, *where: Any, **more: Any) -> None:
-            if not issubclass(category, OWN_WARNINGS):
+            if not issubclass(category, FeatherjetWarning):
                 return usual(message, category, *where, **more)
             text = " ".join(str(message).split())
             if text not in seen:
@@ -74,3 +72,10 @@ def collected_warnings() -> Iterator[list[str]]:
         text = " ".join(str(w.message).split())
         if text not in found:
             found.append(text)
+
+
+def duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e9:.3g} ns"

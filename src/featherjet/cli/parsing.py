@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 from ..arrays import shortened
 from ..robot.loading import load
 from ..robot.robot import Robot
+from .output import fail
 
 MOST = 10**12  # of anything that is counted
 ROOTS = ("fixed", "free", "planar")
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse that keeps the line breaks of the examples."""
+    """argparse that keeps the line breaks of the examples, and whose errors are one line."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        fail(f"{message} (see: {self.prog} --help)")
+        self.exit(2)
 
 
 def command(commands: Any, name: str, run: Any, brief: str, epilog: str) -> argparse.ArgumentParser:

@@ -31,6 +31,6 @@ def run(args: argparse.Namespace) -> int:
     path = Path(args.out) if args.out else Path(args.file).with_suffix(".png")
     refuse_bad_target(path, args.overwrite)
     refuse_own_input(path, Path(args.file))
-    load_motion(Path(args.file)).plot(path)
+    load_motion(Path(args.file)).plot(path, overwrite=args.overwrite)
     line(f"picture: {path}")
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,11 +123,21 @@ def run(args: argparse.Namespace) -> int:
     start, end = (read_state(robot, Path(x)) for x in (args.start, args.end))
     result = search(args, robot, start, end)
     result = replace(result, source=robot_file(args.robot))
-    result.save(args.out)
+    save(result, Path(args.out), args.overwrite)
     for path, write in ((args.csv, result.to_csv), (args.bvh, result.to_bvh)):
         if path:
-            write(path)
+            write(path, overwrite=args.overwrite)
     return report(result, args.out)
+
+
+def save(result: Transition, path: Path, overwrite: bool) -> None:
+    """Write a motion; if somebody has put a file there meanwhile, beside it, so that no search is in vain."""
+    try:
+        result.save(path, overwrite)
+    except InputError as error:
+        beside = path.with_name(f"{path.stem}-{secrets.token_hex(4)}{path.suffix}")
+        result.save(beside, overwrite=False)
+        raise InputError(f"{error}; the motion is in {beside}") from None
 
 
 def search(args: argparse.Namespace, robot: Robot, start: Any, end: Any) -> Transition:

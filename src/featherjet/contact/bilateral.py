@@ -78,8 +78,8 @@ class Contacts:
     """Contacts of one robot that hold at the same time.
 
     baumgarte (kp, kd): makes relative accelerations -kp * error - kd * velocity instead of zero [1/s^2, 1/s].
-    damping: mu [1/kg], for redundant contacts: each contact accelerates by mu times its force. Without damping,
-    redundant contacts raise an error.
+    damping: mu [1/kg]: each contact accelerates by mu times its force. Redundant contacts hold without it, by the
+    smallest forces, but only with it are their forces and derivatives determined.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Contacts:
         self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
         # by quantity, and whether it takes external forces: its code for one state
         self.ready: dict[tuple[str, bool], tuple[Evaluator, Callable[..., Any]]] = {}
-        self._refuse_redundant()
+        self._refuse_repeated()
 
     def remember(self, evaluator: Evaluator, name: str, forces: bool, like: Sequence[Any]) -> None:
         """Keep the code of a quantity that has just given the results `like` on an evaluator, if it was one state."""
@@ -159,24 +159,13 @@ class Contacts:
         """An empty grid: there is no ground to draw."""
         return np.zeros((0, 0, 3))
 
-    def _refuse_redundant(self) -> None:
-        """Raise if contacts are redundant at every configuration."""
+    def _refuse_repeated(self) -> None:
+        """Raise if a contact is given twice."""
         given: list[tuple[str, str | None, bytes]] = []
         for c in self.held:
             given.append((c.frame, c.other, c.placement(c.offset, "offset").tobytes()))
             if given[-1] in given[:-1]:
                 raise InputError(f"contact {c.frame!r} is given twice")
-        if self.damping:
-            return
-        seen: dict[frozenset[int], str] = {}
-        for name, c in zip(self.names, self.core.each, strict=True):
-            pair = frozenset((c.body, c.other))
-            if pair in seen:
-                raise InputError(
-                    f"contacts {seen[pair]!r} and {name!r} are between the same two bodies, so not all of their forces "
-                    "are determined. Use one SurfaceContact, or damping > 0"
-                )
-            seen[pair] = name
 
 
 def evaluator_of(robot: HasEvaluator, what: str) -> Evaluator:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
+from ..algorithms.quantities import FEXT, quantity
 from ..algorithms.results import (
     ConstrainedDynamics,
     ConstrainedDynamicsDerivatives,
@@ -15,9 +17,9 @@ from ..algorithms.results import (
     ImpulseDynamics,
     ImpulseDynamicsDerivatives,
 )
-from ..arrays import Out
-from ..errors import InputError, SingularContacts
-from ..evaluate.evaluator import Evaluator, SmallMargin
+from ..arrays import Out, copied
+from ..errors import ContactWarning, InputError, SingularContacts
+from ..evaluate.evaluator import LEAST_MARGIN, Evaluator, SmallMargin
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
 
@@ -38,15 +40,17 @@ def constrained_dynamics_derivatives(
 def impulse_dynamics(
     evaluator: Evaluator, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float, out: Out
 ) -> ImpulseDynamics:
-    jump, impulses = run(evaluator, "impulse_dynamics", (q, v, _restitution(restitution)), contacts)
-    return ImpulseDynamics._make(arrays.copied(out, (np.asarray(v) + jump, impulses)))
+    jump, impulses = run(evaluator, "impulse_dynamics", (q, v, restitution_of(restitution)), contacts)
+    return ImpulseDynamics._make(arrays.copied(out, (arrays.numbers(v) + jump, impulses)))
 
 
 def impulse_dynamics_derivatives(
     evaluator: Evaluator, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float, out: Out
 ) -> ImpulseDynamicsDerivatives:
-    given = (q, v, _restitution(restitution))
+    given = (q, v, restitution_of(restitution))
     found = run(evaluator, "impulse_dynamics_derivatives", given, contacts, None, out)
+    if arrays.is_lazy(found[1]):
+        return ImpulseDynamicsDerivatives(found[0], found[1] + np.eye(evaluator.model.nv), *found[2:])
     diagonal = np.arange(evaluator.model.nv)
     found[1][..., diagonal, diagonal] += 1.0  # v+ = v + jump
     return ImpulseDynamicsDerivatives._make(found)
@@ -54,6 +58,26 @@ def impulse_dynamics_derivatives(
 
 def contact_jacobian(evaluator: Evaluator, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
     return run(evaluator, "contact_jacobian", (q,), contacts, None, out)[0]
+
+
+def delassus(evaluator: Evaluator, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
+    return run(evaluator, "delassus", (q,), contacts, None, out)[0]
+
+
+def contact_inertia(evaluator: Evaluator, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
+    """The inverse of the Delassus matrix, scaled to ones on its diagonal before its smallest eigenvalue is judged."""
+    G = delassus(evaluator, q, contacts)
+    if arrays.is_lazy(G):
+        raise InputError("contact_inertia: not of Dask arrays; map it over blocks, or invert robot.delassus")
+    scale = np.sqrt(np.maximum(np.diagonal(G, axis1=-2, axis2=-1), np.finfo(G.dtype).tiny))
+    values, vectors = np.linalg.eigh(G / scale[..., None] / scale[..., None, :])
+    vectors = vectors / scale[..., None]
+    bad = values[..., 0] <= LEAST_MARGIN["contacts"]
+    if bad.any():
+        row = int(np.abs(vectors[bad][0, :, 0]).argmax())
+        refuse("contact_inertia", contacts, SmallMargin("contacts", bad, row))
+        values = np.where(bad[..., None], np.nan, values)
+    return copied(out, ((vectors / values[..., None, :]) @ np.swapaxes(vectors, -1, -2),))[0]
 
 
 def contact_inverse_dynamics(
@@ -68,9 +92,11 @@ def contact_inverse_dynamics(
 ) -> ContactInverseDynamics:
     """Torques for the given forces, or for the smallest forces that leave no torque at a free root joint."""
     if forces is None:
+        if any(map(arrays.is_lazy, (q, v, a, fext))):
+            raise InputError("contact_inverse_dynamics: of Dask arrays it needs `forces`; it finds none itself")
         forces = _smallest(evaluator, q, v, a, contacts, fext)
     tau = run(evaluator, "contact_inverse_dynamics", (q, v, a, forces), contacts, fext)[0]
-    return ContactInverseDynamics._make(arrays.copied(out, (tau, np.asarray(forces, float))))
+    return ContactInverseDynamics._make(arrays.copied(out, (tau, arrays.numbers(forces).astype(float, copy=False))))
 
 
 def _smallest(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, a: ArrayLike, contacts: Contacts, fext: Any) -> Array:
@@ -90,7 +116,7 @@ def _smallest(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, a: ArrayLike, co
     return np.broadcast_to(forces, (*tau.shape[:-1], contacts.rows))
 
 
-def _restitution(r: float) -> Array:
+def restitution_of(r: float) -> Array:
     """The coefficient of restitution, checked, as an array (1,)."""
     value = arrays.finite("restitution", r, (), "a number")
     if value.shape != () or not 0 <= value <= 1:
@@ -98,7 +124,7 @@ def _restitution(r: float) -> Array:
     return value[None]
 
 
-def options_of(evaluator: Evaluator, contacts: Contacts) -> tuple[dict[str, Any], Array | None]:
+def options_of(evaluator: Evaluator, contacts: Contacts | None) -> tuple[dict[str, Any], Array | None]:
     """Contacts as options of quantities, and their settings if these are inputs; raises for another robot's."""
     if not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Contacts(robot, [...]), got {type(contacts).__name__}")
@@ -112,10 +138,10 @@ def options_of(evaluator: Evaluator, contacts: Contacts) -> tuple[dict[str, Any]
 
 
 def run(
-    evaluator: Evaluator, quantity: str, given: tuple, contacts: Contacts, fext: Any = None, out: Out = None
+    evaluator: Evaluator, name: str, given: tuple, contacts: Contacts, fext: Any = None, out: Out = None
 ) -> tuple[Array, ...]:
     """A quantity with contacts; one state by code that has run before takes the shortest way."""
-    ready = contacts.ready.get((quantity, fext is not None)) if type(contacts) is Contacts else None
+    ready = contacts.ready.get((name, fext is not None)) if type(contacts) is Contacts else None
     if ready is not None and ready[0] is evaluator:
         inputs = given if fext is None else (*given, fext)
         results = ready[1](*inputs) if out is None else ready[1](*inputs, out=out)
@@ -123,15 +149,55 @@ def run(
             return results
     options, settings = options_of(evaluator, contacts)
     try:
-        results = evaluator.run(quantity, given, fext, out, settings, **options)
-        if evaluator.tree.coupling is None:
-            contacts.remember(evaluator, quantity, fext is not None, results)
+        results = evaluator.run(name, given, fext, out, settings, **options)
+        if evaluator.tree.coupling is None and not arrays.is_lazy(results[0]):
+            contacts.remember(evaluator, name, fext is not None, results)
         return results
     except SmallMargin as margin:
-        held = zip(contacts.names, contacts.core.rows, strict=True)
-        name = next(n for n, at in held if margin.row < at.stop)
-        raise SingularContacts(
-            f"contacts {', '.join(contacts.names)}: singular{margin.where}: the force at {name!r} is not "
-            "determined: it cannot move there anyway, or other contacts already fix it. Remove a contact, or give "
-            "Contacts a damping, such as 1e-6"
-        ) from None
+        refuse(name, contacts, margin)
+        return copied(out, _elsewhere(evaluator, name, given, contacts, fext, margin.samples))
+
+
+def refuse(name: str, contacts: Contacts, margin: SmallMargin) -> None:
+    """Raise if all samples are singular, else warn."""
+    error = singular(name, contacts, margin)
+    if margin.samples.all():
+        raise error from None
+    warnings.warn(ContactWarning(f"{error}. Results are NaN there"), stacklevel=5)
+
+
+def singular(name: str, contacts: Contacts, margin: SmallMargin) -> SingularContacts:
+    """The error that names a contact and samples."""
+    held = zip(contacts.names, contacts.core.rows, strict=True)
+    first = next(n for n, at in held if margin.row < at.stop)
+    many = int(margin.samples.sum())
+    where = f"{margin.where}{f' and {many - 1} more' if many > 1 else ''}"
+    values = name in ("constrained_dynamics", "impulse_dynamics")
+    undetermined = "inertias" if name == "contact_inertia" else "derivatives"
+    why = (
+        f"no force at {first!r} makes it move as required: it cannot move so, or contradicts other contacts. Remove a "
+        "contact, make velocities agree with the contacts"
+        if values
+        else f"the force at {first!r} is not determined, nor are {undetermined}: it cannot move there anyway, or other "
+        "contacts already fix it. Remove a contact"
+    )
+    return SingularContacts(
+        f"contacts {', '.join(contacts.names)}: singular{where}: {why}, or give Contacts a damping, such as 1e-6"
+    )
+
+
+def _elsewhere(
+    evaluator: Evaluator, name: str, given: tuple, contacts: Contacts, fext: Any, samples: Array
+) -> tuple[Array, ...]:
+    """The results of all other samples, and NaN."""
+    inputs = [*zip(given, quantity(name).inputs, strict=True), *([] if fext is None else [(fext, FEXT)])]
+    rest = []
+    for x, record in inputs:
+        x = arrays.numbers(x)
+        core = x.shape[x.ndim - len(record.axes) :]
+        rest.append(np.broadcast_to(x, (*samples.shape, *core))[~samples])
+    found = run(evaluator, name, tuple(rest[: len(given)]), contacts, None if fext is None else rest[-1])
+    results = tuple(np.full((*samples.shape, *x.shape[1:]), np.nan, x.dtype) for x in found)
+    for whole, x in zip(results, found, strict=True):
+        whole[~samples] = x
+    return results

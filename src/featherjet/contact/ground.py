@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
+from ..algorithms.contacts.dynamics import Contact, ContactSet
+from ..algorithms.contacts.percussion import across
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..evaluate.frames import canonical
+from ..math.spatial import Transform
+from ..math.vec3 import Vec3
+from ..model.builder import transform
 from ..model.model import WORLD, Array
+from ..model.tree import Tree
 from .bilateral import evaluator_of, numbered
-from .terrain import Plane, Terrain, axes
+from .terrain import Plane, Terrain
 
 
 @dataclass(frozen=True)
@@ -24,18 +31,6 @@ class Foot:
     frame: str
     radius: float = 0.0
     offset: ArrayLike = (0.0, 0.0, 0.0)
-
-
-class Meeting(NamedTuple):
-    """Feet and ground at one configuration.
-
-    gap (n,) [m]; axes (n, 3, 3), whose rows are two tangents and the normal of the ground; J (3 n, nv), the Jacobian of
-    the feet's lowest points in these axes, foot by foot.
-    """
-
-    gap: Array
-    axes: Array
-    J: Array
 
 
 class Ground:
@@ -76,6 +71,11 @@ class Ground:
         return f"<Ground of {self.model.name}: {', '.join(self.names)}>"
 
     @property
+    def flat(self) -> bool:
+        """Whether the ground is a plane."""
+        return isinstance(self.terrain, Plane)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The feet's frames; several feet of the same frame are numbered."""
         return numbered([f.frame for f in self.feet])
@@ -107,18 +107,47 @@ class Ground:
         drawn = getattr(self.terrain, "surface", None)
         return np.zeros((0, 0, 3)) if drawn is None else drawn(points)
 
-    def meet(self, evaluator: Evaluator, q: Array) -> Meeting:
-        """Gaps, axes and Jacobian at one configuration q (nq,)."""
+    def table(self, evaluator: Evaluator, q: Array) -> Array:
+        """The plane below each foot, its radius and friction (..., n, 6); see `algorithms.contacts.feet.FOOT`.
+
+        One table (n, 6) serves all configurations if the ground is a Plane.
+        """
+        if self.flat:
+            normal, distance = np.zeros((len(self.feet), 3)), np.zeros(len(self.feet))
+            found = self.terrain.nearest(np.zeros((1, 3)))
+            normal[:], distance[:] = found.normal[0], -found.distance[0]
+        else:
+            centres = self._centres(evaluator, q)
+            found = self.terrain.nearest(centres.reshape(-1, 3))
+            normal = found.normal.reshape(centres.shape)
+            distance = (normal * centres).sum(-1) - found.distance.reshape(centres.shape[:-1])
+        shape = normal.shape[:-1]
+        each = (distance, np.broadcast_to(self._radii, shape), np.broadcast_to(self.friction, shape))
+        return np.concatenate([normal, np.stack(each, -1)], -1)
+
+    @cached_property
+    def core(self) -> ContactSet:
+        """The feet's centres as point contacts, as algorithms take them."""
+        tree = Tree(self.model)
+        placed = [canonical(tree, j, transform(p=x)) for j, x in zip(self._joints, self._points, strict=True)]
+        none = Transform.identity()
+        each = (Contact(j, X, WORLD, none, True, True, None, None) for j, X in zip(self._joints, placed, strict=True))
+        return ContactSet(tuple(each), None)
+
+    def rows(self, evaluator: Evaluator, q: Array, table: Array) -> tuple[Array, Array]:
+        """The feet's centres (n, 3), and J (3 n, nv) of their lowest points: two tangents and the normal of each."""
         centres = self._centres(evaluator, q)
-        distance, normals = self.terrain.nearest(centres)
-        lowest = centres - self._radii[:, None] * normals
-        frames = axes(normals)
+        frames = np.array([across(Vec3(*row[:3])).to_array() for row in table])
+        lowest = centres - self._radii[:, None] * table[:, :3]
+        return centres, self._jacobian(evaluator, q, lowest, np.swapaxes(frames, -1, -2))
+
+    def _jacobian(self, evaluator: Evaluator, q: Array, lowest: Array, frames: Array) -> Array:
         columns = evaluator("joint_columns", q)  # each dof's motion at the world's origin, linear then angular
         velocities = columns[:, :3] + np.cross(columns[:, 3:], lowest[:, None])
         J = frames @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
         J = J.reshape(3 * len(self.feet), -1)
         coupling = evaluator.tree.coupling
-        return Meeting(distance - self._radii, frames, J if coupling is None else J @ coupling.G)
+        return J if coupling is None else J @ coupling.G
 
     def _centres(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         T = evaluator("forward_kinematics", q)[..., self._joints, :, :]

@@ -18,6 +18,7 @@ docs/conventions.md has the derivation. Contact forces are the same numbers in e
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -92,8 +93,12 @@ def translated(coordinates: Coordinates, run: Run, quantity: Translatable, input
             "use robot.with_convention('pinocchio')"
         )
     given, B = coordinates.to_standard(inputs)
-    results = run(quantity, given, **options)
-    return quantity.rule(Call(quantity, run, given, B, options), *results) if B.blocks else tuple(results)
+    at = Call(quantity, run, given, B, options)
+    if not B.blocks:
+        return tuple(run(quantity, given, **options))
+    if isinstance(quantity.rule, ProductRule):
+        at = at._replace(inputs=quantity.rule.entered(at))
+    return quantity.rule(at, *run(quantity, at.inputs, **options))
 
 
 # The two general rules. Unnamed results (margins) come last and stay as they are.
@@ -159,6 +164,87 @@ def along_result(at: Call, rates: Rates, by: dict[str, Array], value: Array, res
             by["v"][..., b.v, b.v] -= K
         else:
             by["q"][..., b.v, b.v] += of_force(b, own)
+
+
+# Products with derivatives: what `derivatives` does to matrices, done to vectors
+
+
+@dataclass(frozen=True)
+class ProductRule:
+    """The rule of a product with the derivatives of a quantity `base`, all of whose results are vectors.
+
+    accelerates: whether its first result, the only one over degrees of freedom, is an acceleration.
+    """
+
+    base: str
+    accelerates: bool
+
+    def entered(self, at: Call) -> dict[str, Array]:
+        """All inputs in standard coordinates."""
+        raise NotImplementedError
+
+    def __call__(self, at: Call, *results: Array) -> Results:
+        raise NotImplementedError
+
+    def own(self, at: Call) -> Array:
+        """The base's first result, before B^T."""
+        value = at.value(self.base)[0]
+        return value - at.B.rate(at.v) if self.accelerates else value
+
+
+@dataclass(frozen=True)
+class Vjp(ProductRule):
+    """w^T times the derivatives by q, v and, if there is one, by `third`."""
+
+    third: str = ""
+    weight: str = "w"
+
+    def entered(self, at: Call) -> dict[str, Array]:
+        return at.inputs | {self.weight: at.B.to_standard(at.inputs[self.weight])}
+
+    def __call__(self, at: Call, *results: Array) -> Results:
+        names = ("q", "v", self.third) if self.third else ("q", "v")
+        rates, w, own = at.rates(), at.inputs[self.weight], self.own(at)
+        rows = along_inputs(at, rates, {name: x[..., None, :] for name, x in zip(names, results, strict=False)})
+        for b, dv, K in rates:
+            w_b = w[..., None, b.v]
+            if self.accelerates:
+                rows["q"][..., b.v] -= w_b @ (K @ dv + by_second(b, own))
+                rows["v"][..., b.v] -= w_b @ K
+            else:
+                rows["q"][..., b.v] += w_b @ of_force(b, own)
+        return axes(at, *(rows[name][..., 0, :] for name in names), *results[len(names) :])
+
+
+@dataclass(frozen=True)
+class Jvp(ProductRule):
+    """The derivatives times directions dq, dv and, where they are given, da or dtau."""
+
+    def entered(self, at: Call) -> dict[str, Array]:
+        """dv = B du + Gamma(v, dq), da = B d(du/dt) + Gamma(B du/dt, dq) + K dv, dtau = B dtau_u + Gamma(tau, dq)."""
+        given = dict(at.inputs)
+        turned = {name: at.B.to_standard(given[name]) for name in ("dq", "dv", "da", "dtau") if name in given}
+        batch = np.broadcast_shapes(*(x.shape for x in turned.values()), *(given[k].shape for k in ("v",)))
+        given |= {name: np.array(np.broadcast_to(x, batch)) for name, x in turned.items()}
+        rate = given["a"] - at.B.rate(at.v) if "da" in turned else None  # B du/dt
+        for b, dv, K in at.rates():
+            dq = given["dq"][..., b.v, None]
+            given["dv"][..., b.v] += (dv @ dq)[..., 0]
+            if rate is not None:
+                given["da"][..., b.v] += (by_second(b, rate) @ dq + K @ given["dv"][..., b.v, None])[..., 0]
+            if "dtau" in turned:
+                given["dtau"][..., b.v] += (by_second(b, given["tau"]) @ dq)[..., 0]
+        return given
+
+    def __call__(self, at: Call, *results: Array) -> Results:
+        change, own = np.array(results[0]), self.own(at)
+        for b, _, K in at.rates():
+            dq, dv = at.inputs["dq"][..., b.v, None], at.inputs["dv"][..., b.v, None]
+            if self.accelerates:
+                change[..., b.v] -= (K @ dv + by_second(b, own) @ dq)[..., 0]
+            else:
+                change[..., b.v] += (of_force(b, own) @ dq)[..., 0]
+        return axes(at, change, *results[1:])
 
 
 # Rules for single quantities

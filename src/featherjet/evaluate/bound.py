@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.quantities import FEXT, SETTINGS, quantity, sizes
+from ..algorithms.quantities import FEXT, SETTINGS, quantity
+from ..arrays import masked
 from ..errors import InputError, UnknownName
 from ..model import configuration
 from .evaluator import Evaluator
@@ -47,7 +48,7 @@ class Bound:
             raise InputError(f"fext: {name} takes no external forces")
         self.quantity, self._run, self._again = name, run, again
         inputs = (*record.inputs, *((FEXT,) if fext else ()), *((SETTINGS,) if SETTINGS.name in fixed else ()))
-        size = sizes(evaluator.tree, options.get("contacts")) | {"q": evaluator.space.nq}
+        size = evaluator.sizes_with(options.get("contacts"))
         shapes = record.input_shapes([i.name for i in inputs], size)
         self.inputs = tuple(k for k in shapes if k not in fixed)
         self.results = tuple(r.name for r in record.results)
@@ -73,6 +74,8 @@ class Bound:
         """`step.q = q` writes into the array, which remains the same object."""
         known = self.__dict__.get("_arrays", {})
         if name in known:
+            if masked(value):
+                raise InputError(f"{name}: some entries are masked; fill them in first")
             try:
                 known[name][...] = value
             except (TypeError, ValueError) as error:

@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .. import arrays
+from ..algorithms.contacts import redundant
 from ..algorithms.derivatives import methods
 from ..algorithms.quantities import FEXT, QUANTITIES, SETTINGS, Input, Quantity, quantity, shape, sizes
 from ..arrays import Out, copied, outputs
@@ -31,8 +32,9 @@ from ..model import configuration
 from ..model.configuration import Places, Space
 from ..model.model import Array, Model
 from ..model.tree import Tree
-from . import reference
-from .refusals import refuse_indefinite, refuse_nonfinite
+from . import lazy, reference
+from .crossover import aza_from
+from .refusals import in_single, refuse_indefinite, refuse_nonfinite
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
@@ -40,9 +42,8 @@ if TYPE_CHECKING:
 
 BACKENDS = ("compiled", "numpy")
 CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
-COMPOSED = 32_000  # operations; longer code takes seconds to compile
-MOST_ENTRIES = 12_000  # of the results of a quantity of configurations that is compiled
-LEAST_MARGIN = {"mass": 1e-13, "contacts": 1e-12}  # smaller margins are rounding errors
+MOST_ENTRIES = 1_000_000  # of the results of a quantity of configurations that is compiled
+LEAST_MARGIN = {"mass": 1e-13, "contacts": redundant.LEAST_MARGIN}  # smaller margins are rounding errors
 MOST_THREADS = 4096
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
@@ -58,11 +59,12 @@ class HasEvaluator(Protocol):
 
 
 class SmallMargin(Exception):
-    """A margin is zero up to rounding: its kind, the sample's index in the batch, and the row."""
+    """A margin is zero up to rounding: its kind, the samples of the batch, the index of the first, and its row."""
 
-    def __init__(self, kind: str, sample: tuple[int, ...], row: int) -> None:
-        self.kind, self.sample, self.row = kind, sample, row
-        super().__init__(f"margin of {kind}, row {row}{self.where}")
+    def __init__(self, kind: str, samples: Array, row: int) -> None:
+        self.kind, self.samples, self.row = kind, samples, row
+        self.sample = tuple(map(int, np.argwhere(samples)[0]))
+        super().__init__(f"{kind}: singular{self.where}: nothing determines row {row}")
 
     @property
     def where(self) -> str:
@@ -166,26 +168,36 @@ class Evaluator:
         self, record: Quantity, given: Sequence[Any], fext: Any = None, settings: Any = None, contacts: Any = None
     ) -> dict[str, Array]:
         """A quantity's inputs by name, as valid arrays whose batches broadcast."""
-        size = self._sizes if contacts is None else self._sizes | sizes(self.tree, contacts) | {"q": self.space.nq}
-        optional = ((FEXT, fext), (SETTINGS, settings))
-        pairs = [*zip(record.inputs, given, strict=True), *((i, x) for i, x in optional if x is not None)]
+        size = self.sizes_with(contacts)
+        pairs = self._pairs(record, given, fext, settings)
         inputs = {i.name: self._checked_input(i, x, size) for i, x in pairs}
         arrays.common_batch({i.name: (inputs[i.name], len(i.axes)) for i, _ in pairs})
         return inputs
 
+    def sizes_with(self, contacts: Any) -> dict[str, int]:
+        """The lengths of named axes, with contacts (or None) as options of quantities have them."""
+        return self._sizes if contacts is None else self._sizes | sizes(self.tree, contacts) | {"q": self.space.nq}
+
+    @staticmethod
+    def _pairs(record: Quantity, given: Sequence[Any], fext: Any, settings: Any) -> list[tuple[Input, Any]]:
+        optional = ((FEXT, fext), (SETTINGS, settings))
+        return [*zip(record.inputs, given, strict=True), *((i, x) for i, x in optional if x is not None)]
+
     def _checked_input(self, given: Input, x: Any, size: Mapping[str, int]) -> Array:
-        if given.axes == ("q",):
-            return self.checked_q(given.name, x)
-        if given.axes == ("v",):
-            return self.checked_v(given.name, x)
+        checked = arrays.finite(given.name, x, *self._core(given, size))
+        return configuration.unit_parts(self.space, given.name, checked) if given.axes == ("q",) else checked
+
+    @staticmethod
+    def _core(given: Input, size: Mapping[str, int]) -> tuple[tuple[int, ...], str]:
+        """The shape of one sample of an input, and what an error calls it."""
         core = shape(given.axes, size)
+        if given.axes in (("q",), ("v",)):
+            return core, f"n{given.axes[0]} = {core[0]}"
         if core == (1,):
-            return arrays.finite(given.name, x, core, "one number")
+            return core, "one number"
         if given is FEXT:
-            letters = f"njoints = {core[0]}, then force and moment"
-        else:
-            letters = f"{given.axes[0]} = {core[0]}"
-        return arrays.finite(given.name, x, core, letters)
+            return core, f"njoints = {core[0]}, then force and moment"
+        return core, f"{given.axes[0]} = {core[0]}"
 
     # Evaluation
 
@@ -212,6 +224,8 @@ class Evaluator:
                 return results
         # Everything else: batches, other conventions, first calls, and inputs to refuse.
         record = quantity(name)
+        if any(type(x) is not np.ndarray and arrays.is_lazy(x) for x in inputs):
+            return self._lazy(name, given, fext, out, settings, options)
         check = partial(self.checked, record, given, fext, settings, options.get("contacts"))
         if "contacts" in options:  # they remember their own code
             key = None
@@ -219,15 +233,10 @@ class Evaluator:
         if kernel is not None:
             return self._by_kernel(record, kernel, inputs, out, check, options, key)
         self.refuse_massless(record)
-        options = self._without_default_method(record, options)
+        options = self._with_method(record, options)
         if self.coordinates is not None and not record.of_space:
             found = translated(self.coordinates, self.standard.run_named, record, check(), **options)
             return copied(out, found)
-        if record.composed is not None and self.composes(record):
-            check()
-            forces = {} if fext is None else {"fext": fext}
-            found = record.composed.function(lambda *x, fext=None: self.run(x[0], x[1:], fext)[0], *given, **forces)
-            return copied(out, (found,))
         optional = [i.name for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None]
         names = [*(i.name for i in record.inputs), *optional]
         kernel = self.kernel(record, names, options)
@@ -236,15 +245,31 @@ class Evaluator:
                 return self._by_kernel(record, kernel, inputs, out, check, options, key)
             except TooLong:
                 self._kernels[self._key(record, names, options)] = None
-                self._warn_slow(record)
+                self._warn_slow(record, f"{record.longest} operations")
         checked = check()
         if self.doubts(record):
             refuse_indefinite(self.model, self.run("mass_matrix", [checked["q"]])[0])
         results = self._by_reference(record, checked, options)
         refuse_nonfinite(record, results)
         if all(isinstance(x, np.ndarray) and x.dtype == FLOAT32 for x in given):
-            results = tuple(r.astype(FLOAT32) for r in results)
-        return copied(out, results)
+            results = in_single(record, results)
+        found = copied(out, results)
+        refuse_nonfinite(record, found)  # `out` may have rounded it
+        return found
+
+    def _lazy(
+        self, name: str | Quantity, given: Sequence[Any], fext: Any, out: Out, settings: Any, options: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        """The results of Dask arrays, which are Dask arrays; inputs with numbers may be among them."""
+        record, size = quantity(name), self.sizes_with(options.get("contacts"))
+        self.refuse_massless(record)
+        pairs = self._pairs(record, given, fext, settings)
+        optional = [i.name for i, _ in pairs[len(record.inputs) :]]
+        cores = {i.name: self._core(i, size) for i, _ in pairs}
+        packed = lazy.packed(self, self._key(record, optional, options), name, options)
+        make = partial(lazy.LazyBlock, packed, (self, name, options), optional)
+        single = self.coordinates is None or record.of_space
+        return lazy.run(make, {i.name: x for i, x in pairs}, cores, record.result_shapes(size), single, out)
 
     def quick(self, name: str, **options: Any) -> Callable[..., tuple[Array, ...] | None] | None:
         """The code that `run` has found for one sample without forces: (*inputs, out=None) -> results, or None.
@@ -270,28 +295,25 @@ class Evaluator:
         if record.needs_mass and self.model.mass == 0:
             raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
 
-    def composes(self, record: Quantity) -> bool:
-        """Whether other quantities make up this one, because its own code would take too long to compile."""
-        if record.composed is None or self.backend != "compiled" or self.tree.coupling is not None:
-            return False
-        return record.composed.cost.of(self.tree) > COMPOSED
-
-    def _warn_slow(self, record: Quantity) -> None:
+    def _warn_slow(self, record: Quantity, much: str) -> None:
         """Log, once for each quantity, that the reference computes it because compiling would take too long."""
         if record.name not in self._slow:
             self._slow.add(record.name)
-            text = "%s of robot %r has more than %d operations, too many to compile: NumPy computes it, slowly"
-            _log.warning(text, record.name, self.model.name, record.longest)
+            text = "%s of robot %r has more than %s, too many to compile: NumPy computes it, slowly"
+            _log.warning(text, record.name, self.model.name, much)
 
-    def _without_default_method(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
-        """Options without a method that is the default anyway."""
+    def _with_method(self, record: Quantity, options: dict[str, Any]) -> dict[str, Any]:
+        """Options without a method that is the default anyway, or with the one that suits the robot's size."""
         if "method" not in options:
             return options
         method = options["method"]
         found = methods.find(record.name, method, self.tree.coupling is not None)
+        if found.sized:
+            method = found.sized[self.tree.nv >= aza_from(self.backend)]
+            found = record.methods[method]
         rest = {k: x for k, x in options.items() if k != "method"}
-        compiled = self.backend == "compiled" and found.function is record.algorithm and record.straight is None
-        return rest if method == "auto" or compiled else {**rest, "method": method}
+        default = method == "auto" or (self.backend == "compiled" and self.compiler.takes(record, found.function))
+        return rest if default else {**rest, "method": method}
 
     # Compiled code
 
@@ -327,8 +349,16 @@ class Evaluator:
                 double, flags = kernel(list(checked.values()), None, self._threads)
                 results = copied(outs, double) if outs else tuple(x.astype(FLOAT32) for x in double)
             if flags & Flag.SMALL_MARGIN:
-                self._by_reference(record, checked, options)  # raises if the margin is really zero
+                exact = self._by_reference(record, checked, options)  # raises if the margin is really zero
+                if "contacts" in record.margins:  # code for one robot leaves redundant contacts to it
+                    dtypes = (x.dtype for x in results)
+                    results = copied(outs, exact) if outs else tuple(map(np.ndarray.astype, exact, dtypes))
             refuse_nonfinite(record, results)
+        single = all(x.dtype == FLOAT32 for x in inputs)
+        if outs is None and single and kernel.in_double:
+            results = in_single(record, results)
+        elif outs and (not single or kernel.in_double) and any(o.dtype != FLOAT64 for o in outs):
+            refuse_nonfinite(record, outs)  # they were rounded
         if self.doubts(record):
             refuse_indefinite(self.model, self.run("mass_matrix", [(kept or check())["q"]])[0])
         elif key is not None and not flags and results[0].size:
@@ -354,33 +384,38 @@ class Evaluator:
     def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
         """The compiled code of a quantity for these inputs, or None if the reference must compute it.
 
-        None on the numpy backend, in other conventions, for methods that are not compiled, for quantities that have
-        more operations than their record allows and would take too long to compile, and for the Jacobians of
-        configurations of large robots: nearly all of their entries are zeros, which NumPy writes as fast.
+        None on the numpy backend, in other conventions, for methods that are not compiled, and for quantities that
+        have more operations than their record allows, or too many entries, and would take too long to compile.
         """
         options = options or {}
         if self.backend != "compiled" or (self.coordinates is not None and not record.of_space):
             return None
         if record.of_space and sum(map(prod, record.result_shapes(self._sizes))) > MOST_ENTRIES:
+            self._warn_slow(record, f"{MOST_ENTRIES} entries")
             return None
         if "contacts" in options and self.compiler.holds(record):
             found = self._held.setdefault(options["contacts"], {})
             key = (record, *names)
-            return found.get(key) or found.setdefault(key, self.compiler.kernel(record, names, options))
+            return found.get(key) or found.setdefault(key, self._made(record, names, options))
         key = self._key(record, names, options)
         try:
             return self._kernels[key]
         except KeyError:
             pass
         method = options.get("method")
-        kernel = None if method and not record.methods[method].traced else self.compiler.kernel(record, names, options)
+        kernel = None if method and not record.methods[method].traced else self._made(record, names, options)
         return self._kernels.setdefault(key, kernel)  # the first of several threads wins
+
+    def _made(self, record: Quantity, names: Sequence[str], options: dict[str, Any]) -> Kernel:
+        kernel = self.compiler.kernel(record, names, options)
+        kernel.in_double = not self.model.modest
+        return kernel
 
     def code_for_one(
         self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]
     ) -> Callable[..., int] | None:
         """Machine code (inputs..., results...) -> flags for one state in doubles; None if there is none."""
-        options = self._without_default_method(record, dict(options))
+        options = self._with_method(record, dict(options))
         kernel = self.kernel(record, names, options)
         try:
             return None if kernel is None else kernel.quick_code()
@@ -450,24 +485,25 @@ class Evaluator:
         for name, x in inputs.items():
             core = x.shape[x.ndim - cores[name] :]
             flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
-        pieces = []
+        pieces, margins = [], []
         for start in range(0, max(int(np.prod(batch)), 1), chunk):
             part = {name: x[start : start + chunk] for name, x in flat.items()}
             results = reference.evaluate(self._walked(record), record, part, **options)
             count = len(results) - len(record.margins)
-            for kind, margins in reversed(list(zip(record.margins, results[count:], strict=True))):
-                self._refuse_small(kind, margins, start, batch)
             pieces.append(results[:count])
+            margins.append(results[count:])
+        for kind, found in reversed(list(zip(record.margins, zip(*margins, strict=True), strict=False))):
+            self._refuse_small(kind, np.concatenate(found), batch)
         return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
 
-    def _refuse_small(self, kind: str, margins: Array, start: int, batch: tuple[int, ...]) -> None:
-        """Raise at the first sample whose margin is zero; `start` is the index of the chunk in the flat batch."""
+    def _refuse_small(self, kind: str, margins: Array, batch: tuple[int, ...]) -> None:
+        """Raise if a sample's margin is zero; margins (samples, rows)."""
         bad = ~(margins > LEAST_MARGIN[kind])
         if bad.any():
-            sample = int(np.argwhere(bad)[0, 0])
+            samples = bad.any(-1)
             # a zero margin spoils those of all rows before it, so the last bad row is the cause
-            row = int(np.flatnonzero(bad[sample])[-1])
-            small = SmallMargin(kind, tuple(map(int, np.unravel_index(start + sample, batch))) if batch else (), row)
+            row = int(np.flatnonzero(bad[np.argmax(samples)])[-1])
+            small = SmallMargin(kind, samples.reshape(batch), row)
             if kind != "mass":
                 raise small
             joint = next(part.joint.name for part in self.model.parts if part.v.start <= row < part.v.stop)

@@ -11,6 +11,14 @@ from ..errors import IndefiniteMassMatrix, NonFiniteResult
 from ..model.model import Array, Model
 
 
+def in_single(record: Quantity, results: Sequence[Array]) -> tuple[Array, ...]:
+    """Results of double precision, rounded; raises NonFiniteResult where single precision has no room for them."""
+    with np.errstate(over="ignore"):
+        rounded = tuple(x.astype(np.float32) for x in results)
+    refuse_nonfinite(record, rounded)
+    return rounded
+
+
 def refuse_nonfinite(record: Quantity, results: Sequence[Array]) -> None:
     """Raise NonFiniteResult if a result is infinite or NaN, unless NumPy is told to ignore overflow."""
     if np.geterr()["over"] == "ignore":
@@ -21,8 +29,9 @@ def refuse_nonfinite(record: Quantity, results: Sequence[Array]) -> None:
             cut = max(x.ndim - len(result.axes), 0)
             sample = f" at sample {where[:cut]}" if cut else ""
             raise NonFiniteResult(
-                f"{record.name}: {result.name}{list(where[cut:]) or ''} is {x[where]}{sample}: the inputs are too "
-                f"large for {x.dtype}. To get it all the same, compute under np.errstate(over='ignore')"
+                f"{record.name}: {result.name}{list(where[cut:]) or ''} is {x[where]}{sample}: the inputs, or the "
+                f"numbers of the model, are too large for {x.dtype}. To get it all the same, compute under "
+                "np.errstate(over='ignore')"
             )
 
 

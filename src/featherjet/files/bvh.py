@@ -26,7 +26,14 @@ ROTATION = "Zrotation Yrotation Xrotation"
 
 
 def write_bvh(
-    path: Path, model: Model, rest: Array, placements: Array, dt: float, up: str = "y", scale: float = 1.0
+    path: Path,
+    model: Model,
+    rest: Array,
+    placements: Array,
+    dt: float,
+    up: str = "y",
+    scale: float = 1.0,
+    overwrite: bool = True,
 ) -> Path:
     """Write a motion sampled every `dt` seconds; lengths are multiplied by `scale`, angles are in degrees.
 
@@ -45,7 +52,7 @@ def write_bvh(
         rows = np.concatenate([np.zeros((len(rows), 3)), rows], 1)
     lines += ["MOTION", f"Frames: {len(rows)}", f"Frame Time: {dt:.9g}"]
     lines += [_joined(row) for row in rows.tolist()]
-    return write_text(path, "\n".join(lines) + "\n")
+    return write_text(path, "\n".join(lines) + "\n", overwrite)
 
 
 def _hierarchy(model: Model, p0: Array) -> tuple[list[str], list[int], bool]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -26,6 +27,9 @@ MOST_RATIO = 20  # of a larger file's size, unpacked, to that of the file itself
 def read_npz(path: Path) -> dict[str, Array]:
     """The arrays of an .npz file by name; pickled objects are refused, and sizes are checked before memory is taken."""
     try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise InputError(f"{path}: is not a regular file, so it cannot be an .npz file")
         with open(path, "rb") as file:
             if file.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                 raise InputError(f"{path}: holds a single unnamed array; expected an .npz file of named arrays")
@@ -34,6 +38,10 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise InputError(f"{path}: there is no such file") from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a directory, not an .npz file") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        raise InputError(f"{str(path)!r}: cannot be read ({error})") from None
 
 
 def _arrays(path: Path, file: BinaryIO) -> dict[str, Array]:
@@ -75,9 +83,9 @@ def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Arr
         return found.reshape(shape, order="F" if fortran else "C")
 
 
-def write_npz(path: Path, arrays: Mapping[str, Any]) -> Path:
+def write_npz(path: Path, arrays: Mapping[str, Any], overwrite: bool = True) -> Path:
     """Write named arrays (or text, or numbers) atomically."""
-    with atomic_write(path) as file:
+    with atomic_write(path, overwrite) as file:
         np.savez(file, **arrays)
     return path
 

@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 
 from ..atomic import atomic_write, leftovers, sweep
-from ..errors import InputError
+from ..errors import FeatherjetWarning, InputError
 from .trust import Untrusted, read_own, require_own_folder
 
 MAGIC = b"featherjet code 2\n"
@@ -35,7 +35,7 @@ ROOM = 0.8  # of the limit: how much remains once the limit is exceeded, so that
 DETERMINING = ("math", "model", "algorithms", "jit", "treejit", "evaluate")  # folders whose sources determine code
 
 
-class CacheWarning(UserWarning):
+class CacheWarning(FeatherjetWarning):
     """Compiled code could not be kept on disk."""
 
 

@@ -34,9 +34,11 @@ class ChainData(Data):
     """Lengths of axes, the number of samples that go together, and the code and data of each stage."""
 
     def __init__(self, kind: Number, lengths: Sequence[int], stages: Sequence[tuple[Library, Data]]) -> None:
-        self._keep = stages
-        addresses = [x for library, data in stages for x in (library.address("entry"), data.address)]
-        super().__init__(kind, [*lengths, *addresses])
+        self.stages = stages
+        super().__init__(kind, lengths)
+
+    def addresses(self) -> list[int]:
+        return super().addresses() + [x for code, data in self.stages for x in (code.address("entry"), data.address)]
 
 
 class Chain(Kernel):
@@ -68,7 +70,7 @@ class Chain(Kernel):
 
             operands = [Operand("report", ()), *(Operand(k, tuple(x)) for k, x in inputs.items())]
             operands += [Operand(k, tuple(x), True) for k, x in results.items()]
-            return sources(emit_chain(operands, temporaries, steps, self._axes, cpu.triple, kind))
+            return sources(emit_chain(operands, temporaries, steps, self._axes, cpu.platform, kind))
 
         what = "chain", self._name, *(tuple((k, *x) for k, x in side.items()) for side in self._sides), kind.name
         code = library(cpu, (*what, tuple(steps)), self._name, make)
@@ -76,9 +78,14 @@ class Chain(Kernel):
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results and the flags; stages work in place on rows that are contiguous."""
-        if out is None or all(o.strides[-1] == o.itemsize for o in out):
+        if out is None or all(_rows_are_whole(o, shape) for o, shape in zip(out, self.shapes, strict=True)):
             return super().__call__(inputs, out, threads)
         found, flags = super().__call__(inputs, None, threads)
         for o, x in zip(out, found, strict=True):
             np.copyto(o, x)
         return out, flags
+
+
+def _rows_are_whole(x: np.ndarray, core: Sequence[int]) -> bool:
+    """Whether the axes of a sample after the first are contiguous."""
+    return all(x.strides[k - len(core)] == x.itemsize * prod(core[k + 1 :]) for k in range(1, len(core)))

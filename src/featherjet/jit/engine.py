@@ -15,6 +15,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ..errors import InputError, UnknownName
+from .emit.platform import Platform
 from .number import DOUBLE, Number
 from .objects import unpacked
 
@@ -45,13 +46,13 @@ class CPU:
         """Numbers of a kind per vector register."""
         return self.lanes * DOUBLE.bytes // kind.bytes
 
-    def machine(self) -> llvm.TargetMachine:
-        """A new target machine. An engine takes ownership of it."""
+    def machine(self, level: int = 1) -> llvm.TargetMachine:
+        """A new target machine that optimises as much as `level` says. An engine takes ownership of it."""
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         # Absolute addresses: LLVM's loader mixes up the offset tables of several objects of position-independent code.
         return llvm.Target.from_default_triple().create_target_machine(
-            cpu=self.cpu, features=self.features, opt=3, reloc="static" if self.several_objects else "pic"
+            cpu=self.cpu, features=self.features, opt=level, reloc="static" if self.several_objects else "pic"
         )
 
     @property
@@ -67,6 +68,11 @@ class CPU:
     @property
     def triple(self) -> str:
         return self.shared.triple
+
+    @property
+    def platform(self) -> Platform:
+        """Where code for this CPU runs."""
+        return Platform(self.triple)
 
     @cached_property
     def text(self) -> str:
@@ -137,6 +143,10 @@ class Library:
         """The address of a function."""
         return self._engine.get_function_address(name)
 
+    def variable(self, name: str) -> int:
+        """The address of a variable."""
+        return self._engine.get_global_value_address(name)
+
     def text(self, name: str) -> str:
         """A string constant of the code."""
-        return ctypes.string_at(self._engine.get_global_value_address(name)).decode()
+        return ctypes.string_at(self.variable(name)).decode()

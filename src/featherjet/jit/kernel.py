@@ -21,12 +21,12 @@ from .data import Data
 from .emit.quick import headers_are_known, quick_call
 from .engine import CPU, Library, target
 from .flags import Flag
-from .gufunc import Gufunc
+from .gufunc import gufunc
 from .library import labelled, library
 from .memory import POOL, SMALL
 from .number import DOUBLE, SINGLE, Number
 from .straight import Function, Shape, Straight, shortest
-from .workers import workers
+from .workers import on_this_thread, workers
 
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
@@ -60,8 +60,6 @@ def compile(
     limit: the number of operations above which the first call raises `TooLong`.
     whose: what messages say the code is for.
     """
-    cpu = cpu or target()
-
     traced: list[Straight] = []  # kept between the code for batches and that for one sample
 
     def straight() -> Straight:
@@ -73,6 +71,24 @@ def compile(
             traced.append(best)
         return best
 
+    costly = limit is not None
+    return compile_straight(straight, key, name, shapes=shapes, outputs=outputs, cpu=cpu, whose=whose, costly=costly)
+
+
+def compile_straight(
+    straight: Callable[[], Straight],
+    key: Hashable,
+    name: str = "",
+    *,
+    shapes: Mapping[str, Shape] | None = None,
+    outputs: Sequence[Shape] | None = None,
+    cpu: CPU | None = None,
+    whose: str = "",
+    costly: bool = False,
+) -> Kernel:
+    """A kernel of what `straight` has traced; see `compile`. If `shapes` is None, the trace has the shapes."""
+    cpu = cpu or target()
+
     def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
         lanes = 1 if for_one else cpu.fitting(kind)
 
@@ -80,11 +96,14 @@ def compile(
             with unforked:
                 from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, cpu.triple, kind)
+            return emit_straight(straight(), lanes, cpu.platform, kind)
 
         return library(cpu, ("straight", key, lanes, kind.name), labelled(name, whose), make), Data(kind)
 
-    return Kernel(name, shapes, outputs, load, separate_single=True, costly=limit is not None)
+    if shapes is None:
+        found = straight()
+        shapes, outputs = found.inputs, [shape for shape, _ in found.outputs]
+    return Kernel(name, shapes, outputs, load, separate_single=True, costly=costly)
 
 
 class _Report(threading.local):
@@ -101,19 +120,20 @@ REPORT = _Report()
 class Code:
     """Loaded machine code for one kind of number.
 
-    `call` is the gufunc for any arrays, `quick` serves one sample in contiguous arrays.
+    `call` is the gufunc for any arrays, `quick` serves one sample in contiguous arrays; `entry` and `data` are the
+    addresses of the gufunc's inner loop and of the block it reads.
     """
 
     def __init__(
         self, library: Library, data: Data, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]
     ) -> None:
-        self._keep = library, data
         self.kind = data.kind
         sides = (["()", *map(signature, inputs)], map(signature, outputs))
         types = "->".join(map(",".join, sides))
-        self._gufunc = Gufunc(library.address("entry"), data.address, types, name, self.kind.dtype)
-        self.call = self._gufunc.call
-        self.quick = quick_call(library.address("quick"), data.block, (library, data))
+        self.entry, self.data = library.address("entry"), data.address
+        self._keep = library, data
+        self.call = gufunc(self.entry, self.data, types, name, self.kind.dtype, self._keep)
+        self.quick = quick_call(library.address("quick"), data.block, self._keep)
 
 
 def signature(shape: Shape) -> str:
@@ -140,6 +160,7 @@ class Kernel:
         costly: bool = False,
     ) -> None:
         self.costly, self.made = costly, False  # made: whether any code is loaded
+        self.in_double = False  # whether to compute in double whatever the precision of inputs
         self.name, self.inputs, self.load, self.separate_single = name, dict(inputs), load, separate_single
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
@@ -246,10 +267,9 @@ class Kernel:
             for_one = False
         return self.code(kind, for_one)
 
-    @staticmethod
-    def _kind(inputs: Sequence[Any]) -> Number:
+    def _kind(self, inputs: Sequence[Any]) -> Number:
         """What to compute with; mixed precision takes double."""
-        return SINGLE if all(x.dtype == SINGLE.dtype for x in inputs) else DOUBLE
+        return SINGLE if not self.in_double and all(x.dtype == SINGLE.dtype for x in inputs) else DOUBLE
 
     def _large(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
         """The results and flags of a large batch, in reused memory and on several threads along the first axis.
@@ -298,7 +318,7 @@ class Kernel:
         def run(part: slice) -> int:
             return self._run(code, [x[part] for x in wide], tuple(o[part] for o in outs))[1]
 
-        count = min(threads, int(prod(batch) * self.cost // WORTH), batch[0] // GRAIN)
+        count = 1 if on_this_thread else min(threads, int(prod(batch) * self.cost // WORTH), batch[0] // GRAIN)
         if count < 2:
             return in_turn(run, slices(batch, self.cost))
         size = -(-batch[0] // count // GRAIN) * GRAIN

@@ -11,6 +11,8 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..errors import escaped
+
 PATIENCE = 0.5  # seconds
 
 
@@ -50,4 +52,4 @@ def somebody_watches() -> bool:
 
 
 def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    print(escaped(line), file=sys.stderr, flush=True)

@@ -46,11 +46,15 @@ class Schedule:
             if uses[i] == 1 and graph.ops[i].name in (*SUMS, "mul") and graph.ops[consumer[i]].name in SUMS
         }
         made = [i for i in order if i not in self.inlined and graph.ops[i].name not in ("const", "load")]
+        self._terms = {i: self._terms_of(i) for i in made if graph.ops[i].name in SUMS}
         self.pieces = self._cut(made, piece)
         self.slots = self._assign()
 
     def terms(self, i: int) -> list[tuple[bool, int]]:
-        """A sum's terms as (is it subtracted, operation)."""
+        """A sum's terms as (is it subtracted, operation); another operation is its own term."""
+        return self._terms.get(i) or [(False, i)]
+
+    def _terms_of(self, i: int) -> list[tuple[bool, int]]:
         found: list[tuple[bool, int]] = []
         stack = [(False, i)]
         while stack:

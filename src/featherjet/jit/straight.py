@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -30,10 +31,14 @@ class Straight:
     def roots(self) -> list[int]:
         return [x.index for entries in (*(e for _, e in self.outputs), self.watched) for x in entries]
 
+    @cached_property
+    def schedule(self) -> Schedule:
+        return Schedule(self.graph, self.roots)
+
     @property
     def instructions(self) -> int:
         """Arithmetic instructions per sample."""
-        return Schedule(self.graph, self.roots).instructions
+        return self.schedule.instructions
 
 
 def loads(graph: Graph, name: str, shape: Shape) -> np.ndarray:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import Any, TypeVar
 
 from ..forks import Lock
 
@@ -38,6 +39,75 @@ _lock = Lock()
 _pool: ThreadPoolExecutor | None = None
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+
+def ahead(tasks: Iterable[Callable[[], Result]], threads: int) -> Iterator[Result]:
+    """The results of tasks in their order, computed before they are asked for by at most `threads` workers at a time.
+
+    Up to twice as many results wait to be taken. When the iterator ends, fails or is closed, no worker is at work.
+    """
+    return _Relay(tasks, threads).results()
+
+
+class _Relay:
+    """Each worker that ends a task hands the next one to the pool, so that no worker ever waits for the taker."""
+
+    def __init__(self, tasks: Iterable[Callable[[], Any]], threads: int) -> None:
+        self._tasks, self._threads = iter(tasks), threads
+        self._waiting: deque[Future[Any]] = deque()  # begun and not yet taken, in order
+        self._running = 0
+        self._lock = threading.Lock()
+
+    def results(self) -> Iterator[Any]:
+        try:
+            self._begin()
+            while self._waiting:
+                found = self._waiting[0].result()  # if interrupted, it still counts as waiting
+                self._waiting.popleft()
+                yield found
+                del found
+                self._begin()
+        finally:
+            with self._lock:
+                self._tasks = iter(())
+            wait(self._waiting)
+
+    def _begin(self) -> None:
+        with self._lock:
+            while self._running < self._threads and len(self._waiting) < 2 * self._threads:
+                task = next(self._tasks, None)
+                if task is None:
+                    return
+                self._running += 1
+                self._waiting.append(workers().submit(self._run, task))
+
+    def _run(self, task: Callable[[], Any]) -> Any:
+        try:
+            with on_this_thread:
+                return task()
+        finally:
+            with self._lock:
+                self._running -= 1
+            self._begin()
+
+
+class _OnThisThread(threading.local):
+    """`with on_this_thread:` around calls that must not share their work with others: their caller already does."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+
+    def __enter__(self) -> None:
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+
+    def __bool__(self) -> bool:
+        return self._depth > 0
+
+
+on_this_thread = _OnThisThread()
 
 
 def on_all_processors(tasks: Iterable[Callable[[], Result]]) -> list[Result]:

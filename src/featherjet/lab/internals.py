@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..algorithms.quantities import quantity as find_quantity
 from ..algorithms.scan import Array, Scan
+from ..evaluate.crossover import remember as remember_crossovers
 from ..evaluate.differentiation import tree_tangent
 from ..evaluate.reference import evaluate
 from ..jit.engine import Library, target
@@ -38,6 +39,7 @@ __all__ = [
     "load_function",
     "looped",
     "reference_results",
+    "remember_crossovers",
     "tree_tangent",
 ]
 

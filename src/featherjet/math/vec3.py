@@ -148,6 +148,23 @@ class Sym3(Linear):
         A1, A2 = self @ row1, self @ row2
         return Sym3(A1.dot(row1), A1.dot(row2), A1.dot(row3), A2.dot(row2), A2.dot(row3), (self @ row3).dot(row3))
 
+    def adjugate(self) -> tuple[Sym3, Scalar]:
+        """The inverse times the determinant, and the determinant."""
+        xx, xy, xz, yy, yz, zz = self.xx, self.xy, self.xz, self.yy, self.yz, self.zz
+        A = Sym3(
+            yy * zz - yz * yz,
+            xz * yz - xy * zz,
+            xy * yz - xz * yy,
+            xx * zz - xz * xz,
+            xy * xz - xx * yz,
+            xx * yy - xy * xy,
+        )
+        return A, xx * A.xx + xy * A.xy + xz * A.xz
+
+    def inverse(self) -> Sym3:
+        A, det = self.adjugate()
+        return (1.0 / det) * A
+
     def column(self, k: int) -> Vec3:
         """Column (or row) k."""
         return (

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ModelError, PhysicsWarning
 from .joints import kind as kind_named
-from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, bounded, frozen, rigid
+from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, bounded, frozen, numbers, rigid
 
 
 def transform(R: Any = None, p: Any = None) -> Array:
@@ -26,7 +26,7 @@ def transform(R: Any = None, p: Any = None) -> Array:
 
 def per_dof(value: object, n: int, what: str) -> Array:
     """An array (n,) from one value for all degrees of freedom or from n values."""
-    a = np.asarray(value, float)
+    a = numbers(value, what)
     return frozen(np.full(n, a) if a.ndim == 0 else a, (n,), what)
 
 
@@ -63,6 +63,8 @@ class ModelBuilder:
         armature: object = 0.0,
         damping: object = 0.0,
         friction: object = 0.0,
+        stiffness: float = 0.0,
+        spring: float = 0.0,
         mimic: Mimic | None = None,
     ) -> str:
         """Add a joint and a frame of the same name; `parent` is a joint's name, or None for the world."""
@@ -94,6 +96,8 @@ class ModelBuilder:
                 armature=inertias,
                 damping=per_dof(damping, k.nv, where + "damping"),
                 friction=per_dof(friction, k.nv, where + "friction"),
+                stiffness=stiffness,
+                spring=spring,
                 mimic=mimic,
             )
         )
@@ -118,7 +122,7 @@ class ModelBuilder:
         """
         label = label or f"body {name or joint!r}"
         T = rigid(placement, f"{label}: placement")
-        body = Body(mass, np.asarray(com, float), np.zeros((3, 3)) if inertia is None else np.asarray(inertia))
+        body = Body(mass, com, np.zeros((3, 3)) if inertia is None else inertia)  # type: ignore[arg-type]
         for defect in body.defects:
             message = f"{label}: {defect}"
             if self.strict:
@@ -158,7 +162,7 @@ class ModelBuilder:
                 continue
             taken.add(name)
             frames.append(Frame(name, index[joint], placement, kind))
-        return Model(self.name, tuple(joints), tuple(frames), np.asarray(self.gravity, float))
+        return Model(self.name, tuple(joints), tuple(frames), self.gravity)  # type: ignore[arg-type]
 
     def _draft(self, joint: str, what: str) -> _Draft:
         if joint not in self._drafts:

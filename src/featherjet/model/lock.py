@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InputError, ModelError
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
-from .model import WORLD, Array, Frame, Joint, Model
+from .model import WORLD, Array, Frame, Joint, Model, numbers
 from .tree import axis_alignment
 
 
@@ -60,8 +60,8 @@ def lock(model: Model, positions: Mapping[str, object]) -> Model:
 def coordinates(joint: Joint, value: object) -> Array:
     """The coordinates (nq,) of one joint from what a user gives; a continuous joint also accepts its angle."""
     try:
-        x = np.atleast_1d(np.asarray(value, float))
-    except (TypeError, ValueError, OverflowError):
+        x = np.atleast_1d(numbers(value, joint.name))
+    except ModelError:
         x = np.array([])
     if joint.kind.name == "continuous" and x.shape == (1,):
         x = np.array([np.cos(x[0]), np.sin(x[0])])

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..arrays import masked
 from ..errors import ModelError, UnknownName
 from .joints import JointKind
 from .manifolds import Manifold
@@ -17,10 +18,13 @@ Array = np.ndarray
 WORLD = -1
 GRAVITY = (0.0, 0.0, -9.81)
 LARGEST = 1e30  # of a model's numbers: with inputs below 1e60, no result then exceeds the largest double
+MODEST = 1e-12, 1e9  # of a model's numbers: with inputs below 1e8, no result then exceeds the largest float32
 
 
 def numbers(x: object, what: str) -> Array:
     """A new float array of whatever numbers x holds."""
+    if masked(x):
+        raise ModelError(f"{what}: some entries are masked; fill them in first")
     try:
         return np.array(x, dtype=float)
     except (TypeError, ValueError, OverflowError):
@@ -33,6 +37,13 @@ def require_name(what: str, name: object) -> None:
         raise ModelError(f"{what}: expected a name, got {type(name).__name__}")
     if not name.isprintable():
         raise ModelError(f"{what} {name!r}: its name contains control characters")
+
+
+def whole(x: object, what: str) -> int:
+    """An index; anything but a whole number is an error."""
+    if isinstance(x, bool) or not isinstance(x, (int, np.integer)):
+        raise ModelError(f"{what}: expected a whole number, got {str(x)[:40]}")
+    return int(x)
 
 
 def frozen(x: object, shape: tuple[int, ...], what: str) -> Array:
@@ -145,7 +156,8 @@ class Mimic:
 
     def __post_init__(self) -> None:
         for name in ("multiplier", "offset"):
-            bounded(getattr(self, name), (), f"mimics joint {self.joint!r}: its {name}")
+            number = bounded(getattr(self, name), (), f"mimics joint {self.joint!r}: its {name}")
+            object.__setattr__(self, name, float(number))  # a long integer would make arrays of objects
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +166,8 @@ class Joint(Rebuilt):
 
     `placement` (4, 4) is the joint's frame at zero displacement, in the parent's frame. The limits `lower` and `upper`
     have nq entries, everything per degree of freedom has nv. `parent` is an index into `Model.joints`, or WORLD.
-    Damping [N m s/rad] and friction [N m] are data for the user; the dynamics ignore them, as Pinocchio's do.
+    Damping [N m s/rad], friction [N m] and springs act in simulations; the dynamics ignore them, as Pinocchio's do. A
+    spring of `stiffness` [N m/rad] pulls a joint with one coordinate to the coordinate `spring`.
     """
 
     name: str
@@ -172,10 +185,13 @@ class Joint(Rebuilt):
     damping: Array
     friction: Array
     mimic: Mimic | None = None
+    stiffness: float = 0.0
+    spring: float = 0.0
 
     def __post_init__(self) -> None:
         where, nq, nv = f"joint {self.name!r}: ", self.kind.nq, self.kind.nv
         found = {
+            "parent": whole(self.parent, where + "parent"),
             "placement": rigid(self.placement, where + "placement"),
             "axis": bounded(self.axis, (3,), where + "axis"),
             "armature": bounded(self.armature, (nv,), where + "armature"),
@@ -186,6 +202,8 @@ class Joint(Rebuilt):
             "damping": frozen(self.damping, (nv,), where + "damping"),
             "friction": frozen(self.friction, (nv,), where + "friction"),
             "pitch": float(bounded(self.pitch, (), where + "pitch")),
+            "stiffness": float(bounded(self.stiffness, (), where + "stiffness")),
+            "spring": float(bounded(self.spring, (), where + "spring")),
         }
         for name, x in found.items():
             object.__setattr__(self, name, x)
@@ -193,6 +211,11 @@ class Joint(Rebuilt):
             raise ModelError(f"{where}axis {self.axis} must have norm 1")
         if (self.armature < 0).any():
             raise ModelError(f"{where}armature must not be negative, got {self.armature}")
+        for name in ("damping", "friction", "stiffness"):
+            if not (np.asarray(getattr(self, name)) >= 0).all():
+                raise ModelError(f"{where}{name} must not be negative, got {getattr(self, name)}")
+        if self.stiffness and (nq, nv) != (1, 1):
+            raise ModelError(f"{where}only joints with one coordinate can have a spring, not {self.kind.name} ones")
 
     @property
     def nq(self) -> int:
@@ -223,6 +246,7 @@ class Frame(Rebuilt):
     kind: str = "operational"  # or "joint", "fixed_joint", "body"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "joint", whole(self.joint, f"frame {self.name!r}: joint"))
         object.__setattr__(self, "placement", rigid(self.placement, f"frame {self.name!r}: placement"))
 
 
@@ -259,10 +283,7 @@ class Model(Rebuilt):
         for frame in self.frames:
             if frame.joint not in range(WORLD, self.njoints):
                 raise ModelError(f"frame {frame.name!r}: there is no joint {frame.joint}")
-        reach = sum(np.linalg.norm(j.placement[:3, 3]) + np.linalg.norm(j.body.com) for j in self.joints)
-        bounded(
-            reach**2 * (1 + sum(abs(j.body.mass) for j in self.joints)), (), "mass times squared length of the robot"
-        )
+        bounded(self._extent, (), "mass times squared length of the robot")
         named = dict(zip(self.joint_names, self.joints, strict=True))
         for joint in self.joints:
             if joint.mimic:
@@ -276,6 +297,23 @@ class Model(Rebuilt):
                         f"joint {joint.name!r} ({joint.kind}) cannot mimic {leader.name!r} ({leader.kind}): "
                         "both must have one coordinate"
                     )
+
+    @property
+    def _extent(self) -> float:
+        """Mass times squared length, a bound on what the inertia of a subtree can be; the length alone, too."""
+        reach = sum(np.linalg.norm(j.placement[:3, 3]) + np.linalg.norm(j.body.com) for j in self.joints)
+        return float(reach**2 * (1 + sum(abs(j.body.mass) for j in self.joints)))
+
+    @cached_property
+    def modest(self) -> bool:
+        """Whether single precision has room for what is computed from the numbers of this model."""
+        least, most = MODEST
+        bodies = [j.body for j in self.joints]
+        inertias = np.array([(b.mass, *np.diag(b.inertia)) for b in bodies])
+        inertias = np.abs(np.concatenate([inertias.ravel(), *(j.armature for j in self.joints)]))
+        mimics = [abs(x) for j in self.joints if j.mimic for x in (j.mimic.multiplier, j.mimic.offset)]
+        others = [self._extent, *np.abs(self.gravity), *(abs(j.pitch) for j in self.joints), *mimics]
+        return bool(max(inertias.max(), *others) <= most and inertias[inertias > 0].min(initial=1.0) >= least)
 
     @cached_property
     def joint_names(self) -> tuple[str, ...]:
@@ -374,7 +412,7 @@ class Model(Rebuilt):
         return _same_robot(self, other)
 
     def with_gravity(self, gravity: object) -> Model:
-        return replace(self, gravity=np.asarray(gravity, float))
+        return replace(self, gravity=numbers(gravity, "gravity"))
 
     def with_placements(self, placements: Mapping[str, object]) -> Model:
         """The same robot with the named joints placed elsewhere (4, 4) in their parents' frames."""

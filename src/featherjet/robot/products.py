@@ -1,8 +1,7 @@
 """Products with derivatives: `Robot.vjp` and `Robot.jvp`, for everything that people differentiate through.
 
-Dynamics, integrate and difference have code of their own that forms no matrix. Frames, centre of mass and energies have
-derivatives with at most six rows, which are as long as the products; those of contacts are matrices that come out of
-their own solve.
+Dynamics, with contacts too, integrate and difference have code of their own that forms no matrix. Frames, centre of
+mass and energies have derivatives with at most six rows, which are as long as the products.
 """
 
 from __future__ import annotations
@@ -61,9 +60,16 @@ class Choice(NamedTuple):
 def vjp(evaluator: Evaluator, quantity: str, given: Sequence[ArrayLike], choice: Choice) -> tuple[Array, ...]:
     """See `Robot.vjp`."""
     inputs, weights = _split("vjp", quantity, given, WEIGHTS.get(quantity, ("w",)), choice)
+    held: Any = choice.contacts
     if quantity in DIRECT:
         kind = "vjp" if choice.fext is None else "force_vjp"
         return evaluator.run(f"{quantity}_{kind}", (*inputs, *weights.values()), choice.fext)
+    if quantity == "constrained_dynamics":
+        return contact.run(evaluator, "constrained_dynamics_vjp", (*inputs, *weights.values()), held, choice.fext)
+    if quantity == "impulse_dynamics":
+        e = contact.restitution_of(choice.restitution)
+        by_q, by_v = contact.run(evaluator, "impulse_dynamics_vjp", (*inputs, e, *weights.values()), held)
+        return by_q, by_v + arrays.numbers(weights["w_v"])  # v+ = v + jump
     D = derivatives(evaluator, quantity, inputs, choice)
     w = _checked(weights, [rows[0].shape[-2] for rows in D], D[0][0], quantity in ENERGIES)
     return tuple(
@@ -75,8 +81,15 @@ def jvp(evaluator: Evaluator, quantity: str, given: Sequence[ArrayLike], choice:
     """See `Robot.jvp`; a tuple of the rates of all results."""
     names = [f"d{name}" for name in INPUTS.get(quantity, ())]
     inputs, directions = _split("jvp", quantity, given, names, choice)
+    held: Any = choice.contacts
     if quantity in DIRECT:
         return evaluator.run(f"{quantity}_jvp", (*inputs, *directions.values()), choice.fext)
+    if quantity == "constrained_dynamics":
+        return contact.run(evaluator, "constrained_dynamics_jvp", (*inputs, *directions.values()), held, choice.fext)
+    if quantity == "impulse_dynamics":
+        e = contact.restitution_of(choice.restitution)
+        djump, dimpulses = contact.run(evaluator, "impulse_dynamics_jvp", (*inputs, e, *directions.values()), held)
+        return djump + arrays.numbers(directions["dv"]), dimpulses
     D = derivatives(evaluator, quantity, inputs, choice)
     d = _checked(directions, [evaluator.model.nv] * len(directions), D[0][0])
     rates = tuple(_sum([(M @ x[..., None])[..., 0] for M, x in zip(rows, d, strict=True)]) for rows in D)
@@ -85,7 +98,7 @@ def jvp(evaluator: Evaluator, quantity: str, given: Sequence[ArrayLike], choice:
 
 def derivatives(evaluator: Evaluator, quantity: str, inputs: tuple, choice: Choice) -> tuple[tuple[Array, ...], ...]:
     """For each result, its derivatives (..., rows, nv) by each input; an energy has one row."""
-    name, frame, contacts, restitution, fext = choice
+    name, frame = choice.name, choice.frame
     if quantity == "frame_placement":
         return (frames.run(evaluator, "jacobian", inputs, name or "", "local", None),)
     if quantity == "frame_velocity":
@@ -94,15 +107,7 @@ def derivatives(evaluator: Evaluator, quantity: str, inputs: tuple, choice: Choi
         return ((evaluator.run("centroidal_map", inputs)[0][..., :3, :] / evaluator.model.mass,),)
     if quantity == "kinetic_energy":
         return (tuple(x[..., None, :] for x in evaluator.run("kinetic_energy_derivatives", inputs)),)
-    if quantity == "potential_energy":
-        return ((evaluator.run("gravity", inputs)[0][..., None, :],),)
-    q, v, *tau = inputs
-    held: Any = contacts
-    if tau:
-        found = contact.constrained_dynamics_derivatives(evaluator, q, v, tau[0], held, fext, None)
-    else:
-        found = contact.impulse_dynamics_derivatives(evaluator, q, v, held, restitution, None)
-    return found[: len(inputs)], found[len(inputs) :]
+    return ((evaluator.run("gravity", inputs)[0][..., None, :],),)
 
 
 def _sum(terms: Sequence[Array]) -> Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from operator import index
+from os import PathLike
+from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
@@ -31,13 +33,14 @@ from ..algorithms.results import (
     InverseDynamicsHessian,
 )
 from ..arrays import Out
-from ..contact import Contacts, Ground
+from ..contact import Contacts, Ground, impacts
 from ..contact import dynamics as contact
 from ..errors import InputError
 from ..evaluate import frames
 from ..evaluate.bound import Bound
 from ..evaluate.evaluator import Evaluator
 from ..evaluate.frames import FrameChoice, FrameName
+from ..forks import unforked
 from ..model import configuration
 from ..model.configuration import Limits
 from ..model.lock import lock
@@ -47,6 +50,7 @@ from ..simulation.trajectory import Trajectory
 from . import products
 from .ahead import tasks
 from .bind import bind
+from .chunks import chunks
 from .products import Double, Single
 
 
@@ -219,7 +223,8 @@ class Robot:
         """The geodesic between q0 (t = 0) and q1 (t = 1); t (...) broadcasts against the batch."""
         if type(t) is float:
             t = np.array(t, np.float32 if getattr(q0, "dtype", None) == np.float32 else np.float64)
-        share = (t if isinstance(t, np.ndarray) else arrays.finite("t", t, (), "any shape"))[..., None]
+        ready = isinstance(t, np.ndarray) or arrays.is_lazy(t)
+        share: Any = (t if ready else arrays.finite("t", t, (), "any shape"))[..., None]  # type: ignore[index]
         return self._run("interpolate", (q0, q1, share), None, out)[0]
 
     def integrate_jacobians(self, q: ArrayLike, dv: ArrayLike, out: Out = None) -> tuple[Array, Array]:
@@ -310,6 +315,29 @@ class Robot:
         """
         return bind(self.evaluator, quantity, fext, contacts, name, frame, method)
 
+    def chunks(
+        self,
+        quantity: str,
+        *inputs: Any,
+        fext: ArrayLike | None = None,
+        contacts: Contacts | None = None,
+        name: FrameName | None = None,
+        frame: FrameChoice = "local",
+        method: str = "auto",
+        each: Callable[[slice, Any], Any] | None = None,
+        size: int | None = None,
+    ) -> Iterator[tuple[slice, Any]]:
+        """A large batch chunk by chunk along its first axis: (part of the axis, results), in order.
+
+        `for part, d in robot.chunks("inverse_dynamics_derivatives", q, v, a): total += d.dtau_dq.sum(0)`
+
+        `threads` workers compute chunks ahead of the loop, each small enough for a core's cache; memory is reused once
+        results are dropped. each(part, results), if given, runs on the workers, and its value takes the results' place:
+        the place to reduce them. size: samples of the first axis in a chunk. Inputs are arrays, or anything with
+        `ndim`, `shape` and slices, such as files mapped to memory. Quantities and options are those of `bind`.
+        """
+        return chunks(self.evaluator, quantity, inputs, fext, contacts, name, frame, method, each, size)
+
     def compile(
         self,
         *quantities: str,
@@ -325,6 +353,39 @@ class Robot:
         """
         for _, task in tasks(self.evaluator, quantities, fext, contacts, frame):
             task()
+
+    def export(
+        self,
+        *quantities: str,
+        out: str | PathLike[str],
+        target: str = "native",
+        dtype: str = "float64",
+        name: str | None = None,
+        fext: bool = False,
+        frame: FrameName | None = None,
+        viewpoint: FrameChoice = "local",
+        contacts: Contacts | None = None,
+        batch: bool = False,
+        overwrite: bool = False,
+    ) -> list[Path]:
+        """Write machine code of quantities for C and C++ programs into the folder `out`, and return the files.
+
+        A relocatable object NAME.o, headers NAME.h and NAME.hpp, NAME_example.c, which checks itself, and a CMake file.
+        The functions take arrays of `dtype` ("float64" or "float32") and a workspace, allocate nothing and need no
+        library but memcpy and memset. target: "native", "x86-64-v3", "aarch64" and others (docs/export.md). name: the
+        prefix of all names, by default the robot's. fext: with external forces. frame, viewpoint: of the quantities of
+        frames. contacts: of those of contacts. batch: also functions of many samples at a time. Files that exist stay
+        unless `overwrite`. Equal calls write equal bytes.
+        """
+        with unforked:
+            from ..export.functions import Choices
+            from ..export.package import export
+
+        choices = Choices(fext, frame, viewpoint, contacts)
+        return export(
+            self.evaluator, quantities, Path(out), target=target, dtype=dtype, name=name, batch=batch,
+            overwrite=overwrite, choices=choices,
+        )  # fmt: skip
 
     # Derivatives. `featherjet.methods()` lists all values of `method`; "auto" is the fastest. docs/methods.md compares.
 
@@ -550,9 +611,9 @@ class Robot:
 
     def _for_each_dof(self, q: ArrayLike, v: ArrayLike, third: ArrayLike, fext: ArrayLike | None) -> list[Any]:
         """A state and a weight for each dof, so that Hessians contracted with the weights are those of each dof."""
-        state = [np.asarray(x)[..., None, :] for x in (q, v, third)]
+        state = [arrays.numbers(x)[..., None, :] for x in (q, v, third)]
         kind = np.float32 if all(x.dtype == np.float32 for x in state) else float
-        return [*state, np.eye(self.nv, dtype=kind), None if fext is None else np.asarray(fext)[..., None, :, :]]
+        return [*state, np.eye(self.nv, dtype=kind), None if fext is None else arrays.numbers(fext)[..., None, :, :]]
 
     # More derivatives
 
@@ -746,11 +807,36 @@ class Robot:
         """J (..., rows, nv) in the axes of the forces; their power is forces . J v."""
         return contact.contact_jacobian(self.evaluator, q, contacts, out)
 
+    def delassus(self, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
+        """J M^-1 J^T (..., rows, rows): how contacts accelerate under each other's forces, in the forces' axes."""
+        return contact.delassus(self.evaluator, q, contacts, out)
+
+    def contact_inertia(self, q: ArrayLike, contacts: Contacts, out: Out = None) -> Array:
+        """(J M^-1 J^T)^-1 (..., rows, rows): the inertia that contacts feel, also called operational-space inertia."""
+        return contact.contact_inertia(self.evaluator, q, contacts, out)
+
     def impulse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0, out: Out = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        contacts: Contacts,
+        restitution: float = 0.0,
+        out: Out = None,
+        *,
+        friction: ArrayLike | None = None,
+        normal: ArrayLike | None = None,
     ) -> ImpulseDynamics:
-        """Velocities after an impact, and impulses: M (v+ - v) = J^T impulses, J v+ = -restitution J v."""
-        return contact.impulse_dynamics(self.evaluator, q, v, contacts, restitution, out)
+        """Velocities after an impact, and impulses: M (v+ - v) = J^T impulses, J v+ = -restitution J v.
+
+        friction: None if contacts stick; otherwise points may slide and lift off: a coefficient, 0 for normal impulses
+        alone, or one for each point. normal: of the ground (3,), or each point's (..., n, 3); by default z is up.
+        """
+        if friction is None:
+            if normal is not None:
+                raise InputError("normal: only impacts with friction have normals; give friction, such as 0.5")
+            return contact.impulse_dynamics(self.evaluator, q, v, contacts, restitution, out)
+        found = impacts.impact(self.evaluator, q, v, contacts, restitution, friction, normal)
+        return ImpulseDynamics._make(arrays.copied(out, found))
 
     def impulse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, contacts: Contacts, restitution: float = 0.0, out: Out = None
@@ -768,13 +854,17 @@ class Robot:
         contacts: Contacts | Ground | None = None,
         dt: float = 1e-3,
         duration: float = 1.0,
-        method: str = "rk4",
+        method: str | None = None,
+        passive: bool = True,
         progress: bool = True,
     ) -> Trajectory:
-        """The motion from one state for `duration` seconds, in whole steps of dt; Ctrl-C returns the motion so far.
+        """The motion from states q (..., nq), v (..., nv) for `duration` seconds, in whole steps of dt.
 
-        controller: a function of t, q, v that returns tau, called once per step; or constant torques; or None.
+        controller: a function of t, q, v that returns tau, called once per step; a Servo; constant torques; or None.
         contacts: a Ground to stand, slide and bounce on (time stepping), bilateral Contacts, or None.
-        method: "rk4" or "semi-implicit", for motion without a Ground.
+        method: without contacts, "rk4" (fourth order), "semi-implicit" (first) or "time-stepping" (second; it alone
+        knows dry friction, and is stable however stiff joints are); None takes the one that suits the robot.
+        passive: whether limits, effort limits, damping, dry friction and springs of the joints act.
+        Many states are many worlds, at once. Ctrl-C returns the motion so far.
         """
-        return simulate(self.evaluator, q, v, controller, contacts, dt, duration, method, progress)
+        return simulate(self.evaluator, q, v, controller, contacts, dt, duration, method, passive, progress)

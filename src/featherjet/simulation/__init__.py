@@ -1,6 +1,8 @@
 """Simulation: smooth integrators on the manifold of q, time stepping with contacts, trajectories."""
 
+from .servos import Servo
 from .simulate import simulate
 from .trajectory import Trajectory
+from .world import World
 
-__all__ = ["Trajectory", "simulate"]
+__all__ = ["Servo", "Trajectory", "World", "simulate"]

@@ -23,6 +23,8 @@ class Playback:
     def __init__(self, trajectory: Trajectory) -> None:
         if trajectory.model is None or len(trajectory) < 2:
             raise InputError("trajectory: cannot be played without its robot's model and at least two states")
+        if trajectory.worlds:
+            raise InputError(f"trajectory: it has {trajectory.worlds} worlds; play one of them, such as trajectory[0]")
         self.model: Model = trajectory.model
         self.trajectory = trajectory.standard()
         self._evaluate = Evaluator(self.model, "numpy")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable
+from math import isfinite
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,12 +16,18 @@ from ..contact.ground import Ground
 from ..errors import InputError, SimulationError, SimulationWarning, SingularContacts, SingularMassMatrix, UnknownName
 from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
+from ..forks import unforked
 from ..model.model import Array
-from .steps import Smooth, TimeStepping
+from .laws import JointLaws, Pull
+from .servos import Servo
+from .steps import Smooth, Stopping, TimeStepping
 from .trajectory import Trajectory
 
 Controller = Callable[[float, Array, Array], ArrayLike]
-METHODS = ("rk4", "semi-implicit")
+STEPPING = "time-stepping"
+METHODS = ("rk4", "semi-implicit", STEPPING)
+MOST_BYTES = 16_000_000_000
+STIFF = 0.5  # share of its velocity that a joint may lose in a step to springs and dampers, in explicit methods
 MOST = 10_000_000  # steps; more is likely a mistake
 FASTEST = 1e8  # a larger velocity means that the motion diverges
 
@@ -33,19 +40,20 @@ def simulate(
     contacts: Contacts | Ground | None = None,
     dt: float = 1e-3,
     duration: float = 1.0,
-    method: str = "rk4",
+    method: str | None = None,
+    passive: bool = True,
     progress: bool = True,
 ) -> Trajectory:
     """See `Robot.simulate`."""
     standard = evaluator.standard  # steps do not depend on the convention
     start = converted(evaluator, standard, q, v)
-    if start.q.ndim != 1 or start.v is None or start.v.ndim != 1:
-        nq, nv = evaluator.space.nq, evaluator.space.nv
-        raise InputError(f"simulate: expected one state at a time, q ({nq},) and v ({nv},); got a batch")
-    steps = _count(dt, duration)
-    step = _step(standard, contacts, float(dt), method)
-    command = _controller(evaluator, controller)
-    record = _Record(evaluator, steps, float(dt), step)
+    assert start.v is not None
+    batch = np.broadcast_shapes(start.q.shape[:-1], start.v.shape[:-1])
+    steps, laws = _count(dt, duration), JointLaws(evaluator.model, passive)
+    servo = controller if isinstance(controller, Servo) else None
+    step = _step(standard, contacts, float(dt), method, laws, batch, start.q, servo)
+    command = _controller(evaluator, controller, laws, batch)
+    record = _Record(evaluator, steps, float(dt), step, batch)
     record.state(0, start.q, start.v)
     if isinstance(step, TimeStepping) and (sunk := step.sunk(start.q)):
         warnings.warn(sunk, SimulationWarning, stacklevel=3)
@@ -54,18 +62,18 @@ def simulate(
         with _ProgressBar(progress, steps) as advance:
             for k in range(steps):
                 at, u = record.q[k], record.v[k]
-                tau = command(k * dt, at.copy(), u.copy())
+                tau, pull = command(k * dt, at.copy(), u.copy())
                 try:
-                    after = step(at, u, tau)
+                    after = step(at, u, tau, pull)
                 except (SingularContacts, SingularMassMatrix) as error:
                     raise SimulationError(f"at t = {k * dt:g} s: {error}", record.trajectory(k)) from error
                 except (np.linalg.LinAlgError, InputError) as error:  # numbers are no longer finite
                     raise _diverged(record, k, dt) from error
                 record.step(k, tau, after.forces, after.residual)
-                if not (np.isfinite(after.q).all() and np.abs(after.v).max() < FASTEST):
+                if not (np.vdot(after.v, after.v) < FASTEST**2 and isfinite(np.vdot(after.q, after.q))):
                     raise _diverged(record, k, dt)
                 record.state(k + 1, after.q, after.v)
-                record.unconverged += not after.converged
+                record.unconverged += not after.converged.all()
                 done = k + 1
                 advance()
     except KeyboardInterrupt:
@@ -84,20 +92,28 @@ def simulate(
 class _Record:
     """The motion so far, in standard coordinates."""
 
-    def __init__(self, evaluator: Evaluator, steps: int, dt: float, step: Smooth | TimeStepping) -> None:
+    def __init__(
+        self, evaluator: Evaluator, steps: int, dt: float, step: Smooth | TimeStepping | Stopping, batch: tuple
+    ) -> None:
         self.evaluator, self.steps, self.dt, self.contacts = evaluator, steps, dt, step.contacts
         nq, nv = evaluator.model.nq, evaluator.model.nv
         self.names, slices = ((), ()) if step.contacts is None else (step.contacts.names, step.contacts.slices)
         self.rows = tuple(at.stop - at.start for at in slices)
-        self.q, self.v = np.empty((steps + 1, nq)), np.empty((steps + 1, nv))
-        self.tau, self.forces = np.zeros((steps + 1, nv)), np.zeros((steps + 1, sum(self.rows)))
-        self.residual = np.zeros(steps + 1)
+        n = (steps + 1, *batch)
+        size = math.prod(n) * (nq + 2 * nv + sum(self.rows)) * 8
+        if size > MOST_BYTES:
+            raise InputError(
+                f"simulate: {steps} steps of {math.prod(batch)} worlds would take {size / 1e9:.3g} GB; the limit is "
+                f"{MOST_BYTES / 1e9:.3g} GB. Simulate fewer worlds, or a shorter duration, at a time"
+            )
+        self.q, self.v, self.tau = np.empty((*n, nq)), np.empty((*n, nv)), np.zeros((*n, nv))
+        self.forces, self.residual = np.zeros((*n, sum(self.rows))), np.zeros(n)
         self.unconverged = 0
 
     def state(self, k: int, q: Array, v: Array) -> None:
         self.q[k], self.v[k] = q, v
 
-    def step(self, k: int, tau: Array, forces: Array, residual: float) -> None:
+    def step(self, k: int, tau: Array, forces: Array, residual: Array) -> None:
         self.tau[k], self.forces[k], self.residual[k] = tau, forces, residual
 
     def trajectory(self, done: int) -> Trajectory:
@@ -108,14 +124,15 @@ class _Record:
         parts = [np.array(x) for x in (here.q, here.v, here.tau, self.forces[:n], self.residual[:n])]
         for x in parts[2:]:
             x[done] = x[max(done - 1, 0)]
-        arrows, surface = np.zeros((n, 0, 2, 3)), np.zeros((0, 0, 3))
+        batch = self.residual.shape[1:]
+        arrows, surface = np.zeros((n, *batch, 0, 2, 3)), np.zeros((0, 0, 3))
         if self.contacts is not None:
             arrows = self.contacts.arrows(standard, self.q[:n], parts[3])
             surface = self.contacts.surface(arrows[..., 0, :].reshape(-1, 3))
         return Trajectory(
             self.dt * np.arange(n),
-            *parts,
-            arrows=arrows,
+            *(np.moveaxis(x, 0, len(batch)) for x in parts),
+            arrows=np.moveaxis(arrows, 0, len(batch)),
             surface=surface,
             contacts=self.names,
             rows=self.rows,
@@ -140,52 +157,110 @@ def _count(dt: float, duration: float) -> int:
     return steps
 
 
-def _step(evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, method: str) -> Smooth | TimeStepping:
-    if method not in METHODS:
+def _step(
+    evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, method: str | None, laws: JointLaws,
+    batch: tuple[int, ...], q: Array, servo: Servo | None,
+) -> Smooth | TimeStepping | Stopping:  # fmt: skip
+    """What makes the steps; without a method, the one that suits the robot and its controller."""
+    if method is not None and method not in METHODS:
         raise UnknownName("method", method, METHODS)
     if isinstance(contacts, Ground):
         if not contacts.model.same_robot(evaluator.model):
             raise InputError(
                 f"contacts: this ground belongs to another robot ({contacts.model.name!r}); make one with this robot"
             )
-        return TimeStepping(evaluator, dt, contacts)
+        return TimeStepping(evaluator, dt, contacts, laws, batch)
     if contacts is not None and not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Ground, fj.Contacts or None, got {type(contacts).__name__}")
-    return Smooth(evaluator, dt, method, contacts)
+    if contacts is not None:
+        if method == STEPPING:
+            raise InputError("method: time stepping does not know bilateral Contacts; take 'rk4' or 'semi-implicit'")
+        return Smooth(evaluator, dt, method or "rk4", laws, contacts)
+    if method == STEPPING or (method is None and (laws.rubs or _stiff(evaluator, dt, laws, q, servo))):
+        return TimeStepping(evaluator, dt, None, laws, batch)
+    smooth = Smooth(evaluator, dt, method or "rk4", laws)
+    return Stopping(smooth, TimeStepping(evaluator, dt, None, laws, batch)) if laws.stops else smooth
 
 
-def _controller(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Callable[..., Array]:
-    """A function from time and standard state to checked standard torques (nv,).
+def _stiff(evaluator: Evaluator, dt: float, laws: JointLaws, q: Array, servo: Servo | None) -> bool:
+    """Whether springs or dampers act so fast that explicit methods would be unstable or inexact."""
+    damping, stiffness = laws.damping, laws.stiffness
+    if servo is not None:
+        damping, stiffness = damping + servo.kd, stiffness + servo.kp
+    if not (damping.any() or stiffness.any()):
+        return False
+    inertia = 1.0 / np.diagonal(evaluator("inverse_mass_matrix", q.reshape(-1, q.shape[-1])[0]))
+    return bool((dt * damping + dt**2 * stiffness > STIFF * inertia).any())
+
+
+def _controller(
+    evaluator: Evaluator, given: Controller | ArrayLike | None, laws: JointLaws, batch: tuple[int, ...]
+) -> Callable[..., tuple[Array, Pull | None]]:
+    """A function from time and standard state to checked standard torques (..., nv), and a servo's gains.
 
     The user's controller reads and returns those of the evaluator's convention.
     """
-    command, standard = _torques(evaluator, given), evaluator.standard
-    if evaluator is standard:
-        return command
+    standard = evaluator.standard
+    if isinstance(given, Servo):
+        return _servo(evaluator, given, laws)
+    command = _torques(evaluator, given, batch)
 
-    def in_standard(t: float, q: Array, v: Array) -> Array:
+    def in_standard(t: float, q: Array, v: Array) -> tuple[Array, None]:
+        if evaluator is standard:
+            return laws.limited(command(t, q, v)), None
         here = converted(standard, evaluator, q, v)
         tau = command(t, here.q.copy(), here.v)  # a copy, which the controller may overwrite
-        return np.asarray(converted(evaluator, standard, here.q, tau=tau).tau)
+        return laws.limited(np.asarray(converted(evaluator, standard, here.q, tau=tau).tau)), None
 
     return in_standard
 
 
-def _torques(evaluator: Evaluator, given: Controller | ArrayLike | None) -> Callable[..., Array]:
+def _servo(evaluator: Evaluator, servo: Servo, laws: JointLaws) -> Callable[..., tuple[Array, Pull | None]]:
+    if not servo.model.same_robot(evaluator.model) or servo.evaluator.convention != evaluator.convention:
+        raise InputError(
+            f"controller: this servo belongs to another robot ({servo.model.name!r}) or convention; make one with this"
+        )
+    if evaluator is not evaluator.standard:
+        raise InputError(f"controller: servos do not know the convention {evaluator.convention!r}; use a function")
+
+    def command(t: float, q: Array, v: Array) -> tuple[Array, Pull]:
+        pull = servo.pull(t, q, v)
+        force = laws.limited(pull.force)
+        yields = (force == pull.force).astype(float)  # a motor at its limit is neither stiff nor damped
+        return force, Pull(np.zeros_like(force), yields * pull.damping, yields * pull.stiffness)
+
+    return command
+
+
+def _torques(
+    evaluator: Evaluator, given: Controller | ArrayLike | None, batch: tuple[int, ...]
+) -> Callable[..., Array]:
     nv = evaluator.space.nv
+    want = (*batch, nv)
     if callable(given):
 
         def command(t: float, q: Array, v: Array) -> Array:
-            tau = arrays.finite(f"controller's tau at t = {t:g}", given(t, q, v), (nv,), f"nv = {nv}")
-            if tau.ndim != 1:
-                raise InputError(f"controller's tau at t = {t:g}: expected shape ({nv},), got {tau.shape}")
+            tau = given(t, q, v)
+            if type(tau) is np.ndarray and tau.dtype == float and tau.shape == want and isfinite(np.vdot(tau, tau)):
+                return tau
+            tau = arrays.finite(f"controller's tau at t = {t:g}", tau, (nv,), f"nv = {nv}")
+            if tau.shape != want and not _fits(tau.shape, want):
+                raise InputError(f"controller's tau at t = {t:g}: expected shape {want}, got {tau.shape}")
             return tau
 
         return command
     tau = np.zeros(nv) if given is None else evaluator.checked_v("controller", given)
-    if tau.ndim != 1:
-        raise InputError(f"controller: expected a function of t, q, v or torques ({nv},), got {tau.shape}")
+    if not _fits(tau.shape, want):
+        raise InputError(f"controller: expected a function of t, q, v or torques {want}, got {tau.shape}")
     return lambda t, q, v: tau
+
+
+def _fits(shape: tuple[int, ...], want: tuple[int, ...]) -> bool:
+    """Whether an array of this shape broadcasts to the other."""
+    try:
+        return np.broadcast_shapes(shape, want) == want
+    except ValueError:
+        return False
 
 
 def _diverged(record: _Record, k: int, dt: float) -> SimulationError:
@@ -203,7 +278,8 @@ class _ProgressBar:
         self.shown, self.steps = shown, steps
 
     def __enter__(self) -> Callable[[], None]:
-        from ..terminal import progress
+        with unforked:
+            from ..terminal import progress
 
         self.bar = progress()
         if not self.shown or self.bar.disable:

@@ -1,49 +1,66 @@
-"""One time step: smooth motion by semi-implicit Euler or Runge-Kutta on the manifold, contact by time stepping."""
+"""One time step of many worlds: smooth motion by Runge-Kutta or semi-implicit Euler on the manifold, contact by time
+stepping."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from ..contact import gauss_seidel
+from ..algorithms.contacts.feet import GRAVITY, PUSH_OUT
 from ..contact.bilateral import Contacts
 from ..contact.dynamics import constrained_dynamics
-from ..contact.ground import Ground, Meeting
+from ..contact.ground import Ground
+from ..contact.terrain import Plane
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
+from .bounces import Bounces
+from .engine import Engine, Step, engine
+from .laws import JointLaws, Pull
 
-PUSH_OUT = 0.2  # share of a penetration that one step removes
-GRAVITY = 9.81  # limits this speed to that of a throw as high as the penetration is deep
+CONVERGED = 1e-9  # residual relative to the largest percussion
 
 
 class Stepped(NamedTuple):
-    """The state after a step, the contact forces (k,) during it [N], and their residual [N s]."""
+    """The states after a step, contact forces (..., k) during it [N], their residual [N s], and whether it is small."""
 
     q: Array
     v: Array
     forces: Array
-    residual: float = 0.0
-    converged: bool = True
+    residual: Array
+    converged: Array
 
 
 class Smooth:
     """Motion without impacts, free or with bilateral contacts; torques are constant over a step."""
 
-    def __init__(self, evaluator: Evaluator, dt: float, method: str, contacts: Contacts | None = None) -> None:
-        self.evaluate, self.dt, self.contacts = evaluator, dt, contacts
+    def __init__(
+        self, evaluator: Evaluator, dt: float, method: str, laws: JointLaws, contacts: Contacts | None = None
+    ) -> None:
+        self.evaluate, self.dt, self.contacts, self.laws = evaluator, dt, contacts, laws
         self.advance: Callable[..., tuple[Array, Array]] = {"rk4": self.rk4, "semi-implicit": self.semi_implicit}[
             method
         ]
 
-    def __call__(self, q: Array, v: Array, tau: Array) -> Stepped:
+    def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped:
         a, forces = self.acceleration(q, v, tau)
-        return Stepped(*self.advance(q, v, tau, a), forces)
+        none = np.zeros(q.shape[:-1])
+        end, after = self.advance(q, v, tau, a)
+        if self.laws.balanced and self.contacts is None and not tau[..., self.laws.floating].any():
+            after = self.engine.balanced(q, v, end, after, np.zeros_like(v), np.array([self.dt]))
+        return Stepped(end, after, forces, none, none == 0)
+
+    @cached_property
+    def engine(self) -> Engine:
+        return engine(self.evaluate, unreachable(self.evaluate), (), True)
 
     def acceleration(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        if not self.laws.free:
+            tau = tau + self.laws.pull(q, v).force
         if self.contacts is None:
-            return self.evaluate("forward_dynamics", q, v, tau), np.zeros(0)
+            return self.evaluate("forward_dynamics", q, v, tau), np.zeros((*q.shape[:-1], 0))
         return constrained_dynamics(self.evaluate, q, v, tau, self.contacts, None, None)
 
     def semi_implicit(self, q: Array, v: Array, tau: Array, a: Array) -> tuple[Array, Array]:
@@ -67,72 +84,126 @@ class Smooth:
 
 
 class TimeStepping:
-    """M du - h dt = W P with Coulomb friction: contacts open, stick, slide and bounce, many in one step.
+    """M du - h dt = W P with Coulomb friction: feet open, stick, slide and bounce, joints reach their limits.
 
-    Contact laws hold for velocities at the end of the step. A foot lands without penetrating: g + dt gamma_n >= 0. A
-    foot bounces (with restitution, and if faster than gravity makes it in two steps) once it has reached the ground, at
-    most |gamma_n| dt deep. Each step removes a fifth of a penetration, less of a deep one, so that a foot is thrown no
-    higher above the ground than it was below. M, h and W are taken halfway, at the middle of a first solution of the
-    step: the axes of v turn, and a rolling ball would otherwise gain speed. In flight the method is of second order.
+    Laws hold for velocities at the end of a step. A foot lands without penetrating: g + dt gamma_n >= 0. Each step
+    removes a fifth of a penetration, less of a deep one, so that a foot is thrown no higher above the ground than it
+    was below. M, h and W are taken halfway, at the middle of a first solution of the step: the axes of v turn, and a
+    rolling ball would otherwise gain speed. In flight the method is of second order and keeps momentum exactly; where
+    contacts act it is of first order. Feet with restitution bounce at the instant they touch; see `Bounces`.
     """
 
-    def __init__(self, evaluator: Evaluator, dt: float, ground: Ground) -> None:
-        self.evaluate, self.dt = evaluator, dt
-        self.ground, self.contacts = ground, ground
-        self.slow = 2 * dt * float(np.linalg.norm(evaluator.model.gravity))
-        self.last = np.zeros(3 * len(ground.feet))
+    def __init__(self, evaluator: Evaluator, dt: float, ground: Ground | None, laws: JointLaws, batch: tuple) -> None:
+        self.evaluate, self.dt, self.laws = evaluator, dt, laws
+        self.contacts = ground
+        self.ground = ground or unreachable(evaluator)
+        self.engine = engine(evaluator, self.ground, laws.stops, laws.balanced)
+        # Limits cost nothing until a joint reaches one.
+        lazy = laws.stops and not laws.rubs
+        self.unlimited = engine(evaluator, self.ground, (), laws.balanced) if lazy else None
+        weight = evaluator.model.mass * float(np.linalg.norm(evaluator.model.gravity))
+        self.tiny = 1e-12 * (weight + 1.0) * dt  # N s
+        n, nv = len(self.ground.feet), evaluator.model.nv
+        self.fixed = self.ground.table(evaluator, np.zeros(0)) if self.ground.flat else None
+        self.last: Array = np.zeros((*batch, 3 * n))
+        self.held: Array | None = np.zeros((*batch, len(laws.stops), 2)) if laws.stops else None
+        self.none, self.nothing, self.whole = np.zeros(n), np.zeros(nv), np.array([dt])
+        self.soft, self.pressed = laws.softness(self.whole), False  # pressed: whether a joint may be at a limit
+        self.bounces = Bounces(self, self.ground.restitution) if self.ground.restitution.any() else None
 
-    def __call__(self, q: Array, v: Array, tau: Array) -> Stepped:
-        dt = self.dt
-        gap = self.ground.gaps(self.evaluate, q)
-        first, _, _ = self.attempt(q, v, v, gap, tau)
-        after, met, found = self.attempt(q, v, first, gap, tau)
-        P = self.last.reshape(-1, 3)
-        forces = np.einsum("nij,ni->nj", met.axes, P) / dt
-        mean = (v + after) / 2
-        flies = not P.any() and (gap + dt * (met.J @ mean)[2::3] > 0).all()
-        moved = self.evaluate("integrate", q, dt * (mean if flies else after))
-        return Stepped(moved, after, forces.ravel(), found.residual, found.converged)
+    def table(self, q: Array) -> Array:
+        return self.ground.table(self.evaluate, q) if self.fixed is None else self.fixed
 
-    def attempt(
-        self, q: Array, v: Array, guess: Array, gap: Array, tau: Array
-    ) -> tuple[Array, Meeting, gauss_seidel.Percussions]:
-        """The velocity after the step from a guess of it, the feet halfway, and the percussions (also in `last`)."""
-        halfway = self.evaluate("integrate", q, self.dt / 2 * guess)
-        met = self.ground.meet(self.evaluate, halfway)
-        J, at = met.J, (halfway, (v + guess) / 2)
-        M, h = self.evaluate("mass_matrix", at[0]), self.evaluate("bias", *at)
-        solved = np.linalg.solve(M, np.column_stack([tau - h, J.T]))
-        free, MinvJT = v + self.dt * solved[:, 0], solved[:, 1:]
-        offset, near = self.offsets(gap, (J @ v)[2::3])
-        b = J @ free
-        b[2::3] += offset
-        P, rows = np.zeros(len(J)), np.repeat(near, 3)
-        found = gauss_seidel.Percussions(P, 0.0, 0, True)
-        if (b[2::3][near] < 0).any():
-            G, friction = (J @ MinvJT)[np.ix_(rows, rows)], self.ground.friction[near]
-            found = gauss_seidel.solve(G, b[rows], friction, self.last[rows])
-            P[rows] = found.P
-        self.last = P
-        return free + MinvJT @ P, met, found
+    def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped:
+        if self.bounces is not None:
+            found, P = self.bounces(q, v, tau, pull)
+        else:
+            found = self.free(q, v, tau, pull, self.table(q), self.none, self.last, self.whole, self.held)
+            P = found.P
+        self.last, self.held = found.P, found.held
+        residual = found.tally[..., 0]
+        forces = P / self.dt if self.contacts is not None else np.zeros((*q.shape[:-1], 0))
+        converged = residual <= self.tiny
+        if not converged.all():
+            size = np.abs(P).max(-1)
+            if found.held is not None:
+                size = np.maximum(size, np.abs(found.held).max((-1, -2)))
+            converged = residual <= CONVERGED * size + self.tiny
+        return Stepped(found.q, found.v, forces, residual, converged)
+
+    def free(
+        self, q: Array, v: Array, tau: Array, pull: Pull | None, table: Array, away: Array, start: Array, h: Array,
+        held: Array | None,
+    ) -> Step:  # fmt: skip
+        """A step of length h (1,) or (..., 1), without bounces."""
+        soft, laws = self.nothing, self.laws
+        if not laws.free:
+            tau = tau + laws.pull(q, v).force
+            soft = self.soft if h is self.whole else laws.softness(h)
+            if laws.springs:
+                tau = tau - h * laws.stiffness * v
+        if pull is not None:
+            tau = tau + pull.force - h * pull.stiffness * v
+            soft = soft + h * pull.damping + h * h * pull.stiffness
+        if self.unlimited is None or held is None:
+            stops = laws.ways(q) if laws.stops else None
+            return self.engine.step(q, v, tau, soft, table, away, start, h, stops, held)
+        found = self.unlimited.step(q, v, tau, soft, table, away, start, h, None, None)
+        limited = laws.reached(found.q)
+        if self.pressed:
+            limited = limited | held.any((-1, -2))
+        if not limited.any():
+            self.pressed = False
+            return Step(*found[:4], held)
+        self.pressed = True
+        stopped = self.engine.step(q, v, tau, soft, table, away, start, h, laws.ways(q), held)
+        free = (*found[:4], np.zeros_like(held))
+        return Step(*(chosen(limited, x, y) for x, y in zip(stopped, free, strict=True)))
 
     def sunk(self, q: Array) -> str:
         """A warning if a foot starts deeper in the ground than time steps would take it, else nothing."""
-        gap = self.ground.gaps(self.evaluate, q)
-        k = int(np.argmin(gap))
-        deep = 2 * GRAVITY * (self.dt / PUSH_OUT) ** 2
-        if gap[k] > -deep:
+        if self.contacts is None:
             return ""
+        gap = self.ground.gaps(self.evaluate, q)
+        *world, foot = (int(k) for k in np.unravel_index(np.argmin(gap), gap.shape))
+        depth = -float(gap.min())
+        if depth < 2 * GRAVITY * (self.dt / PUSH_OUT) ** 2:
+            return ""
+        where = f" in world {world[0] if len(world) == 1 else tuple(world)}" if world else ""
         return (
-            f"foot {self.ground.names[k]!r} begins {-gap[k]:.3g} m below the ground, which pushes it out. Start "
-            "higher; ground.gap(robot, q) gives the height of each foot"
+            f"foot {self.ground.names[foot]!r} begins {depth:.3g} m below the ground{where}, which pushes "
+            "it out. Start higher; ground.gap(robot, q) gives the height of each foot"
         )
 
-    def offsets(self, gap: Array, approach: Array) -> tuple[Array, Array]:
-        """The terms to add to each foot's normal velocity in the contact law, and which feet may be in contact."""
-        bounces = (self.ground.restitution > 0) & (approach < -self.slow)
-        depth = np.maximum(-gap, 0.0)
-        push = np.minimum(PUSH_OUT * depth / self.dt, np.sqrt(2 * GRAVITY * depth))
-        lands = np.where(gap > 0, gap / self.dt, -push)
-        offset = np.where(bounces, self.ground.restitution * approach, lands)
-        return offset, ~(bounces & (gap > 0))
+
+class Stopping:
+    """Smooth steps, but for worlds where a joint would go beyond a limit: these make a time step."""
+
+    contacts = None
+
+    def __init__(self, smooth: Smooth, stepping: TimeStepping) -> None:
+        self.smooth, self.stepping = smooth, stepping
+
+    def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped:
+        found = self.smooth(q, v, tau, pull)
+        beyond = self.stepping.laws.reached(found.q)
+        if not beyond.any():
+            return found
+        stepped = self.stepping(q, v, tau, pull)
+        return Stepped(*(chosen(beyond, x, y) for x, y in zip(stepped, found, strict=True)))
+
+
+def chosen(which: Array, x: Array | None, y: Array | None) -> Array:
+    """The worlds of x where `which` says so, else those of y."""
+    assert x is not None
+    assert y is not None
+    return np.where(which.reshape(which.shape + (1,) * (x.ndim - which.ndim)), x, y)
+
+
+class _Of(NamedTuple):
+    evaluator: Evaluator
+
+
+def unreachable(evaluator: Evaluator) -> Ground:
+    """A ground that is never reached."""
+    return Ground(_Of(evaluator), [evaluator.model.joints[0].name], terrain=Plane(height=-1e9))

@@ -12,6 +12,7 @@ import numpy as np
 from .. import arrays
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..errors import FeatherjetError, InputError
+from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Array, Model, require_name
 from ..model.names import coordinate_names
@@ -23,13 +24,14 @@ FACTS = ("surface", "contacts", "rows", "robot", "convention", "complete")
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States q (n, nq), v (n, nv) at times t (n,) [s], with torques and contact forces.
+    """States q (..., n, nq), v (..., n, nv) at times t (n,) [s], with torques and contact forces.
 
-    tau (n, nv), forces (n, k) and residual (n,) belong to the step that begins at t; the last ones are repeated.
+    Axes that lead are worlds; `trajectory[k]` is world k. tau (..., n, nv), forces (..., n, k) and residual (..., n)
+    belong to the step that begins at t; the last ones are repeated.
     forces [N, N m]: with a Ground, three per foot in world axes (the mean over the step); with Contacts, those of
     `constrained_dynamics`; `split` names them.
     residual [N s]: the error of a Ground's percussions.
-    arrows (n, contacts, 2, 3): the points where forces act [m], and the forces, in the world.
+    arrows (..., n, contacts, 2, 3): the points where forces act [m], and the forces, in the world.
     surface (k, l, 3): a grid of the ground, for drawing.
     robot: its name; model: the robot itself; convention: that of q, v and tau; complete: False if interrupted.
     """
@@ -54,20 +56,38 @@ class Trajectory:
 
     def __repr__(self) -> str:
         cut = "" if self.complete else ", interrupted"
-        return f"<Trajectory of {self.robot}: {len(self)} states, {self.t[-1]:g} s{cut}>"
+        worlds = "".join(f"{n} x " for n in self.worlds)
+        return f"<Trajectory of {self.robot}: {worlds}{len(self)} states, {self.t[-1]:g} s{cut}>"
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        """The shape of the axes that lead: () for one world."""
+        return self.q.shape[:-2]
+
+    def __getitem__(self, which: Any) -> Trajectory:
+        """The motion of one world, or of some; the index is that of the leading axes."""
+        if not self.worlds:
+            raise InputError("trajectory: it has one world; index its arrays, such as trajectory.q, for states")
+        index = which if isinstance(which, tuple) else (which,)
+        if len(index) > len(self.worlds) or any(k is None or k is Ellipsis for k in index):
+            raise InputError(f"trajectory: expected an index of worlds {self.worlds}, got {which!r}")
+        parts = {name: getattr(self, name)[index] for name in ARRAYS if name != "t"}
+        return replace(self, **parts)
+
+    def save(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
         """Write everything, including the robot, to an .npz file; atomically."""
-        from ..files.npz import write_npz
+        with unforked:
+            from ..files.npz import write_npz
 
         entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS)}
         model = "" if self.model is None else saved.dumps(self.model)
-        return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries})
+        return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries}, overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
         """Read a file that `save` wrote."""
-        from ..files.npz import read_npz, require_arrays, require_format
+        with unforked:
+            from ..files.npz import read_npz, require_arrays, require_format
 
         found = read_npz(Path(path))
         try:
@@ -79,10 +99,15 @@ class Trajectory:
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{path}: damaged {KIND} file ({error})") from None
 
-    def plot(self, path: str | os.PathLike[str]) -> Path:
+    def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
         """Plot coordinates, velocities, torques and the sizes of contact forces over time, as a PNG."""
-        from ..view.curves import TimePanel, save_panels
+        with unforked:
+            from ..view.curves import TimePanel, save_panels
 
+        if self.worlds:
+            raise InputError(
+                f"trajectory: {self.worlds} worlds are too many for a plot; take one, such as trajectory[0]"
+            )
         shown = self.standard()
         q_names, v_names = ([], []) if shown.model is None else coordinate_names(shown.model)
         panels = [
@@ -94,11 +119,11 @@ class Trajectory:
             sizes = [np.linalg.norm(f[:, :3], axis=1) for f in shown.split().values()]
             panels.append(TimePanel("contact force [N]", np.stack(sizes, -1), shown.contacts))
         cut = "" if shown.complete else ", interrupted"
-        return save_panels(Path(path), f"{shown.robot}: {shown.t[-1]:g} s{cut}", shown.t, panels)
+        return save_panels(Path(path), f"{shown.robot}: {shown.t[-1]:g} s{cut}", shown.t, panels, overwrite)
 
     def split(self) -> dict[str, Array]:
-        """Forces by contact: (n, 3) for points and feet; (n, 6), force then moment, for surfaces."""
-        parts = np.split(self.forces, np.cumsum(self.rows)[:-1], axis=1)
+        """Forces by contact: (..., n, 3) for points and feet; (..., n, 6), force then moment, for surfaces."""
+        parts = np.split(self.forces, np.cumsum(self.rows)[:-1], axis=-1)
         return dict(zip(self.contacts, parts, strict=True)) if self.contacts else {}
 
     def standard(self) -> Trajectory:
@@ -108,7 +133,7 @@ class Trajectory:
         given = {"q": self.q, "v": self.v, "tau": self.tau}
         found = Coordinates(self.model, self.convention).to_standard(given)[0]
         tau = np.array(found["tau"])
-        tau[-1] = tau[-2:][0]  # repeats the last step's
+        tau[..., -1, :] = tau[..., -2:, :][..., 0, :]  # repeats the last step's
         return replace(self, q=found["q"], v=found["v"], tau=tau, convention=STANDARD)
 
 
@@ -118,17 +143,20 @@ def _checked(found: dict[str, Array]) -> Trajectory:
     convention, contacts = str(found["convention"]), tuple(map(str, found["contacts"]))
     space = model if model is None or convention == STANDARD else Coordinates(model, convention)
     rows = tuple(map(int, found["rows"]))
-    cores = {"t": (), "forces": (sum(rows),), "residual": (), "arrows": (found["arrows"].shape[1:2] or (0,)) + (2, 3)}
+    cores = {"forces": (sum(rows),), "residual": (), "arrows": (found["arrows"].shape[-3:-2] or (0,)) + (2, 3)}
     if space is not None:
         cores |= {"q": (space.nq,), "v": (space.nv,), "tau": (space.nv,)}
-    n = arrays.finite("t", found["t"], (), "times").size
+    t = arrays.finite("t", found["t"], (), "times")
+    worlds = found["q"].shape[:-2]
     for name in (*ARRAYS, "surface"):
         if found[name].dtype.kind not in "fiu" or (name != "surface" and not found[name].ndim):
             raise InputError(f"array {name!r}: expected rows of real numbers")
-        if name != "surface" and len(found[name]) != n:
-            raise InputError(f"array {name!r} has {len(found[name])} rows; expected {n}, as many as 't'")
-        if name in cores and found[name].shape != (n, *cores[name]):
-            raise InputError(f"array {name!r}: expected shape {(n, *cores[name])}, got {found[name].shape}")
+        want = (*worlds, t.size, *cores[name]) if name in cores else None
+        if want is not None and found[name].shape != want:
+            raise InputError(f"array {name!r}: expected shape {want}, got {found[name].shape}")
+    n = t.size
+    if t.ndim != 1 or found["q"].shape[-2:-1] != (n,) or found["v"].shape[:-1] != (*worlds, n):
+        raise InputError(f"arrays 'q' and 'v': expected {n} rows, as many as 't'")
     if len(contacts) != len(rows) or min(rows, default=0) < 0 or not n:
         raise InputError("there are no states, or contacts and rows do not fit")
     for what, name in (("robot", str(found["robot"])), *(("contact", c) for c in contacts)):

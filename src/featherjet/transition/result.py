@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..contact import PointContact, SurfaceContact
 from ..errors import FeatherjetError, InputError
+from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Model
 from ..robot.robot import Robot
@@ -180,9 +181,10 @@ class Transition:
 
     # Files
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
+    def save(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
         """Write an .npz file that contains everything, the robot included; atomically."""
-        from ..files.npz import write_npz
+        with unforked:
+            from ..files.npz import write_npz
 
         s = self.setting
         about: dict[str, Any] = dict(
@@ -201,12 +203,13 @@ class Transition:
                 entries |= {} if clip.v is None else {f"{name}_v": np.asarray(clip.v)}
         t = self.times()
         entries |= dict(t=t, q=self.q(t), v=self.v(t), a=self.a(t), tau=self.tau(t))  # for readers without featherjet
-        return write_npz(Path(path), entries)
+        return write_npz(Path(path), entries, overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str], backend: str | None = None) -> Transition:
         """Read a file that `save` wrote."""
-        from ..files.npz import read_npz, require_arrays, require_format
+        with unforked:
+            from ..files.npz import read_npz, require_arrays, require_format
 
         found = read_npz(Path(path))
         try:
@@ -218,18 +221,26 @@ class Transition:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise InputError(f"{path}: damaged {KIND} file ({error!r})") from None
 
-    def to_csv(self, path: str | os.PathLike[str], count: int = 201) -> Path:
+    def to_csv(self, path: str | os.PathLike[str], count: int = 201, overwrite: bool = True) -> Path:
         """Write a table of t, q, v, a, tau at `count` times."""
-        from ..files.csv import write_csv
+        with unforked:
+            from ..files.csv import write_csv
 
         t = self.times(arrays.whole_number("count", count, 2))
-        return write_csv(Path(path), self.model, t, self.q(t), self.v(t), self.a(t), self.tau(t))
+        return write_csv(Path(path), self.model, t, self.q(t), self.v(t), self.a(t), self.tau(t), overwrite)
 
     def to_bvh(
-        self, path: str | os.PathLike[str], fps: float = 60.0, up: str = "y", scale: float = 1.0, joined: bool = True
+        self,
+        path: str | os.PathLike[str],
+        fps: float = 60.0,
+        up: str = "y",
+        scale: float = 1.0,
+        joined: bool = True,
+        overwrite: bool = True,
     ) -> Path:
         """Write a motion-capture file of `fps` frames a second, with the joined clips unless `joined` is False."""
-        from ..files.bvh import write_bvh
+        with unforked:
+            from ..files.bvh import write_bvh
 
         fps = arrays.positive_number("fps", fps)
         if joined and (self.before is not None or self.after is not None):
@@ -239,15 +250,16 @@ class Transition:
             n = max(2, round(self.duration * fps) + 1)
             q, dt = self.q(self.times(n)), self.duration / (n - 1)
         rest = self.robot.forward_kinematics(self.robot.neutral())
-        return write_bvh(Path(path), self.model, rest, self.robot.forward_kinematics(q), dt, up, scale)
+        return write_bvh(Path(path), self.model, rest, self.robot.forward_kinematics(q), dt, up, scale, overwrite)
 
-    def plot(self, path: str | os.PathLike[str]) -> Path:
+    def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
         """Draw curves of torque and energy as a PNG."""
-        from ..view.curves import SearchRecord, save_energy_plot
+        with unforked:
+            from ..view.curves import SearchRecord, save_energy_plot
 
         title = f"{self.robot.name}: {self.duration:g} s, energy {self.energy:.4g}"
         search = SearchRecord(self.report.solver, self.history, self.baselines())
-        return save_energy_plot(Path(path), title, self, search)
+        return save_energy_plot(Path(path), title, self, search, overwrite)
 
 
 def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None) -> Transition:

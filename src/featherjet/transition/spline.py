@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import MissingExtra
+from ..forks import unforked
 
 Array = np.ndarray
 FIXED = 2  # control points on each side that position and velocity determine
@@ -17,9 +18,10 @@ FIXED = 2  # control points on each side that position and velocity determine
 def require_scipy() -> Any:
     """SciPy, or a MissingExtra that says how to install it."""
     try:
-        import scipy.interpolate
-        import scipy.optimize
-        import scipy.sparse.linalg
+        with unforked:
+            import scipy.interpolate
+            import scipy.optimize
+            import scipy.sparse.linalg
     except ImportError:
         raise MissingExtra("optimising a motion", "scipy", "motion") from None
     return scipy

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
-from ..algorithms.quantities import FEXT, QUANTITIES, Quantity, sizes
+from ..algorithms.quantities import FEXT, QUANTITIES, Quantity, shape, sizes
 from ..algorithms.scan import Scan
 from ..forks import unforked
 from ..jit import kernel as jit
+from ..jit.chain import Chain, Link
 from ..jit.data import Data
 from ..jit.emit.border import Operand
-from ..jit.engine import Library, target
+from ..jit.engine import CPU, Library, target
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
 from ..jit.library import labelled, library
 from ..jit.number import DOUBLE, Number
+from ..jit.objects import sources
 from ..jit.straight import Function, Straight, shortest
 from ..model.configuration import Places
 from ..model.tree import Tree
 from .tables import Tables, unit_parts, variants
 
-COMPARED = 12_000  # operations; below this, tracing several algorithms takes no noticeable time
-UNROLLED, UNROLLED_VECTORS = 32_000, 8_000  # most operations to compile for one robot: with matrices, without
+SMALL = 16_000  # operations; tracing two algorithms that are shorter takes a tenth of a second
+UNROLLED, UNROLLED_VECTORS = 32_000, 10_500  # most operations to compile for one robot: with matrices, without
 
 
 class TreeCompiler:
     """Makes the kernels of one tree.
 
     unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints (never
-    with mimicking joints); None chooses for each quantity. robot: its name, for messages.
+    with mimicking joints); None chooses for each quantity. robot: its name, for messages. cpu: what to compile for; by
+    default the one FEATHERJET_CPU selects.
     """
 
-    def __init__(self, tree: Tree, unroll: bool | None = None, places: Places | None = None, robot: str = "") -> None:
+    def __init__(
+        self, tree: Tree, unroll: bool | None = None, places: Places | None = None, robot: str = "",
+        cpu: CPU | None = None,
+    ) -> None:  # fmt: skip
         self.tree, self.unroll, self.places, self.robot = tree, unroll, places, robot
-        self.target = target()
+        self.target = cpu or target()
         self._tables: dict[Number, Tables] = {}
 
     def tables(self, kind: Number) -> Tables:
@@ -52,6 +59,8 @@ class TreeCompiler:
 
             maker = ContactCompiler(self.tree, self.tables, self._free, self.target, options["contacts"])
             return maker.kernel(quantity, given)
+        if quantity.solves and self.tree.coupling is None:
+            return self._solved(quantity, given)
         if quantity.rolled and not options and not self.unrolls(quantity):
             return self._rolled(quantity, FEXT.name in given)
         return self._straight(quantity, given, options)
@@ -63,20 +72,56 @@ class TreeCompiler:
     def _free(self, weightless: bool) -> Kernel:
         """The derivatives of forward dynamics with external forces, with or without gravity."""
         record = QUANTITIES["forward_dynamics_derivatives"]
-        maker = TreeCompiler(self.tree.weightless(), False) if weightless else self
+        maker = TreeCompiler(self.tree.weightless(), False, cpu=self.target) if weightless else self
         return maker.kernel(record, [*(i.name for i in record.inputs), FEXT.name], {})
+
+    def _solved(self, quantity: Quantity, given: Sequence[str]) -> Chain:
+        """-M^-1 times another quantity as a chain: accelerations, if it needs them, M^-1, the other, their product."""
+        of, inverse, forward = (QUANTITIES[x] for x in (quantity.solves, "inverse_mass_matrix", "forward_dynamics"))
+        (result,) = quantity.results
+        names = [i.name for i in of.inputs] + [x for x in given if x == FEXT.name and of.forces]
+        temporaries: dict[str, Sequence[int | str]] = {"inverse": inverse.results[0].axes, "columns": result.axes}
+        links = [
+            Link(self.kernel(inverse, ["q"], {}), ("q", "inverse")),
+            Link(self.kernel(of, names, {}), (*names, "columns")),
+            Link(self._product(result.axes), ("inverse", "columns", result.name)),
+        ]
+        if "a" in names:
+            temporaries["a"] = forward.results[0].axes
+            links.insert(0, Link(self.kernel(forward, given, {}), (*given, "a")))
+        inputs = {name: quantity.input(name).axes for name in given}
+        size = sizes(self.tree)
+        return Chain(quantity.name, self.target, inputs, {result.name: result.axes}, temporaries, links, size)
+
+    def _product(self, axes: Sequence[int | str]) -> Kernel:
+        """The kernel of -A B, for a square A and for B with these axes."""
+        cpu = self.target
+        rows, *columns = shape(axes, sizes(self.tree))
+
+        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
+            def make() -> Any:
+                with unforked:
+                    from ..jit.emit.product import emit_product
+
+                return sources(emit_product(cpu.fitting(kind), len(axes), cpu.platform, kind))
+
+            what = "product", len(axes), cpu.fitting(kind), kind.name
+            return library(cpu, what, "products", make), Data(kind, [rows, prod(columns)])
+
+        return Kernel("product", {}, [], load, separate_single=False)
 
     def unrolls(self, quantity: Quantity) -> bool:
         """Whether to compile for this robot alone, which must be quick to compile and faster to run.
 
         Rolled code computes matrices with columns in lanes, some of them idle; in unrolled code all lanes are samples.
-        Vectors have samples in lanes either way, so unrolling only folds constants.
+        Vectors have samples in lanes either way, and blocks of columns fill the lanes: unrolling only folds constants.
         """
         if self.tree.coupling is not None or not quantity.rolled or quantity.cost is None:
             return True
         if self.unroll is not None:
             return self.unroll
-        return quantity.cost.of(self.tree) <= (UNROLLED if quantity.tables else UNROLLED_VECTORS)
+        most = quantity.unrolls or (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
+        return quantity.cost.of(self.tree) <= most
 
     def _walked(self, quantity: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""
@@ -88,21 +133,29 @@ class TreeCompiler:
 
     def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
         """The straight-line code of a quantity without options, for these inputs."""
-        first, *others = self._functions(quantity, {})
         shapes = quantity.input_shapes(given, sizes(self.tree))
-        return shortest((first, *others), shapes, None, len(quantity.margins))
+        return shortest(self._functions(quantity, {}), shapes, None, len(quantity.margins))
 
     def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
-        """A quantity as a function of arrays of scalars; for a small robot, its alternatives follow."""
+        """A quantity as a function of arrays of scalars; for a small robot, several to choose from."""
         tree = self._walked(quantity)
 
         def run(record: Quantity, **arrays: Any) -> list[Any]:
             return record.compute(Scan(tree, (), object), arrays, **options)
 
-        found: list[Function] = [partial(run, quantity)]
-        if tree.coupling is None and quantity.cost is not None and quantity.cost.of(tree) <= COMPARED and not options:
-            found += [partial(run, replace(quantity, algorithm=f)) for f in quantity.alternatives]
-        return found
+        if options or tree.coupling is not None:
+            return [partial(run, quantity)]
+        return [partial(run, replace(quantity, algorithm=f)) for f in self.algorithms(quantity)]
+
+    def algorithms(self, quantity: Quantity) -> tuple[Callable[..., Any], ...]:
+        """The algorithm of a quantity in straight-line code; for a small robot, several to choose from."""
+        small = quantity.cost is not None and quantity.cost.of(self._walked(quantity)) <= SMALL
+        return (quantity.for_small if small else ()) or (quantity.algorithm,)
+
+    def takes(self, quantity: Quantity, algorithm: Callable[..., Any]) -> bool:
+        """Whether a quantity is computed by this algorithm where no method is named."""
+        known = self.algorithms(quantity) if self.unrolls(quantity) else (quantity.algorithm,)
+        return known == (algorithm,)
 
     def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         known = tuple((k, fingerprint(x)) for k, x in sorted(options.items()))
@@ -142,7 +195,7 @@ class TreeCompiler:
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
                 program = trace_rolled(quantity, kinds, fext)
-                return emit_rolled(program, operands, lanes, cpu.triple, kind)
+                return emit_rolled(program, operands, lanes, cpu.platform, kind)
 
             what = "rolled", quantity.name, kinds, fext, lanes, kind.name
             return library(cpu, what, labelled(quantity.name, robot), make), self.tables(kind)

@@ -13,13 +13,29 @@ import numpy as np
 
 from ..algorithms.contacts.dynamics import Contact, ContactSet
 from ..algorithms.contacts.grips import POINT, PUSH, TWIST, Grip, Side, ground
+from ..algorithms.contacts.percussion import FootBlock, Stop
 from ..jit.data import Data
 from ..jit.graph import Expr
 from ..math.spatial import Transform
-from ..math.vec3 import Mat3, Vec3
+from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.model import WORLD
 from ..model.tree import Tree
-from .program import CONTACT_COUNTS, CONTACT_TABLES, ENTRY, GRIP, Hold, Key, Output, Program, Ref, Store, Sweep, Variant
+from .program import (
+    CONTACT_COUNTS,
+    CONTACT_TABLES,
+    ENTRY,
+    GRIP,
+    Hold,
+    Key,
+    Meet,
+    Output,
+    Program,
+    Ref,
+    Store,
+    Strike,
+    Sweep,
+    Variant,
+)
 from .pytree import leaves, mapped, split
 from .rolled import Field, RolledScan, Rows, Source, Vector, dof_key, output_of
 from .tables import Tables, integers
@@ -52,13 +68,23 @@ class ContactScan(RolledScan):
 
     def grip_forces(self, name: str) -> Source:
         """A vector (rows,) as three numbers for each grip."""
-        self.program.inputs[name] = "rows"
+        self.program.inputs[name] = 3
         return Source(lambda _: tuple(self._load(Ref(name, "self", k)) for k in range(3)))
+
+    def per_foot(self, name: str, count: int) -> tuple[Expr, ...]:
+        """So many numbers for each grip, as loops over grips read them."""
+        self.program.inputs[name] = count
+        return tuple(self._load(Ref(name, "self", k)) for k in range(count))
 
     def number(self, name: str) -> Expr:
         """A vector of one number."""
         self.program.inputs[name] = "whole"
         return self._load(Ref(name, "self", 0))
+
+    def numbers(self, name: str, count: int) -> tuple[Expr, ...]:
+        """A vector of some numbers."""
+        self.program.inputs[name] = "whole"
+        return tuple(self._load(Ref(name, "self", k)) for k in range(count))
 
     # Walks
 
@@ -115,35 +141,110 @@ class ContactScan(RolledScan):
         total = self._loads(shape, lambda path: Ref("J", "self", 0, Key("J", number, path)))
         return Field(number, loop, {v: total for v in self.program.variants})
 
-    def hold(self, dofs: Field, left: Any, grips: GripField, drift: GripField) -> tuple[Field, GripField, GripRows]:
+    def hold(
+        self, dofs: Field, left: Any, grips: GripField, drift: GripField, redundant: bool = False
+    ) -> tuple[Field, GripField, GripRows]:
         """Forces for which `drift` and the accelerations due to `left` vanish, and what they add to `left`.
 
-        dofs: the pivots of all joints (`aba.Pivot`); grips: `grips.Touched`.
+        dofs: the pivots of all joints (`aba.Pivot`); grips: `grips.Touched`. Once held, the same grips need no factors
+        of their own. redundant: solve also for redundant grips, and leave no factors.
         """
-        dof = self._dof(dofs, "dof")
-        t = self._loaded(grips, CASES[0])
-        handed = self._loads(t.rows, lambda path: Ref("H", "self", 0, Key("J", 0, path)))
-        felt = [dof.S.dot(p) for p in handed]
-        passed = [p + x * dof.K for p, x in zip(handed, felt, strict=True)]
+        before = next((loop for loop in self.program.loops if isinstance(loop, Hold)), None)
         n, keys = self._number(), [str(k) for k in range(3)]
         loop = Hold(
-            first=[x for _, x in leaves(t.rows)],
-            second=[x for _, x in leaves(t.others)],
-            felt=felt,
-            handed=[x for p in passed for _, x in leaves(p)],
-            dinv=dof.dinv,
+            **self._climbing(dofs, grips),
             rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
             drift=[x for _, x in leaves(self._loaded(drift, CASES[0]))],
             held=Key("D", n, ()),
             forces=[Key("T", n, (k,)) for k in keys],
-            Y=[Key("E", n, (part, k)) for part in ("Y", "Z") for k in keys],
+            Y=before.Y if before else self._climbed(n),
+            again=before is not None,
+            redundant=redundant,
         )
         self.program.loops.append(loop)
         after = {v: [self._load(Ref("D", "self", k, loop.held)) for k in range(v.nv)] for v in self.program.variants}
         forces = tuple(self._load(Ref("T", "self", 0, key)) for key in loop.forces)
         return Field(n, loop, after), GripField("T", n, loop, {c: forces for c in CASES}), GripRows("factor")
 
+    def strike(
+        self, law: Any, dofs: Field, left: Field | Source, grips: GripField, inputs: tuple[str, ...]
+    ) -> tuple[Field, GripField, GripRows, list[Expr]]:
+        """Percussions that obey a law (`feet.Law`), and what they add to `left`.
+
+        dofs: the pivots of all joints; grips: `feet.Footing`; inputs: rates, stops, and a guess of their percussions,
+        or none if there are no stops.
+        Also gives the stops' percussions and a report: the residual, 1 if nothing lands else 0, and the sweeps.
+        """
+        dof, t = self._dof(dofs, "dof"), self._loaded(grips, CASES[0])
+        n, keys = self._number(), [str(k) for k in range(3)]
+        x = [self._load(Ref("H", "law", k)) for k in range(19)]
+        block = FootBlock(Sym3(*x[:6]), Sym3(*x[6:12]), x[12])
+        found = law.block(Sym3(*x[:6]))
+        for name in inputs:
+            self.program.inputs.setdefault(name, "whole")
+        vector = [Vec3(*x[k : k + 3]) for k in (0, 3, 6, 13, 16)]
+        loop = Strike(
+            **self._climbing(dofs, grips),
+            rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
+            drift=self._listed(law.velocity(t.gamma)),
+            held=Key("D", n, ()),
+            forces=[Key("T", n, (k,)) for k in keys],
+            Y=self._climbed(n),
+            start=self._listed(law.start),
+            setup=self._listed((found.inverse, found.step)),
+            law=self._listed(law.percussion(block, vector[3], vector[4])),
+            world=self._listed(law.world(vector[0])),
+            sticks=self._listed(law.sticks(vector[0])),
+            lands=self._listed((law.lands(*vector[:3]),)),
+            pass_K=self._listed(dof.K),
+            stop_law=self._listed(law.stops(x[0], x[1], x[2:5], Stop(x[5], x[6]))),
+            own=[Key("T", n, ("own", str(k))) for k in range(19)],
+            report=[Key("G", n, (str(k),)) for k in range(3)],
+            inputs=inputs,
+        )
+        self.program.loops.append(loop)
+        after = {v: [self._load(Ref("D", "self", k, loop.held)) for k in range(v.nv)] for v in self.program.variants}
+        forces = tuple(self._load(Ref("T", "self", 0, key)) for key in loop.forces)
+        report = [self._load(Ref("G", "self", 0, key)) for key in loop.report]
+        return Field(n, loop, after), GripField("T", n, loop, {c: forces for c in CASES}), GripRows("stops"), report
+
+    def system(self, dofs: Field, grips: GripField) -> GripRows:
+        """Y^T D^-1 Y (rows, rows): how the rows of all grips accelerate under forces of one."""
+        n = self._number()
+        climbing = self._climbing(dofs, grips)
+        nothing = self.graph.const(0.0)
+        self.program.loops.append(
+            Meet(**climbing, rest=nothing, drift=[], held=Key("D", n, ()), forces=[], Y=self._climbed(n))
+        )
+        return GripRows("system")
+
+    def _climbing(self, dofs: Field, grips: GripField) -> dict[str, Any]:
+        """What a `Hold` needs for grips' rows to go up the tree."""
+        dof, t = self._dof(dofs, "dof"), self._loaded(grips, CASES[0])
+        handed = self._loads(t.rows, lambda path: Ref("H", "self", 0, Key("J", 0, path)))
+        felt = [dof.S.dot(p) for p in handed]
+        passed = [p + x * dof.K for p, x in zip(handed, felt, strict=True)]
+        return {
+            "first": self._listed(t.rows),
+            "second": self._listed(getattr(t, "others", None)),
+            "felt": felt,
+            "handed": [x for p in passed for _, x in leaves(p)],
+            "dinv": dof.dinv,
+        }
+
+    def _climbed(self, number: int) -> list[Key]:
+        """Where entries keep Y and D^-1 Y."""
+        return [Key("E", number, (part, str(k))) for part in ("Y", "Z") for k in range(3)]
+
+    def _listed(self, value: Any) -> list[Expr]:
+        """All scalars of a value."""
+        return [y for _, y in leaves(self._lifted(value))]
+
     # Results
+
+    def column(self, field: GripField, k: int) -> GripRows:
+        """Number k of each grip, as a vector (grips,)."""
+        return GripRows("grips", (Key(field.space, field.number, (str(k),)),))
 
     def rows(self, field: GripField) -> GripRows:
         """Three numbers of each grip, as a vector (rows,)."""
@@ -241,7 +342,7 @@ class Layout:
     those of grips t and s <= t begin, at t (t + 1) / 2 + s.
     """
 
-    def __init__(self, tree: Tree, contacts: ContactSet) -> None:
+    def __init__(self, tree: Tree, contacts: ContactSet, stops: Sequence[int] = ()) -> None:
         world = len(tree.nodes)
         held = [(c, case) for c in contacts.each for case in ((POINT,) if c.point else (PUSH, TWIST))]
         self.closed = any(c.other != WORLD for c in contacts.each)
@@ -256,8 +357,15 @@ class Layout:
                 sides += [side] * len(dofs)
             climbs.append(len(entries))
         meets, meeting = meetings([range(climbs[4 * g], climbs[4 * g + 3]) for g in range(len(held))], entries)
-        rows = 3 * len(held)
-        self.counts = {"grips": len(held), "rows": rows, "entries": len(entries), "factor": rows * (rows + 1)}
+        rows, paths = 3 * len(held), []
+        for dof in stops:  # its own entry first
+            way = [k for k in reversed(tree.dof_path(node_of(tree, dof))) if k <= dof]
+            paths.append((dof, len(entries), len(entries) + len(way)))
+            entries += [(k, 0, 0) for k in way]
+            sides += [(0.0, 0.0, 0.0)] * len(way)
+        self.counts = {
+            "grips": len(held), "rows": rows, "entries": len(entries), "factor": rows * (rows + 1), "stops": len(stops),
+        }  # fmt: skip
         self.tables = {
             "grip": integers(bodies),
             "grip_values": np.array(values, float),
@@ -266,6 +374,7 @@ class Layout:
             "entry_values": np.array(sides, float),
             "meets": meets,
             "meeting": meeting,
+            "stop": integers(paths or [(0, 0, 0)]),
         }
 
 
@@ -275,13 +384,17 @@ class ContactTables(Data):
     def __init__(self, tables: Tables, layout: Layout) -> None:
         kind = tables.kind
         own = {k: x if x.dtype == np.int64 else x.astype(kind.dtype) for k, x in layout.tables.items()}
-        self._keep = tables, own
-        pointers = [own[name].ctypes.data for name in CONTACT_TABLES]
-        super().__init__(kind, [*tables.slots, *(layout.counts[name] for name in CONTACT_COUNTS), *pointers])
+        counts = (layout.counts[name] for name in CONTACT_COUNTS)
+        super().__init__(kind, [*tables.entries, *counts, *(own[name] for name in CONTACT_TABLES)])
 
 
 def numbers(X: Transform) -> list[Any]:
     return [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
+
+
+def node_of(tree: Tree, dof: int) -> int:
+    """The joint of a degree of freedom."""
+    return next(n.index for n in tree.nodes if dof in n.dofs)
 
 
 def parts(tree: Tree, c: Contact) -> list[tuple[list[int], tuple[float, float, float]]]:

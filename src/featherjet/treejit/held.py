@@ -58,9 +58,10 @@ class ContactCompiler:
         free: Callable[[bool], Kernel],
         cpu: CPU,
         contacts: ContactSet,
+        stops: Sequence[int] = (),
     ) -> None:
         self.tree, self.free, self.cpu = tree, free, cpu
-        layout = Layout(tree, contacts)  # kernels keep this, not the contacts, whose end is theirs
+        layout = Layout(tree, contacts, stops)  # kernels keep this, not the contacts, whose end is theirs
         self.data = cache(lambda kind: ContactTables(tables(kind), layout))
         self.closed, self.sizes = layout.closed, sizes(tree, contacts) | layout.counts
 
@@ -105,7 +106,7 @@ class ContactCompiler:
                 with unforked:
                     from .emit.correction import emit_correction
 
-                return sources(emit_correction(lanes, rows, size, cpu.triple, kind))
+                return sources(emit_correction(lanes, rows, size, cpu.platform, kind))
 
             what = "correction", size, lanes, rows, kind.name
             return library(cpu, what, "derivatives with contacts", make), self.data(kind)
@@ -126,7 +127,7 @@ class ContactCompiler:
                 operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
                 operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
                 program = trace_contacts(stage.algorithm, list(stage.inputs), kinds, closed, stage.margins)
-                return emit_rolled(program, operands, lanes, cpu.triple, kind)
+                return emit_rolled(program, operands, lanes, cpu.platform, kind)
 
             what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name
             return library(cpu, what, stage.name, make), self.data(kind)

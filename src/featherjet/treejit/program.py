@@ -13,14 +13,15 @@ from ..jit.data import HEADER
 from ..jit.graph import Expr, Graph
 
 # The slots of `data`, eight bytes each: counts, then pointers to tables of integers and of numbers.
-COUNTS = ("joints", "nq", "nv", "n_units", "groups")
+COUNTS = ("joints", "nq", "nv", "n_units", "groups", "n_tile_runs")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
     "pair_runs", "start", "bodies", "paths", "ends", "body_ends", "torque_starts", "torque_steps", "torque_paths",
+    "tile_runs", "tile_codes",
 )  # fmt: skip
 # Those of contacts follow, in kernels that know contacts.
-CONTACT_COUNTS = ("grips", "rows", "entries", "factor")
-CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "meets", "meeting")
+CONTACT_COUNTS = ("grips", "rows", "entries", "factor", "stops")
+CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "meets", "meeting", "stop")
 SLOTS = (*HEADER, *COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
 
 # The constants of each joint in the table, in this order, and how many numbers each has.
@@ -32,7 +33,7 @@ TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
 GRIP = {"X": 12, "Y": 12, "kp": 1, "kd": 1, "mu": 1, "world": 1}
 ENTRY = {"sign": 1, "first": 1, "second": 1}
 
-Entries = Literal["coordinates", "rates", "forces", "rows", "whole"]
+Entries = Literal["coordinates", "rates", "forces", "whole"] | int  # a number: so many for each grip
 
 
 class Variant(NamedTuple):
@@ -119,16 +120,71 @@ class Hold:
     held: Key  # D: left, after
     forces: list[Key]  # T: lambda
     Y: list[Key]  # E: what each dof feels, and the same times dinv
+    again: bool = False  # an earlier loop has found Y and the factors of G
+    redundant: bool = False  # grips may be redundant, and no later loop needs the factors of G
 
     @property
     def values(self) -> list[Expr]:
         """All expressions that the loop computes."""
-        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv, self.rest, *self.drift]
+        own = [] if self.again else [*self.first, *self.second, *self.felt, *self.handed, self.dinv]
+        return [*own, self.rest, *self.drift]
 
     @property
     def keys(self) -> list[Key]:
         """All numbers that the loop stores."""
         return [self.held, *self.forces, *self.Y]
+
+
+@dataclass
+class Meet(Hold):
+    """Y^T D^-1 Y alone: its two triangles, in place of G."""
+
+    @property
+    def values(self) -> list[Expr]:
+        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv]
+
+    @property
+    def keys(self) -> list[Key]:
+        return self.Y
+
+
+@dataclass
+class Strike(Hold):
+    """Percussions that obey the contact laws, by sweeps over all grips and stops; then left += D^-1 Y P.
+
+    `drift` is each grip's velocity without `left`. Laws read "H", role "law", in the order of the expressions' names.
+    A stop is a row for one dof: it goes up the tree like those of grips, and feels itself first.
+    """
+
+    start: list[Expr] = field(default_factory=list)  # T: a guess of P
+    setup: list[Expr] = field(default_factory=list)  # H: G (6); gives what `law` needs besides, 7 numbers
+    law: list[Expr] = field(default_factory=list)  # H: G (6), setup (7), gamma (3), P (3); and T
+    world: list[Expr] = field(default_factory=list)  # H: P (3); and T
+    sticks: list[Expr] = field(default_factory=list)  # H: P (3); and T: 1 or 0 (3)
+    lands: list[Expr] = field(default_factory=list)  # H: gamma before (3), gamma (3), P (3); and T
+    pass_K: list[Expr] = field(default_factory=list)  # role "dof": what a stop's row hands on
+    stop_law: list[Expr] = field(default_factory=list)  # H: G, rate, below, above, dry, P.dry, P.limit
+    own: list[Key] = field(default_factory=list)  # T: G (6), setup (7), gamma before (3), P (3)
+    report: list[Key] = field(default_factory=list)  # G: residual, flies, sweeps
+    inputs: tuple[str, ...] = ()  # rates, stops, and a guess of their percussions; empty if there are no stops
+
+    @property
+    def values(self) -> list[Expr]:
+        laws = [
+            *self.start,
+            *self.setup,
+            *self.law,
+            *self.world,
+            *self.sticks,
+            *self.lands,
+            *self.pass_K,
+            *self.stop_law,
+        ]
+        return [*super().values, *laws]
+
+    @property
+    def keys(self) -> list[Key]:
+        return [*super().keys, *self.own, *self.report]
 
 
 @dataclass
@@ -310,9 +366,11 @@ class Program:
 @dataclass
 class Output:
     """A result: a matrix over dofs, or over dofs and blocks of columns; numbers stored for each dof, joint, grip or
-    entry; `values` of sums over all bodies; grips' rows over dofs; or the factor of G."""
+    entry; `values` of sums over all bodies; grips' rows over dofs; the factor of G; or, of a `Meet`, the system."""
 
-    kind: Literal["matrix", "blocks", "total", "dofs", "joints", "grips", "entries", "rows", "factor"]
+    kind: Literal[
+        "matrix", "blocks", "total", "dofs", "joints", "grips", "entries", "rows", "factor", "stops", "system"
+    ]
     matrix: int = -1
     keys: tuple[Key, ...] = ()
     values: tuple[Expr, ...] = ()

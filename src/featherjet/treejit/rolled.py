@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..algorithms.quantities import Quantity, flat
-from ..jit.graph import Expr, Graph
+from ..jit.graph import Expr, Graph, Op
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
@@ -152,7 +152,7 @@ class RolledScan:
         for v in sorted(
             self.program.variants, key=lambda v: not v.is_root
         ):  # a root shows the shape of a parent's value
-            parent = None if v.is_root else self._parent(field)
+            parent = None if v.is_root else self._parent(field, v)
             field.values[v] = self._lifted(step(self._node(v), parent, *(self._at(f, v, loop) for f in inputs)))
         self._record(field)
         return field
@@ -394,13 +394,17 @@ class RolledScan:
         walks = isinstance(loop, Walk)  # other loops read only numbers stored for each dof
 
         def leaf(path: tuple, x: Expr) -> Expr:
-            known = x.value is not None or (walks and self.graph.ops[x.index].name == "load")
+            known = x.value is not None or (walks and self._stays(self.graph.ops[x.index]))
             return x if known else self._load(self._place(field.number, path))
 
         return mapped(field.values[v], leaf)
 
-    def _parent(self, field: Field) -> Any:
-        """A parent's value, all loaded, since its variant is unknown; lists become None."""
+    def _stays(self, op: Op) -> bool:
+        """Whether an operation is a load of something that later loops can load again."""
+        return op.name == "load"
+
+    def _parent(self, field: Field, v: Variant) -> Any:
+        """The value of the parent of a joint `v`, all loaded, since its variant is unknown; lists become None."""
         shape = next(iter(field.values.values()))
         number = field.number
 

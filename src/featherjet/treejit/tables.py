@@ -14,6 +14,7 @@ from ..jit.data import Data
 from ..jit.number import Number
 from ..model.tree import Tree
 from .program import COUNTS, TABLE, TABLES, Variant
+from .tiles import samples_at_once, tile_runs, tile_size
 
 # Integers of two bytes for each (row, group) of pairs: within, across, diagonal, existing columns, own joint.
 MASKS = 5
@@ -54,6 +55,7 @@ class Tables(Data):
         variant = [known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]
         masks = pair_masks(tree, columns)
         pair_starts, runs = pair_runs(masks)
+        tiles, codes = tile_runs(tree, tile_size(samples_at_once(columns, kind)))
         responses, torques = ColumnSteps(tree, columns, variant), TorqueSteps(tree, columns, variant)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),
@@ -61,6 +63,7 @@ class Tables(Data):
             "nv": size["v"],
             "n_units": len(units),
             "groups": -(-tree.nv // columns),
+            "n_tile_runs": len(tiles),
             "parent": integers([n.parent for n in nodes]),
             "variant": integers(variant),
             "q_start": integers([n.q.start for n in nodes]),
@@ -80,12 +83,12 @@ class Tables(Data):
             "torque_starts": torques.starts,
             "torque_steps": torques.steps,
             "torque_paths": integers(torques.paths),
+            "tile_runs": tiles,
+            "tile_codes": codes,
         }
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
-        slots = (self.arrays[name] for name in (*COUNTS, *TABLES))
-        self.slots = [a if isinstance(a, int) else a.ctypes.data for a in slots]
-        super().__init__(kind, self.slots)
+        super().__init__(kind, [self.arrays[name] for name in (*COUNTS, *TABLES)])
 
     @property
     def digest(self) -> str:

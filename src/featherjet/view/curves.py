@@ -50,7 +50,7 @@ class TimePanel(NamedTuple):
     names: Sequence[str]
 
 
-def save_panels(path: Path, title: str, t: Array, panels: Sequence[TimePanel]) -> Path:
+def save_panels(path: Path, title: str, t: Array, panels: Sequence[TimePanel], overwrite: bool = True) -> Path:
     """Draw panels below each other over times t (n,) [s], as a PNG."""
     require_matplotlib()
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ def save_panels(path: Path, title: str, t: Array, panels: Sequence[TimePanel]) -
         ax.grid(alpha=0.3)
     figure.suptitle(title, fontsize=11)
     figure.supxlabel("time [s]", fontsize=9)
-    return save_png(figure, path)
+    return save_png(figure, path, overwrite=overwrite)
 
 
 class SearchRecord(NamedTuple):
@@ -76,7 +76,7 @@ class SearchRecord(NamedTuple):
     baselines: Mapping[str, float]
 
 
-def save_energy_plot(path: Path, title: str, motion: Playable, search: SearchRecord) -> Path:
+def save_energy_plot(path: Path, title: str, motion: Playable, search: SearchRecord, overwrite: bool = True) -> Path:
     """Draw torques, energy over time, and energy over the solver's iterations, as a PNG."""
     refuse_other_formats(path)
     require_matplotlib()
@@ -92,7 +92,7 @@ def save_energy_plot(path: Path, title: str, motion: Playable, search: SearchRec
     for ax in (top, middle, bottom):
         ax.grid(alpha=0.3)
     figure.suptitle(title, fontsize=11)
-    return save_png(figure, path)
+    return save_png(figure, path, overwrite=overwrite)
 
 
 def _draw_named(ax: Any, t: Array, x: Array, names: Sequence[str], named: list[int]) -> None:

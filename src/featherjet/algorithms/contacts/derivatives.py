@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -225,6 +225,63 @@ def impulse_dynamics_derivatives(
     (v_q, v_v), (l_q, l_v) = np.split(dv, 2, axis=1), np.split(dl, 2, axis=1)
     l_q, l_v = to_user_axes_by_q(scan, contacts, s, impulses, l_q), ct.to_user_axes(contacts, s, l_v)
     return ImpulsePartials(v_q, v_v, l_q, l_v, K.contact_margins, K.margins)
+
+
+# Products
+
+
+def constrained_dynamics_vjp(
+    scan: Scan, q: Array, v: Array, tau: Array, w_a: Array, w_forces: Array, fext: Sequence | None = None, **held: Any
+) -> tuple[Array, ...]:
+    """w_a^T da + w_forces^T dforces by q, v and tau, (nv,) each; and the margins."""
+    D = constrained_dynamics_derivatives(scan, q, v, tau, fext, **held)
+    by = (_left(w_a, a) + _left(w_forces, l) for a, l in zip(D[:3], D[3:6], strict=True))
+    return *by, D.contact_margins, D.margins
+
+
+def constrained_dynamics_jvp(
+    scan: Scan,
+    q: Array,
+    v: Array,
+    tau: Array,
+    dq: Array,
+    dv: Array,
+    dtau: Array,
+    fext: Sequence | None = None,
+    **held: Any,
+) -> tuple[Array, ...]:
+    """da (nv,) and dforces (rows,) along (dq, dv, dtau); and the margins."""
+    D = constrained_dynamics_derivatives(scan, q, v, tau, fext, **held)
+    da, dl = (_right(x[0], dq) + _right(x[1], dv) + _right(x[2], dtau) for x in (D[:3], D[3:6]))
+    return da, dl, D.contact_margins, D.margins
+
+
+def impulse_dynamics_vjp(
+    scan: Scan, q: Array, v: Array, restitution: Sequence[Scalar], w_v: Array, w_impulses: Array, **held: Any
+) -> tuple[Array, ...]:
+    """w_v^T djump + w_impulses^T dimpulses by q and v, (nv,) each; and the margins."""
+    D = impulse_dynamics_derivatives(scan, q, v, restitution, **held)
+    by = (_left(w_v, a) + _left(w_impulses, l) for a, l in zip(D[:2], D[2:4], strict=True))
+    return *by, D.contact_margins, D.margins
+
+
+def impulse_dynamics_jvp(
+    scan: Scan, q: Array, v: Array, restitution: Sequence[Scalar], dq: Array, dv: Array, **held: Any
+) -> tuple[Array, ...]:
+    """The changes of the jump (nv,) and of impulses (rows,) along (dq, dv); and the margins."""
+    D = impulse_dynamics_derivatives(scan, q, v, restitution, **held)
+    djump, dl = (_right(x[0], dq) + _right(x[1], dv) for x in (D[:2], D[2:4]))
+    return djump, dl, D.contact_margins, D.margins
+
+
+def _left(w: Array, A: Array) -> Array:
+    """w^T A."""
+    return (w[:, None] * A).sum(0)
+
+
+def _right(A: Array, d: Array) -> Array:
+    """A d."""
+    return (A * d[None]).sum(1)
 
 
 def _weightless(scan: Scan) -> Scan:

@@ -8,7 +8,8 @@ feel the force at the same point, so momentum is conserved whatever the drift. T
 
     M a - J^T lambda = tau - h,    J a + mu lambda = -gamma,    gamma = Jd v + kd J v + kp e                       (1)
 
-The damping mu makes (1) regular if contacts are redundant. With M = L^T D L along the tree and Y = L^-T J^T, as sparse
+If contacts are redundant, a is still determined, and the forces are the smallest (`redundant`); a damping mu makes (1)
+regular instead. With M = L^T D L along the tree and Y = L^-T J^T, as sparse
 as the tree, J M^-1 J^T = Y^T D^-1 Y. Internally forces are in contact axes, those of the first frame; the user may ask
 for them in world axes instead.
 """
@@ -31,6 +32,7 @@ from ..dynamics.crba import mass_matrix
 from ..dynamics.rnea import inverse_dynamics
 from ..motion import REST, Moving, carried, world_placement
 from ..scan import Array, Scan
+from . import redundant
 
 
 class Held(Protocol):
@@ -242,7 +244,7 @@ def residual(contact: Held, t: Touch) -> Motion:
 
 
 class System(NamedTuple):
-    """Factors of M and of G = J M^-1 J^T + mu, Y = L^-T J^T (nv, rows), and each contact's dofs and rows."""
+    """Factors of M and of G = J M^-1 J^T + mu, Y = L^-T J^T (nv, rows), each contact's dofs and rows, and G itself."""
 
     M: ltl.Factor
     Y: Array
@@ -250,6 +252,7 @@ class System(NamedTuple):
     parts: list[tuple[list[int], slice]]
     margins: Array
     contact_margins: Array
+    whole: Array
 
 
 def system(scan: Scan, contacts: ContactSet, q: Array, J: Array) -> System:
@@ -264,7 +267,7 @@ def system(scan: Scan, contacts: ContactSet, q: Array, J: Array) -> System:
     Y = np.concatenate([ltl.solve_inward(factor, JT[:, at], dofs) for dofs, at in parts], axis=1)
     G = inverse_inertia(factor, Y, parts, contacts.mu)
     inner = ltl.factorise(G, ltl.dense_parents(len(G)))
-    return System(factor, Y, inner, parts, factor.D / diagonal(M), inner.D / diagonal(G))
+    return System(factor, Y, inner, parts, factor.D / diagonal(M), inner.D / diagonal(G), G)
 
 
 def inverse_inertia(M: ltl.Factor, Y: Array, parts: list[tuple[list[int], slice]], mu: Scalar | None) -> Array:
@@ -289,6 +292,20 @@ def diagonal(A: Array) -> Array:
 
 def solve(s: System, f: Array, g: Array) -> tuple[Array, Array]:
     """x and lambda with M x - J^T lambda = f and J x + mu lambda = g; f and g may have columns."""
+    y, rest = freed(s, f, g)
+    forces = ltl.solve(s.G, rest)
+    return held(s, y, forces), forces
+
+
+def hold(s: System, f: Array, g: Array) -> tuple[Array, Array, Array]:
+    """The same for one column and contacts that may be redundant; and the margins of G, zero if they cannot hold."""
+    y, rest = freed(s, f, g)
+    forces, margins = redundant.settled(s.whole, s.G, rest, s.contact_margins)
+    return held(s, y, forces), forces, margins
+
+
+def freed(s: System, f: Array, g: Array) -> tuple[Array, Array]:
+    """L^-T f, and what forces must make of J x, g less that of the robot without contacts."""
     y = ltl.solve_inward(s.M, f)
     wide = y.ndim > s.M.D.ndim
     rest = g.copy()
@@ -296,12 +313,17 @@ def solve(s: System, f: Array, g: Array) -> tuple[Array, Array]:
         for k in dofs:
             Yk = s.Y[k, at, None] if wide else s.Y[k, at]
             rest[at] = rest[at] - Yk * (y[k] * (1.0 / s.M.D[k]))
-    forces = ltl.solve(s.G, rest)
+    return y, rest
+
+
+def held(s: System, y: Array, forces: Array) -> Array:
+    """x of L^-T f and the forces; y is modified."""
+    wide = y.ndim > s.M.D.ndim
     for dofs, at in s.parts:
         for k in dofs:
             Yk = s.Y[k, at, None] if wide else s.Y[k, at]
             y[k] = y[k] + (Yk * forces[at]).sum(0)
-    return ltl.solve_outward(s.M, y), forces
+    return ltl.solve_outward(s.M, y)
 
 
 # Algorithms
@@ -343,8 +365,8 @@ def constrained_dynamics(
     s = scene(scan, contacts, q, v)
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
     h = to_independent(scan.tree, inverse_dynamics(scan, q, v, None, fext))
-    a, forces = solve(K, tau - h, -residuals(scan, contacts, s))
-    return Constrained(a, to_user_axes(contacts, s, forces), K.contact_margins, K.margins)
+    a, forces, margins = hold(K, tau - h, -residuals(scan, contacts, s))
+    return Constrained(a, to_user_axes(contacts, s, forces), margins, K.margins)
 
 
 def impulse_dynamics(
@@ -364,8 +386,8 @@ def impulse_dynamics(
     s = scene(scan, contacts, q, v)
     K = system(scan, contacts, q, jacobian(scan, contacts, s))
     xi = scan.vector([rows_of(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
-    jump, impulses = solve(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution[0]))
-    return Impulsive(jump, to_user_axes(contacts, s, impulses), K.contact_margins, K.margins)
+    jump, impulses, margins = hold(K, np.zeros_like(K.Y[:, 0]), -xi * (1.0 + restitution[0]))
+    return Impulsive(jump, to_user_axes(contacts, s, impulses), margins, K.margins)
 
 
 def contact_inverse_dynamics(

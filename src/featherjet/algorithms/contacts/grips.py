@@ -230,20 +230,20 @@ class HeldStill(NamedTuple):
     factor: Any
 
 
-def constrained(scan: Any, q: Any, v: Any, tau: Any, fext: Any) -> HeldStill:
-    """a and lambda of `dynamics` (1)."""
+def constrained(scan: Any, q: Any, v: Any, tau: Any, fext: Any, redundant: bool = False) -> HeldStill:
+    """a and lambda of `dynamics` (1); redundant: also of redundant contacts, but without a factor."""
     p = prepared(scan, q, v)
     bias = scan.each(force, p.bodies, given(scan, fext))
     left = scan.inward(aba.reduce, bias, p.joints, scan.rates(tau))
     grips = scan.touches(touching(scan.tree.gravity), p.bodies, p.places)
     gamma = scan.grips(lambda grip, t: numbers(t.row(grip.part(residual(grip, t.touch)))), grips)
-    left, forces, factor = scan.hold(pivots(scan, p), left, grips, gamma)
+    left, forces, factor = scan.hold(pivots(scan, p), left, grips, gamma, redundant)
     return HeldStill(p, scan.outward(aba.accelerate, p.joints, left), forces, factor)
 
 
 def constrained_dynamics(scan: Any, q: Any, v: Any, tau: Any, fext: Any = None) -> tuple:
     """a, lambda and the margins of M."""
-    h = constrained(scan, q, v, tau, fext)
+    h = constrained(scan, q, v, tau, fext, redundant=True)
     return aba.rates(scan, h.response), scan.rows(h.forces), h.p.margins
 
 
@@ -259,18 +259,18 @@ def constrained_slopes(scan: Any, q: Any, v: Any, tau: Any, fext: Any = None) ->
     return scan.joint_rows(total), scan.entries(entries), h.factor, h.p.margins
 
 
-def jump(scan: Any, q: Any, v: Any, speed: Scalar) -> HeldStill:
+def jump(scan: Any, q: Any, v: Any, speed: Scalar, redundant: bool = False) -> HeldStill:
     """v+ - v- and impulses, with speed = 1 + e: a robot at rest responds to impulses as it does to forces."""
     p = prepared(scan, q, v)
     grips = scan.touches(touching(scan.tree.gravity), p.bodies, p.places)
     twist = scan.grips(lambda grip, t: numbers(speed * t.row(grip.part(t.touch.xi))), grips)
-    left, impulses, factor = scan.hold(pivots(scan, p), scan.no_rates(), grips, twist)
+    left, impulses, factor = scan.hold(pivots(scan, p), scan.no_rates(), grips, twist, redundant)
     return HeldStill(p, scan.outward(aba.accelerate, p.joints, left), impulses, factor)
 
 
 def impulse_dynamics(scan: Any, q: Any, v: Any, restitution: Any) -> tuple:
     """The jump of velocities, impulses, and the margins of M."""
-    h = jump(scan, q, v, 1.0 + scan.number(restitution))
+    h = jump(scan, q, v, 1.0 + scan.number(restitution), redundant=True)
     return aba.rates(scan, h.response), scan.rows(h.forces), h.p.margins
 
 
@@ -278,14 +278,19 @@ def impulse_slopes_of(scan: Any, q: Any, v: Any, restitution: Any) -> tuple:
     """Like `constrained_slopes`."""
     speed = 1.0 + scan.number(restitution)
     h = jump(scan, q, v, speed)
-    after = scan.each(
-        lambda node, v, r: [speed * x + y for x, y in zip(v, r.rates, strict=True)], scan.rates(v), h.response
-    )
-    bodies = scan.outward(moving(scan.tree.gravity), scan.coordinates(q), after, scan.no_rates())
+    bodies = after_jump(scan, q, v, speed, h)
     grips = scan.touches(touching(scan.tree.gravity), bodies, h.p.places)
     entries = scan.sides(partial(impulse_slopes, speed), scan.each(dof_motions, bodies), grips, h.forces)
     total = scan.each(own_axes, bodies, scan.gather(pull, grips, h.forces), given(scan, None))
     return scan.joint_rows(total), scan.entries(entries), h.factor, h.p.margins
+
+
+def after_jump(scan: Any, q: Any, v: Any, speed: Scalar, h: HeldStill) -> Any:
+    """All bodies at the velocities v+ + e v-."""
+    rates = scan.each(
+        lambda node, v, r: [speed * x + y for x, y in zip(v, r.rates, strict=True)], scan.rates(v), h.response
+    )
+    return scan.outward(moving(scan.tree.gravity), scan.coordinates(q), rates, scan.no_rates())
 
 
 def contact_jacobian(scan: Any, q: Any) -> Any:

@@ -59,11 +59,11 @@ class VariedPivot:
 
 @dataclass(slots=True, eq=False)
 class Acceleration:
-    """A body's acceleration, its partials, and the entries of its joint's dofs."""
+    """A body's acceleration, its partials, and those of the rates of its joint's dofs."""
 
     a: Motion
     by: Sets[Motion]
-    entries: Entries
+    rates: list[Sets[Scalar]]
 
 
 def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):
@@ -73,7 +73,7 @@ def forward_dynamics_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fex
     drifts = scan.outward(drift, bodies)
     pivots = scan.inward(eliminate, scan.each(bias, bodies, drifts, fext), bodies, drifts, scan.rates(tau))
     found = scan.outward(accelerate, bodies, drifts, pivots)
-    by = scan.entries(scan.each(lambda node, x: x.entries, found))
+    by = scan.entries(scan.each(entries, found))
     return ForwardDynamicsDerivatives(*by), aba.forward_dynamics(scan, q, v, tau).margins
 
 
@@ -143,14 +143,19 @@ def accelerate(
     a = above + drift.c
     by = parent.by.map(to_body) if parent else Sets((NOTHING, NOTHING, NOTHING))
     by = by + Sets((*drift.dc, NOTHING)) + Sets((own(node, [above.cross(s) for s in body.S]), NOTHING, NOTHING))
-    entries: dict[tuple[int, int], tuple] = {}
-    for i, x in enumerate(pivots, node.v.start):
+    found = []
+    for x in pivots:
         load = x.U.dot(a)
         rates = x.dg + by.map(lambda y, x=x: -x.dinv * x.U.dot(y))
         changed = Partials({k: -(x.ddinv[k] * load + x.dinv * x.dU[k].dot(a)) for k in x.dU})
         rates = rates + Sets((changed, NOTHING, NOTHING))
         a = a + (x.g - x.dinv * load) * x.S
         by = by + rates.map(lambda y, x=x: y * x.S)
-        for k in {*rates[0], *rates[1], *rates[2]}:
-            entries[i, k] = tuple(r.get(k, 0.0) for r in rates)
-    return Acceleration(a, by, entries)
+        found.append(rates)
+    return Acceleration(a, by, found)
+
+
+def entries(node: Node, body: Acceleration) -> Entries:
+    """The rows of a joint's dofs: their rates by q, v and tau of every dof that they depend on."""
+    rows = zip(node.dofs, body.rates, strict=True)
+    return {(i, k): tuple(r.get(k, 0.0) for r in rates) for i, rates in rows for k in {k for r in rates for k in r}}

@@ -21,7 +21,7 @@ from ...math.spatial import Force
 from ...math.vec3 import Vec3
 from ...model.tree import Node
 from ..dynamics import balafoutis as values
-from ..dynamics.balafoutis import NONE, Spin, ground, handed, tilde, wrench
+from ..dynamics.balafoutis import NONE, Spin, ground, handed, tilde, varied, wrench
 from ..results import InverseDynamicsDerivatives
 from ..scan import Array, Scan
 from .partials import Entries, Partials, Sets, own
@@ -69,9 +69,7 @@ def moved(node: Node, parent: VariedBody | None, ground: Vec3, q, v, a) -> Varie
         above = Sets((Partials(), Partials(), Partials()))
 
     def spin(dw: Vec3, dwd: Vec3, dsdd: Vec3) -> Spin:
-        """With dOmega = dwd~ + dw~ w~ + (dw~ w~)^T."""
-        product = tilde(dw).compose(tilde(at.w))
-        return Spin(dw, dwd, tilde(dwd) + product + product.transposed(), dsdd)
+        return varied(at.w, dw, dwd, dsdd)
 
     def passed(d: Spin) -> Spin:
         """The partial by a coordinate further in."""

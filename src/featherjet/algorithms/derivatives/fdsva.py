@@ -24,8 +24,8 @@ from . import chain_rule, pinocchio
 from .idsva import inverse_dynamics_derivatives
 
 # Dofs from which sending columns through the tree is faster than multiplying: on NumPy arrays, and by the operations of
-# straight-line code of a chain. `featherjet reproduce singh-fig7` measures the crossover on the host.
-AZA_FROM, AZA_FROM_TRACED = 60, 24
+# straight-line code of a chain. They hold until the crossover is measured on the host; see `evaluate/crossover.py`.
+AZA_FROM, AZA_FROM_TRACED = 100, 24
 
 
 def multiplied(derivatives: Callable) -> Callable[..., tuple[ForwardDynamicsDerivatives, Array]]:

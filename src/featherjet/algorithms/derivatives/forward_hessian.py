@@ -210,7 +210,6 @@ def chained(scan: Scan, H: Any, first: ForwardDynamicsDerivatives) -> ForwardDyn
     return ForwardDynamicsHessian(H.qq + by_q + np.swapaxes(by_q, 0, 1), H.qv + by_v, H.vv, by_tau)
 
 
-dmm = by_products(fdsva.dmm)
 on_numpy = by_products(fdsva.auto)
 
 

@@ -38,7 +38,8 @@ class Method:
     function(scan, q, v, tau, fext) -> (ForwardDynamicsDerivatives, margins of M), function(scan, q) -> (M^-1, margins);
     Hessians take the vector w before fext.
     effort is in n degrees of freedom and the depth d of the tree. `mimic`: whether it treats mimicking joints;
-    `traced`: whether it runs on a compiler's scalars.
+    `traced`: whether it runs on a compiler's scalars; `sized`: the methods that it stands for, that of small robots and
+    that of larger ones.
     """
 
     name: str
@@ -49,6 +50,7 @@ class Method:
     function: Callable[..., Any]
     mimic: bool = True
     traced: bool = True
+    sized: tuple[str, str] | None = None
 
 
 KEYS = """\
@@ -115,10 +117,10 @@ def find(quantity: str, name: str, mimic: bool = False) -> Method:
 
 
 for _row in (
-    Method("auto", TORQUES, "the shorter one in straight-line code", "O(n)", EXACT, rnea.inverse_dynamics),
+    Method("auto", TORQUES, "takes balafoutis-patel; newton-euler on NumPy", "O(n)", EXACT, rnea.inverse_dynamics),
     Method("newton-euler", TORQUES, "[RBDA] ch. 5, [RSS18] Alg. 1", "O(n)", EXACT, rnea.inverse_dynamics),
     Method("balafoutis-patel", TORQUES, "[BP]", "O(n)", EXACT, tensors.inverse_dynamics),
-    Method("auto", ID, "takes idsva", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
+    Method("auto", ID, "takes idsva; idsva-body if shorter", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
     Method("idsva", ID, "[IDSVA] Alg. 1", "O(nd)", EXACT, idsva.inverse_dynamics_derivatives),
     Method("idsva-body", ID, "[IDSVA] Alg. 1, Fig. 3", "O(nd)", EXACT, idsva_body.inverse_dynamics_derivatives),
     Method("chain-rule", ID, "[RSS18] Algs. 2-3", "O(nd)", EXACT, chain_rule.inverse_dynamics_derivatives),
@@ -137,9 +139,12 @@ for _row in (
         "finite-difference-forward", ID, "[RSS18] Sec. V", "O(n^2)", "about six digits",
         numeric.inverse(numeric.one_sided()), traced=False,
     ),
-    Method("auto", FD, "takes direct; fdsva on NumPy", "O(n^2)", EXACT, fdsva.auto, traced=False),
+    Method("auto", FD, "takes direct; fdsva if small or on NumPy", "O(n^2)", EXACT, fdsva.auto, traced=False),
     Method("direct", FD, "docs/direct.md", "O(n^2)", NO_MIMIC, direct.forward_dynamics_derivatives, mimic=False),
-    Method("fdsva", FD, "[IDSVA] Secs. IV-E, V-D", "O(n^2)", NO_MIMIC, fdsva.by_size, mimic=False),
+    Method(
+        "fdsva", FD, "[IDSVA] Secs. IV-E, V-D", "O(n^2)", NO_MIMIC, fdsva.by_size,
+        mimic=False, sized=("fdsva-dmm", "fdsva-aza"),
+    ),
     Method("fdsva-dmm", FD, "[IDSVA] eq. 5", "O(n^3)", NO_MIMIC, fdsva.dmm, mimic=False),
     Method("fdsva-aza", FD, "[IDSVA] eq. 34", "O(n^2)", NO_MIMIC, fdsva.aza, mimic=False),
     Method("fdsva-ltl", FD, "[IDSVA] eq. 5, [RBDA] 6.5", "O(n^2 d)", EXACT, fdsva.by_ltl),

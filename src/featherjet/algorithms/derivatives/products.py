@@ -113,16 +113,20 @@ def shares(node: Node, body: Moving, swept: BodyResponse, fext: Sequence[Scalar]
 
 
 def gather(node: Node, C: Sums, body: Moving, swept: BodyResponse) -> tuple[Sums, Gradients]:
+    """The derivatives along a joint's dofs; its parent takes all sums over."""
+    return C, along(node, C.f, C.h, Force(C.b, REST.ang), body, swept)
+
+
+def along(node: Node, f: Force, h: Force, b: Force, body: Moving, swept: BodyResponse) -> Gradients:
     """The forces on a joint's columns that give the derivatives along its dofs."""
-    b, h = Force(C.b, REST.ang), C.h
     carried = body.v_parent.cross_force(h)
     # the joint's own velocity does not turn a single column
     own = carried if node.kind.nv == 1 else body.v.cross_force(h)
     rate = b - carried
-    turn = swept.a_parent.cross_force(C.f) + body.a_parent.cross_force(h) + body.v_parent.cross_force(rate)
+    turn = swept.a_parent.cross_force(f) + body.a_parent.cross_force(h) + body.v_parent.cross_force(rate)
     rate = rate - own
     by_a = [S.dot(h) + arm * w for S, arm, w in zip(body.S, node.armature, swept.rates, strict=True)]
-    return C, Gradients([-(S.dot(turn)) for S in body.S], [S.dot(rate) for S in body.S], by_a)
+    return Gradients([-(S.dot(turn)) for S in body.S], [S.dot(rate) for S in body.S], by_a)
 
 
 def by_force(node: Node, body: Moving, swept: BodyResponse) -> tuple:

@@ -10,7 +10,7 @@ with I about that frame's origin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from ..frames.kinematics import joint_frame
 from ..motion import Moving, moving
 from ..scan import Array, Scan
 
-Value = Callable[..., Array]  # (name, *inputs, fext=None) -> the result of another quantity, batch axes leading
 PARAMETERS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 
 
@@ -68,18 +67,6 @@ def torques(scan: Scan, bodies: Sequence[Moving], forces: Sequence[tuple[Force, 
 def forward_force_derivatives(scan: Scan, q: Array) -> tuple[Array, Array]:
     """da/dfext (nv, 6 njoints) = M^-1 J^T, and the margins of M."""
     return accelerations(scan, q, force_derivatives(scan, q))
-
-
-def force_product(value: Value, q: Array) -> Array:
-    """da/dfext (..., nv, njoints, 6) as a product, for large robots."""
-    J = value("inverse_dynamics_force_derivatives", q)
-    return -(value("inverse_mass_matrix", q) @ J.reshape(*J.shape[:-2], -1)).reshape(J.shape)
-
-
-def parameter_product(value: Value, q: Array, v: Array, tau: Array, fext: Array | None = None) -> Array:
-    """da/dparameters (..., nv, 10 njoints) as a product, for large robots."""
-    a = value("forward_dynamics", q, v, tau, fext=fext)
-    return -(value("inverse_mass_matrix", q) @ value("torque_regressor", q, v, a))
 
 
 def forward_parameter_derivatives(scan: Scan, q: Array, v: Array, tau: Array, fext: Sequence | None = None):

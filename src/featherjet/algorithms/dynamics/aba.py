@@ -82,8 +82,15 @@ def subspace(node: Node, body: Moving) -> Subspace:
 
 def articulate(node: Node, IA: ArticulatedInertia, S: Subspace) -> tuple[ArticulatedInertia, Articulated]:
     """Eliminate the joint's degrees of freedom, last first; the parent feels what remains."""
+    return eliminate(IA, S, node.armature)
+
+
+def eliminate(
+    IA: ArticulatedInertia, S: Subspace, armature: Sequence[Scalar]
+) -> tuple[ArticulatedInertia, Articulated]:
+    """Eliminate degrees of freedom with columns S and their own inertias."""
     pivots = []
-    for s, arm in zip(reversed(S), reversed(node.armature), strict=True):
+    for s, arm in zip(reversed(S), reversed(armature), strict=True):
         U = IA @ s
         d = s.dot(U) + arm
         dinv = 1.0 / d

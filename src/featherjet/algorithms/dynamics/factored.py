@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..scan import Array, Scan
-from . import aba, coupled, ltl, minv
+from . import coupled, ltl, minv
 from .crba import mass_matrix
 from .minv import Inverse
 
@@ -36,9 +36,5 @@ def inverse(scan: Scan, q: Array, parents: Sequence[int]) -> Inverse:
 
 
 def auto(scan: Scan, q: Array) -> Inverse:
-    """The fastest on NumPy: all columns of the direct algorithm at once, or a factorisation if joints mimic."""
-    if scan.tree.coupling is not None:
-        return by_ltl(scan, q)
-    inertias, S = aba.still(scan, q)
-    joints = aba.articulated(scan, inertias, S)
-    return Inverse(minv.by_lanes(scan, joints), aba.margins(scan, joints, inertias, S))
+    """The direct algorithm, or a factorisation if joints mimic."""
+    return (by_ltl if scan.tree.coupling is not None else minv.inverse_mass_matrix)(scan, q)

@@ -1,6 +1,6 @@
 """The inverse of the mass matrix without forming the matrix; Carpentier's direct algorithm ([RSS18] Sec. IV, [25]).
 
-`torques` computes it row by row. The steps here are those of columns: going up from dof j, a column leaves
+In loops, `torques` computes it row by row. The steps here are those of columns: going up from dof j, a column leaves
 u_i = (e_i - S_i^T p) / d_i at each dof and hands on p + U_i u_i; coming back outward, r_i = u_i + K_i^T a is the entry
 of dof i, and S_i r_i is added to a. `direct` sends columns of derivatives through them.
 """
@@ -40,7 +40,7 @@ def inverse_mass_matrix(scan: Scan, q: Array) -> Inverse:
     inertias, S = aba.still(scan, q)
     joints = aba.articulated(scan, inertias, S)
     margins = aba.margins(scan, joints, inertias, S)
-    return Inverse(torques.by_rows(scan, joints), margins)
+    return Inverse((by_lanes if isinstance(scan, Scan) else torques.by_rows)(scan, joints), margins)
 
 
 def unit_torque(dofs: Sequence[EliminatedDof], j: int) -> tuple[Force, list[Scalar]]:
@@ -73,7 +73,7 @@ def response(dof: EliminatedDof, a: Motion, u: Scalar | None, load: Scalar | Non
 
 
 def by_lanes(scan: Scan, joints: Sequence[aba.Articulated]) -> Array:
-    """M^-1 with all columns at once, as lanes of the scan: the faster way on NumPy."""
+    """M^-1 with all columns at once, as lanes of the scan: the faster way on NumPy, and the shorter one written out."""
     n = scan.nv
     identity = np.eye(n).reshape(n, n, *(1 for _ in scan.lanes))
     Minv = aba.solve(scan, joints, np.broadcast_to(identity, (n, n, *scan.lanes)).astype(scan.dtype))

@@ -14,13 +14,21 @@ import llvmlite.ir as ir
 
 from ..flags import Flag
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
+from .platform import runs_alone
+from .workspace import forget_exceptions, release, report_of, reserve
 
 BIT = ir.IntType(1)
 AHEAD = 2  # rounds of samples between prefetching the results' memory and writing it
 
 
-def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = None, lanes: int = 1) -> None:
-    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes."""
+def emit_entry(
+    module: ir.Module,
+    many: ir.Function,
+    few: ir.Function | None = None,
+    lanes: int = 1,
+    unfit: Callable[[ir.IRBuilder, Value], Value] | None = None,
+) -> None:
+    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes, or where `data` is unfit."""
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -28,7 +36,8 @@ def emit_entry(module: ir.Module, many: ir.Function, few: ir.Function | None = N
     with b.if_then(b.icmp_signed("<", samples, I64(1)), likely=False):
         b.ret_void()
     if few is not None:
-        with b.if_then(b.icmp_signed("<", samples, I64(max(2, lanes // 2)))):
+        short = b.icmp_signed("<", samples, I64(max(2, lanes // 2)))
+        with b.if_then(b.or_(short, unfit(b, f.args[3])) if unfit else short):
             b.call(few, f.args)
             b.ret_void()
     b.call(many, f.args)
@@ -61,7 +70,8 @@ class Border:
     def emit(self, name: str = "samples") -> ir.Function:
         w, L = self.w, self.w.L
         f = w.function(name, [PTR] * 4)
-        args, dims, steps, self.data = f.args
+        self.args, dims, steps, self.data = f.args
+        args = self.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
         samples = b.load(dims, typ=I64, align=8)
         self.report = report_of(b, args)
@@ -76,7 +86,7 @@ class Border:
             self.point(args, s, samples)
             self.read_inputs()
             self.compute(samples, s)
-        b.call(external(w.module, "free", VOID, PTR), [memory])
+        release(w.module, b, args, memory)
         forget_exceptions(w.module, b)
         b.ret_void()
         return f
@@ -96,8 +106,7 @@ class Border:
             total = self.checked("sadd", total, count)
         size = self.checked("smul", total, I64(w.bytes))
         size = b.select(self.overflow, I64(-1), size)  # more than any system has
-        memory = b.call(external(w.module, "malloc", PTR, I64), [size])
-        return_without(b, memory, self.report)
+        memory = reserve(w.module, b, self.args, size)
         at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
         pieces = []
         for count in rounded:
@@ -115,6 +124,8 @@ class Border:
     def checked(self, operation: str, x: Value, y: Value) -> Value:
         """The sum (sadd) or product (smul) of integers; `overflow` remembers whether one did not fit into 64 bits."""
         b, pair = self.b, ir.LiteralStructType([I64, BIT])
+        if runs_alone(self.w.module):  # its sizes are known, and small processors have no instructions to check them
+            return (b.add if operation == "sadd" else b.mul)(x, y)
         found = b.call(external(self.w.module, f"llvm.{operation}.with.overflow.i64", pair, I64, I64), [x, y])
         self.overflow = b.or_(self.overflow, b.extract_value(found, 1))
         return b.extract_value(found, 0)
@@ -150,17 +161,17 @@ class Border:
         b, w = self.b, self.w
         last = b.sub(samples, I64(1))
         for o in range(len(self.operands)):
-            base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+            base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR)
             for l in range(w.L):
                 sample = b.add(s, I64(l))
                 sample = b.select(b.icmp_signed("<", sample, last), sample, last)
                 pointer = b.gep(base, [b.mul(sample, self.steps[o])], source_etype=I8)
-                b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR), align=8)
+                b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR))
 
     def lane_pointer(self, o: int, lane: Value) -> Value:
         b = self.b
         at = b.gep(self.lane_pointers, [b.add(I64(o * self.w.L), lane)], source_etype=PTR)
-        return b.load(at, typ=PTR, align=8)
+        return b.load(at, typ=PTR)
 
     def each_lane(self, o: int, shift: Value) -> list[Value]:
         """Pointers into an operand, `shift` bytes after the beginning of each lane's sample."""
@@ -262,25 +273,6 @@ class Border:
     def watch(self, margin: Value) -> None:
         """Flag samples whose margin is not clearly positive."""
         self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(self.w.kind.margin)), Flag.SMALL_MARGIN)
-
-
-def report_of(b: ir.IRBuilder, args: Value) -> Value:
-    """The caller's word for flags, whose address the first operand is."""
-    return b.inttoptr(b.load(b.load(args, typ=PTR, align=8), typ=I64, align=8), PTR)
-
-
-def return_without(b: ir.IRBuilder, memory: Value, report: Value) -> None:
-    """Set a flag and return if an allocation has failed."""
-    with b.if_then(b.icmp_unsigned("==", b.ptrtoint(memory, I64), I64(0)), likely=False):
-        b.store(b.or_(b.load(report, typ=I64, align=8), I64(int(Flag.NO_MEMORY))), report, align=8)
-        b.ret_void()
-
-
-def forget_exceptions(module: ir.Module, b: ir.IRBuilder) -> None:
-    """Clear the CPU's floating-point exceptions: flags report bad input, and NumPy need not warn as well."""
-    if "windows" not in module.triple:
-        x86 = module.triple.startswith(("x86", "i686", "amd64"))
-        b.call(external(module, "feclearexcept", I32, I32), [I32(0x3F if x86 else 0x1F)])
 
 
 def constant_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:

@@ -12,9 +12,11 @@ import llvmlite.ir as ir
 from ..data import HEADER
 from ..graph import Graph
 from ..number import Number
-from .border import Operand, report_of, return_without
-from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
+from .border import Operand
+from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value
+from .platform import Platform
 from .quick import emit_quick
+from .workspace import release, reserve
 
 
 class Callee(ir.instructions.LoadInstr):
@@ -47,7 +49,7 @@ def emit_chain(
     temporaries: Mapping[str, Sequence[int | str]],
     steps: Sequence[Sequence[str]],
     axes: Sequence[str],
-    triple: str,
+    platform: Platform,
     kind: Number,
 ) -> ir.Module:
     """A module whose `entry` runs all steps; temporaries that no step writes are zero.
@@ -55,8 +57,7 @@ def emit_chain(
     operands: those of the chain, the word for flags first; temporaries: the core axes of arrays between steps;
     steps: the names of the operands of each, in the order of its code's.
     """
-    module = ir.Module("chain")
-    module.triple = triple
+    module = platform.module("chain")
     w = ChainLanes(module, axes, len(steps), kind)
     ChainCode(w, operands, temporaries, steps).emit()
     emit_quick(w, operands, lambda w, b, data, name: w.length(b, data, name), True)  # type: ignore[attr-defined]
@@ -94,7 +95,7 @@ class ChainCode:
             b.store(b.select(b.icmp_signed("<", left, chunk), left, chunk), self.count)
             for k, step in enumerate(self.steps):
                 self.run(k, step, s)
-        b.call(external(w.module, "free", VOID, PTR), [memory])
+        release(w.module, b, self.args, memory)
         b.ret_void()
 
     def allocate(self, chunk: Value) -> Value:
@@ -110,8 +111,7 @@ class ChainCode:
             self.sizes[name], begins[name] = size, total
             whole = b.and_(b.add(b.mul(size, chunk), I64(LINE - 1)), I64(-LINE))
             total = b.add(total, whole)
-        memory = b.call(external(w.module, "calloc", PTR, I64, I64), [total, I64(1)])
-        return_without(b, memory, report_of(b, self.args))
+        memory = reserve(w.module, b, self.args, total, zeroed=True)
         first = b.and_(b.ptrtoint(memory, I64), I64(-LINE))
         self.places = {name: b.inttoptr(b.add(first, at), PTR) for name, at in begins.items()}
         return memory
@@ -128,7 +128,7 @@ class ChainCode:
 
         found = [self.operand(self.operands[0].name, s), *(self.operand(name, s) for name in step)]
         for o, (pointer, _, _) in enumerate(found):
-            b.store(pointer, b.gep(self.pointers, [I64(o)], source_etype=PTR), align=8)
+            b.store(pointer, b.gep(self.pointers, [I64(o)], source_etype=PTR))
         for _, by_sample, _ in found:
             number(by_sample)
         for _, _, core in found:
@@ -153,5 +153,5 @@ class ChainCode:
         at = len(self.operands) + sum(len(x.core) for x in self.operands[:o])
         core = [w.integer(b, self.strides, I64(at + k)) for k in range(len(self.operands[o].core))]
         by_sample = w.integer(b, self.strides, I64(o))
-        base = b.load(b.gep(self.args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+        base = b.load(b.gep(self.args, [I64(o)], source_etype=PTR), typ=PTR)
         return b.gep(base, [b.mul(s, by_sample)], source_etype=I8), by_sample, core

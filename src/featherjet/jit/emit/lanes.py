@@ -313,9 +313,14 @@ def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> i
 def transposed(b: ir.IRBuilder, x: list[Value], first: bool = False) -> list[Value]:
     """The transpose of L vectors of L lanes, by butterflies; overwrites x.
 
+    Vectors of a multiple of L lanes become one vector of L lanes for each of these.
+
     first: only the first of the results are used. Otherwise the last of x may be undefined. Either way saves shuffles.
     """
-    L = len(x)
+    L, lanes = len(x), x[0].type.count
+    if lanes > L:
+        blocks = [[shuffled(b, y, y, range(k, k + L)) for y in x] for k in range(0, lanes, L)]
+        return [y for block in blocks for y in transposed(b, block, first)]
     bits = [1 << k for k in range(L.bit_length() - 1)]
     single = x[0].type.element == ir.FloatType()
     stages = [bits[:2], *([bit] for bit in bits[2:])] if single else [[bit] for bit in bits]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..graph import OPERATIONS
 from ..number import Number
-from ..schedule import SUMS, Piece, Schedule
+from ..schedule import PIECE, SUMS, Piece, Schedule
 from .sincos import sincos_name
 
 TRIG = ("sin", "cos")
@@ -28,8 +28,8 @@ class Memory:
     angles: Sequence[int]  # inputs whose sines and cosines are at `trig`, in pairs
 
 
-def texts(schedule: Schedule, memory: Memory) -> Iterator[str]:
-    """Modules with functions piece0, piece1, ... of a pointer to the memory, some in each."""
+def texts(schedule: Schedule, memory: Memory) -> Iterator[tuple[int, str]]:
+    """Modules with functions piece0, piece1, ... of a pointer to the memory, and how many instructions precede each."""
     kind = memory.kind
     V = f"<{memory.lanes} x {kind.name}>" if memory.lanes > 1 else kind.name
     suffix = kind.suffix(memory.lanes)
@@ -40,7 +40,8 @@ def texts(schedule: Schedule, memory: Memory) -> Iterator[str]:
     ]
     for first in range(0, len(schedule.pieces), TOGETHER):
         some = enumerate(schedule.pieces[first : first + TOGETHER], first)
-        yield "\n".join(head + [Text(schedule, memory, V, suffix, piece).function(k) for k, piece in some])
+        functions = [Text(schedule, memory, V, suffix, piece).function(k) for k, piece in some]
+        yield first * PIECE, "\n".join(head + functions)
 
 
 class Text:

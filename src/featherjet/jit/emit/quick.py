@@ -18,6 +18,7 @@ import numpy as np
 
 from .border import Operand, constant_dimension
 from .lanes import I8, I32, I64, PTR, Lanes, Value, external
+from .platform import runs_alone
 
 # Offsets in PyArrayObject, in bytes.
 TYPE, DATA, NDIM, SHAPE, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
@@ -37,6 +38,8 @@ def emit_quick(
 
     apart: decline results that overlap inputs, which the caller needs again if a watched result is flagged.
     """
+    if runs_alone(w.module):
+        return  # there is no Python to call it
     given = operands[1:]
     f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
     f.attributes.add("nounwind")

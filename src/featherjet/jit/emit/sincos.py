@@ -3,7 +3,8 @@
 The argument is reduced by n pi/2, with pi/2 in parts of so few bits that n times each of them but the last is exact.
 The remainder, a sum of two numbers, goes into minimax polynomials on [-pi/4, pi/4]; those in double precision
 are fdlibm's.
-Larger arguments, which no real joint reaches, go to the system's own functions, lane by lane.
+Larger arguments, which no real joint reaches, go to the system's own functions, lane by lane; where there is no system
+they give NaN, after a second attempt in double precision for single.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import llvmlite.ir as ir
 
 from ..number import DOUBLE, SINGLE, Number
+from .platform import runs_alone
 
 Value = Any  # a value of llvmlite, whose own types say little
 I64 = ir.IntType(64)
@@ -98,6 +100,8 @@ class SinCos:
 
     def emit_slow(self, name: str) -> ir.Function:
         """The slow path: the system's own functions, lane by lane."""
+        if runs_alone(self.module):
+            return self.emit_slow_alone(name)
         f = self.function(name)
         f.linkage = "internal"
         f.attributes.add("noinline")
@@ -112,6 +116,25 @@ class SinCos:
                 y = b.call(called, [xk])
                 y = y if N == double else b.fptrunc(y, N)
                 b.store(y, b.gep(target, [I64(k)], source_etype=N), align=self.kind.bytes)
+        b.ret_void()
+        return f
+
+    def emit_slow_alone(self, name: str) -> ir.Function:
+        """The slow path without a system: single precision goes to double, lane by lane; beyond that, NaN."""
+        f = self.function(name)
+        f.linkage = "internal"
+        f.attributes.add("noinline")
+        x, *targets = f.args
+        b, double = ir.IRBuilder(f.append_basic_block("entry")), DOUBLE.type
+        cells = [b.alloca(double) for _ in targets]
+        for k in range(self.lanes):
+            xk = b.extract_element(x, ir.IntType(32)(k)) if self.lanes > 1 else x
+            if self.kind is not DOUBLE:
+                b.call(sincos_function(self.module, 1, DOUBLE), [b.fpext(xk, double), *cells])
+            for cell, target in zip(cells, targets, strict=True):
+                nan = ir.Constant(self.kind.type, float("nan"))
+                y = nan if self.kind is DOUBLE else b.fptrunc(b.load(cell, typ=double), self.kind.type)
+                b.store(y, b.gep(target, [I64(k)], source_etype=self.kind.type), align=self.kind.bytes)
         b.ret_void()
         return f
 
@@ -133,7 +156,7 @@ class SinCos:
     def reduced(self, x: Value) -> tuple[Value, Value, Value]:
         """n, y, t with x = n pi/2 + y + t: n is whole, |y| <= pi/4, and t is the rounding error of y."""
         b = self.b
-        n = self.intrinsic("rint", b.fmul(x, self.const(TWO_OVER_PI)))
+        n = self.rounded(b.fmul(x, self.const(TWO_OVER_PI)))
         *first, last, rest = self.by.parts
         r = x
         for part in first:
@@ -163,7 +186,7 @@ class SinCos:
         """Store sine and cosine n quadrants further: exchanged if n is odd, with the signs of the quadrant."""
         b, V, W, align = self.b, self.V, self.W, self.kind.bytes
         to_sign = self.integer(8 * align - 2)
-        quadrant = b.fptosi(n, W)
+        quadrant = self.whole(n)
         odd = b.icmp_signed("!=", b.and_(quadrant, self.integer(1)), self.integer(0))
         s = b.select(odd, cosine, sine)
         c = b.select(odd, sine, cosine)
@@ -173,6 +196,23 @@ class SinCos:
         b.store(b.bitcast(b.xor(b.bitcast(c, W), sign_c), V), to_cosine, align=align)
 
     # Building blocks
+
+    def rounded(self, x: Value) -> Value:
+        """The nearest whole number: where not every processor has an instruction for it, by adding a large one."""
+        if not runs_alone(self.module):
+            return self.intrinsic("rint", x)
+        large = self.large()
+        return self.b.fsub(self.b.fadd(x, large), large)
+
+    def whole(self, n: Value) -> Value:
+        """A whole number as an integer; for code that runs alone, only its last bits."""
+        if runs_alone(self.module):
+            return self.b.bitcast(self.b.fadd(n, self.large()), self.W)
+        return self.b.fptosi(n, self.W)
+
+    def large(self) -> ir.Constant:
+        """A number whose neighbours are whole: the last bits of its sum with a smaller one are that one's."""
+        return self.const(1.5 * 2.0 ** (52 if self.kind is DOUBLE else 23))
 
     def const(self, c: float) -> ir.Constant:
         return ir.Constant(self.V, [c] * self.lanes if self.lanes > 1 else c)

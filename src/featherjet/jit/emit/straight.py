@@ -16,15 +16,18 @@ from ..straight import Straight
 from .border import AHEAD, Border, Operand, emit_entry
 from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, shuffled, transposed
 from .pieces import TRIG, Memory, texts
+from .platform import Platform
 from .quick import emit_quick
 from .sincos import sincos_function
 
+# Instructions: the first get good code; the rest, and all of a very long kernel, get code that is quick to make.
+THOROUGH, LONG = 18_000, 26_000
 
-def emit_straight(program: Straight, lanes: int, triple: str, kind: Number) -> Iterator[ModuleText]:
+
+def emit_straight(program: Straight, lanes: int, platform: Platform, kind: Number) -> Iterator[ModuleText]:
     """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls."""
-    module = ir.Module("kernel")
-    module.triple = triple
-    schedule = Schedule(program.graph, program.roots)
+    module = platform.module("kernel")
+    schedule = program.schedule
     w = Lanes(module, program.graph, lanes, kind)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
@@ -96,7 +99,8 @@ class StraightCode(Border):
     def pieces(self) -> Iterator[ModuleText]:
         """Modules of all pieces."""
         memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
-        return (ModuleText(text, simplify=False) for text in texts(self.schedule, memory))
+        thorough = THOROUGH if self.schedule.instructions <= LONG else 0
+        return (ModuleText(text, False, int(start < thorough)) for start, text in texts(self.schedule, memory))
 
     def input_at(self, i: int) -> int:
         """The place of an input, a load."""
@@ -118,10 +122,17 @@ class StraightCode(Border):
         for i, places in self.sinks.items():
             op = self.program.graph.ops[i]
             if op.name == "const":
-                for start, stop in runs(places):
-                    with w.loop(b, I64(start), I64(stop)) as k:
-                        w.store(b, w.const(op.data[0]), w.vector(b, base, k))  # type: ignore[index]
+                self.fill(op.data[0], runs(places))  # type: ignore[index]
         return memory
+
+    def fill(self, value: float, places: Sequence[tuple[int, int]]) -> None:
+        """Store a constant at runs of places: (first, last + 1) of each, in a table."""
+        b, w = self.b, self.w
+        table = constant_table(w.module, [k for run in places for k in run])
+        with w.loop(b, I64(0), I64(2 * len(places)), 2) as r:
+            start, stop = (w.integer(b, table, b.add(r, I64(j))) for j in range(2))
+            with w.loop(b, start, stop) as k:
+                w.store(b, w.const(value), w.vector(b, self.base, k))
 
     def normalise(self) -> None:
         for name, parts in self.program.units.items():
@@ -191,7 +202,7 @@ class StraightCode(Border):
         groups = n // L
         if groups:
             self.transpose_groups(
-                [all(x.value == 0 for x in entries[g * L :][:L]) for g in range(groups)], source, targets, ahead
+                [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)], source, targets, ahead
             )
         if n % L:
             last = [w.load(b, w.vector(b, source, I64(k))) for k in range(groups * L, n)]

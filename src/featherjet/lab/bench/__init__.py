@@ -7,6 +7,7 @@ checking         states, contenders with their results, and the comparison befor
 contenders       every way to compute a quantity for a batch of states
 peer_contenders  those of Pinocchio and MuJoCo
 contacts         the same for dynamics under contact
+standing         steps of a simulation beside MuJoCo's
 peak             the most operations that the core can do
 robots           the robots to measure
 run              all of it for one robot; and how the cost grows with size

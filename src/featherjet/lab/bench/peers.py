@@ -120,7 +120,7 @@ def to_mujoco(model: Model) -> Any:
         if reason:
             raise NotAvailable(f"not available for this robot: {reason}")
     try:
-        m = _mujoco_spec(mujoco, model).compile()
+        m = mujoco_spec(mujoco, model)[0].compile()
     except ValueError as error:
         first = str(error).splitlines()[0]
         raise NotAvailable(f"not available for this robot: MuJoCo says {first!r}") from None
@@ -147,8 +147,11 @@ def _unsupported_by_mujoco(joint: Joint) -> str:
     return ""
 
 
-def _mujoco_spec(mujoco: Any, model: Model) -> Any:
-    """The specification for MuJoCo's compiler; principal axes are computed here, more precisely than MuJoCo does."""
+def mujoco_spec(mujoco: Any, model: Model) -> tuple[Any, list[Any]]:
+    """The specification for MuJoCo's compiler, and the joints' bodies in it.
+
+    Principal axes are computed here, more precisely than MuJoCo does.
+    """
     spec = mujoco.MjSpec()
     spec.option.gravity, spec.option.timestep = np.array(model.gravity), 1e-3
     bodies: list[Any] = []
@@ -169,7 +172,7 @@ def _mujoco_spec(mujoco: Any, model: Model) -> Any:
         if joint.kind.has_axis:
             mujoco_joint.axis = np.array(joint.axis)
         mujoco_joint.armature = float(joint.armature[0])
-    return spec
+    return spec, bodies
 
 
 def _quaternion(R: Array) -> Array:

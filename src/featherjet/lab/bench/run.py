@@ -74,14 +74,14 @@ def summary(times: dict[str, np.ndarray], errors: dict[str, float]) -> dict[str,
     loop = times.get(PIN_LOOP)
     report = {}
     for name, seconds in times.items():
-        entry: dict[str, Any] = {"seconds": _spread(seconds), "ratio": None, "difference": errors.get(name)}
+        entry: dict[str, Any] = {"seconds": spread(seconds), "ratio": None, "difference": errors.get(name)}
         if loop is not None:
-            entry["ratio"] = _spread(loop / seconds)  # round by round, so that drifts of the machine cancel
+            entry["ratio"] = spread(loop / seconds)  # round by round, so that drifts of the machine cancel
         report[name] = entry
     return report
 
 
-def _spread(x: np.ndarray) -> dict[str, float]:
+def spread(x: np.ndarray) -> dict[str, float]:
     return Spread.of(x[np.isfinite(x)])._asdict()
 
 
@@ -110,7 +110,7 @@ def _time_derivatives(name: str, n: int, settings: Settings, tick: Callable[[], 
     contender = batch(BATCH, robot, quantity, States.random(robot, size, seed))
     seconds = measure([contender], settings, tick).seconds[BATCH]
     operations = count_instructions(robot.model, quantity.name)
-    return {"n": n, "depth": _depth(robot), "seconds": _spread(seconds), "operations": operations}
+    return {"n": n, "depth": _depth(robot), "seconds": spread(seconds), "operations": operations}
 
 
 def _depth(robot: Robot) -> int:

@@ -20,6 +20,7 @@ from ...model.tree import Tree
 from ..internals import TracedCode
 
 MATRICES = ("by_q", "by_v")
+LOOPED_FORWARD = ("direct", "abacr")  # methods that are loops as they are
 LOOPED_INVERSE = ("idsva", "idsva-body", "chain-rule", "pinocchio", "balafoutis-patel")
 CUBIC = ("fdsva-dmm", "fdsva-ltl", "fdcr", "pinocchio")  # forward dynamics on chains; all other methods are quadratic
 
@@ -75,13 +76,13 @@ def forward(name: str) -> Algorithm:
     def run(scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
         return tuple(method.function(scan, q, v, tau)[0])
 
-    looped = run if name == "direct" else partial(whole, *STEPS[name]) if name in STEPS else None
+    looped = run if name in LOOPED_FORWARD else WHOLE.get(name)
     return Algorithm(name, ("q", "v", "tau"), run, 3 if name in CUBIC else 2, looped)
 
 
 RNEA = Algorithm("inverse dynamics", ("q", "v", "a"), lambda scan, *x: [rnea.inverse_dynamics(scan, *x)], 1)
 MASS = Algorithm("mass matrix", ("q",), lambda scan, q: [crba.mass_matrix(scan, q)])
-DEDICATED = Algorithm("M^-1, dedicated", ("q",), lambda scan, q: [minv.by_lanes(scan, aba.factors(scan, q))])
+DEDICATED = Algorithm("M^-1, dedicated", ("q",), lambda scan, q: [minv.inverse_mass_matrix(scan, q).Minv])
 FACTORISED = Algorithm("M^-1, L^T D L", ("q",), lambda scan, q: [factored.by_ltl(scan, q).Minv], 3)
 ABA = Algorithm("forward dynamics", ("q", "v", "tau"), lambda scan, *x: [aba.forward_dynamics(scan, *x).a], 1)
 
@@ -113,20 +114,37 @@ def by_ltl(scan: Scan, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
 looped_dmm, looped_aza = (partial(step, inverse=torques.by_rows) for step in (dmm, aza))
 
 
+def looped_ltl(scan: Any, q: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+    return solved(scan, crba.mass_matrix(scan, q), by_q, by_v)
+
+
+def solved(scan: Any, M: Array, by_q: Array, by_v: Array) -> Sequence[Array]:
+    """Solutions with the sparse factors of M, by loops of their own."""
+    factor = scan.factor(M)
+    return *(scan.negative(scan.solve(factor, scan.matrix(by))) for by in (by_q, by_v)), scan.solve(factor)
+
+
+def whole_ltl(scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
+    """The same as `fdsva.by_ltl`, which has M from the derivatives of inverse dynamics."""
+    by_q, by_v, M = idsva.inverse_dynamics_derivatives(scan, q, v, aba.forward_dynamics(scan, q, v, tau).a)
+    return solved(scan, M, by_q, by_v)
+
+
 def whole(derivatives: Callable, step: Callable, scan: Scan, q: Array, v: Array, tau: Array) -> Sequence[Array]:
     """Forward dynamics, derivatives of inverse dynamics there, and a step of eq. 5."""
     by_q, by_v, _ = derivatives(scan, q, v, aba.forward_dynamics(scan, q, v, tau).a)
     return step(scan, q, by_q, by_v)
 
 
-STEPS: dict[str, tuple[Callable, Callable]] = {
-    "fdsva-dmm": (idsva.inverse_dynamics_derivatives, looped_dmm),
-    "fdsva-aza": (idsva.inverse_dynamics_derivatives, looped_aza),
-    "fdcr": (chain_rule.inverse_dynamics_derivatives, looped_dmm),
-    "pinocchio": (pinocchio.inverse_dynamics_derivatives, looped_dmm),
+WHOLE: dict[str, Callable[..., Sequence[Array]]] = {
+    "fdsva-dmm": partial(whole, idsva.inverse_dynamics_derivatives, looped_dmm),
+    "fdsva-aza": partial(whole, idsva.inverse_dynamics_derivatives, looped_aza),
+    "fdsva-ltl": whole_ltl,
+    "fdcr": partial(whole, chain_rule.inverse_dynamics_derivatives, looped_dmm),
+    "pinocchio": partial(whole, pinocchio.inverse_dynamics_derivatives, looped_dmm),
 }
 DMM, AZA, LTL = PRODUCTS = (
     Algorithm("DMM", ("q", *MATRICES), dmm, 3, looped_dmm),
     Algorithm("AZA", ("q", *MATRICES), aza, 2, looped_aza),
-    Algorithm("LTL", ("q", *MATRICES), by_ltl, 3),
+    Algorithm("LTL", ("q", *MATRICES), by_ltl, 3, looped_ltl),
 )

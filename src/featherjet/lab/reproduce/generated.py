@@ -87,7 +87,11 @@ def section5a2(lab: Lab) -> Outcome:
             Bars(f"derivatives of {name}, {title}", list(m), "us per state", {"time": [_us(x) for x in m.values()]})
             for (title, name), m in found.items()
         ],
-        ["The paper compares with figures that another group had published for its own machine and code.", *remarks],
+        [
+            "The paper compares with figures that another group had published for its own machine and code.",
+            f"CasADi's C ({' '.join(FLAGS[:2])}) treats one state at a time; all other code has states in lanes.",
+            *remarks,
+        ],
     )
 
 

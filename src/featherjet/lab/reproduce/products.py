@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..internals import lanes
-from .algorithms import AZA, DMM, LTL, PRODUCTS, forward
-from .lab import CHAIN, Lab, Measurements, ratio
+import numpy as np
+
+from ...algorithms.scan import Scan
+from ...model.tree import Tree
+from ..bench.timing import Contender, measure
+from ..internals import lanes, remember_crossovers
+from .algorithms import AZA, DMM, LTL, PRODUCTS, Algorithm, forward
+from .lab import CHAIN, Lab, Measurement, Measurements, ratio
 from .report import Claim, Figure, Outcome, Table, TableColumn, about
 from .sweep import LARGE, SizeSweep, extrapolation_remark, ratio_lines
 
 SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
 TREES = {"branching 2": "auto{}x2", "branching 5": "auto{}x5"}
 TREE_SIZES, QUICK_TREE_SIZES = (8, 16), (3, 6)
+NUMPY_SIZES, QUICK_NUMPY_SIZES, NUMPY_BATCH = (40, 70, 100, 130, 160), (4, 8), 32
 LOOP_SIZES, QUICK_LOOP_SIZES = (16, 24, 36, 50, 75, 100, 150, 200, 300, 400, 500), (8, 16)
 SCALAR, LANES = "scalar", "lanes"
 PAIRS = {  # Table III: what is compared
@@ -44,6 +51,7 @@ class Crossovers(NamedTuple):
     """The sizes of a chain from which the second of two is better; None if there is no such size."""
 
     straight: float | None  # DMM and AZA as straight-line code, by time
+    on_numpy: float | None  # on NumPy arrays
     scalar: float | None  # as scalar loops
     product_in_lanes: float | None  # the product in lanes, the recursion scalar
     lanes: float | None  # both in lanes
@@ -56,14 +64,14 @@ def figure7(lab: Lab) -> Outcome:
     """The step of eq. 5 alone, on dense matrices, and the whole derivatives of forward dynamics."""
     sweeps = _run(lab)
     loops = _time_loops(lab)
-    crossovers = _crossovers(lab, sweeps.chain, loops)
+    crossovers = _crossovers(lab, sweeps.chain, loops, _time_numpy(lab))
     step, whole = sweeps.step, sweeps.whole
     pairs = [("DMM", "AZA"), ("LTL", "AZA")]
     ratios = {k: s.compare("DMM", "AZA") for k, s in step.items()}
     return Outcome(
         [
             _table3(crossovers),
-            _loops_table(loops),
+            *_loops_tables(loops),
             sweeps.chain.times("The step alone, chain: time per state"),
             sweeps.chain.operations("The step alone, chain: operations per state"),
             *(s.comparisons(f"The step alone, {k}: how much longer", pairs) for k, s in step.items()),
@@ -80,7 +88,7 @@ def figure7(lab: Lab) -> Outcome:
                 "DMM / AZA in loops, by time", {k: loops.ratios(*names) for k, names in PAIRS.items()}, marked=True
             ),
         ],
-        _remarks(lab, whole),
+        [*_remarks(lab, whole), _remember(lab, crossovers)],
     )
 
 
@@ -89,7 +97,8 @@ def _run(lab: Lab) -> Sweeps:
     whole_sizes = [n for n in sizes if n <= WHOLE_LARGEST]
     limit = None if lab.quick else LIMIT
     steps = [SizeSweep.steps(lab, sizes, PRODUCTS), len(TREES) * SizeSweep.steps(lab, tree_sizes, PRODUCTS)]
-    steps += [SizeSweep.steps(lab, whole_sizes, WHOLE), 4 * len(QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES)]
+    steps += [SizeSweep.steps(lab, whole_sizes, WHOLE), 6 * len(QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES)]
+    steps += [len(QUICK_NUMPY_SIZES if lab.quick else NUMPY_SIZES)]
     lab.plan(sum(steps))
     return Sweeps(
         SizeSweep.run(lab, CHAIN, sizes, PRODUCTS, limit),
@@ -98,8 +107,8 @@ def _run(lab: Lab) -> Sweeps:
     )
 
 
-class Loops(NamedTuple):
-    """The step alone on chains as loops: DMM and AZA, scalar and in lanes, by size."""
+class BySize(NamedTuple):
+    """The step alone on chains: DMM and AZA, in some ways, by size."""
 
     found: dict[int, Measurements]
 
@@ -108,20 +117,49 @@ class Loops(NamedTuple):
         return {n: x for n, m in self.found.items() if (x := ratio(m[slow], m[fast])) is not None}
 
 
-def _time_loops(lab: Lab) -> Loops:
+def _time_loops(lab: Lab) -> BySize:
     found: dict[int, Measurements] = {}
     for n in QUICK_LOOP_SIZES if lab.quick else LOOP_SIZES:
-        found[n] = lab.race_loops(CHAIN.format(n), [DMM, AZA], {SCALAR: 1, LANES: lanes()})
-    return Loops(found)
+        found[n] = lab.race_loops(CHAIN.format(n), PRODUCTS, {SCALAR: 1, LANES: lanes()})
+    return BySize(found)
 
 
-def _crossovers(lab: Lab, chain: SizeSweep, loops: Loops) -> Crossovers:
+def _time_numpy(lab: Lab) -> BySize:
+    """The reference, on a batch of states."""
+    found: dict[int, Measurements] = {}
+    for n in QUICK_NUMPY_SIZES if lab.quick else NUMPY_SIZES:
+        name = CHAIN.format(n)
+        lab.step(f"DMM and AZA, {name}, on NumPy")
+        tree, states = Tree(lab.robot(name).model), lab.states(name, NUMPY_BATCH)
+        inputs = [np.ascontiguousarray(states[key].T) for key in DMM.inputs]
+
+        def run(algorithm: Algorithm, tree: Tree = tree, inputs: list = inputs) -> Callable[[int], object]:
+            return lambda _: algorithm.function(Scan(tree, (NUMPY_BATCH,)), *inputs)
+
+        contenders = [Contender(x.name, run(x), NUMPY_BATCH, whole=True) for x in (DMM, AZA)]
+        found[n] = {k: Measurement(None, x) for k, x in measure(contenders, lab.settings).seconds.items()}
+    return BySize(found)
+
+
+def _remember(lab: Lab, found: Crossovers) -> str:
+    """Let the method `fdsva` know from which size to take AZA on this host."""
+    sizes = {"compiled": found.straight, "numpy": found.on_numpy}
+    known = {backend: math.ceil(n) for backend, n in sizes.items() if n is not None}
+    if lab.quick or not known:
+        return "The crossovers of the method fdsva are kept from full runs alone."
+    remember_crossovers(known)
+    text = " and ".join(f"from {n} dofs on ({backend})" for backend, n in known.items())
+    return f"The method fdsva now takes AZA {text} on this host; FEATHERJET_AZA_FROM=N pins another crossover."
+
+
+def _crossovers(lab: Lab, chain: SizeSweep, loops: BySize, on_numpy: BySize) -> Crossovers:
     dmm, aza, ltl = (lab.growth(x) for x in (DMM, AZA, LTL))
     *others, direct = (lab.growth(x) for x in WHOLE)
     straight = {n: x for n, x in chain.compare("DMM", "AZA").times.items() if n not in LARGE}
     scalar, product_in_lanes, in_lanes = (crossing(loops.ratios(*names)) for names in PAIRS.values())
     return Crossovers(
         crossing(straight),
+        crossing(on_numpy.ratios("DMM", "AZA")),
         scalar,
         product_in_lanes,
         in_lanes,
@@ -137,6 +175,7 @@ def _table3(found: Crossovers) -> Table:
     rows += [[f"here, loops, {k}", size(n)] for k, n in zip(PAIRS, timed, strict=True)]
     rows += [
         ["here, straight-line code, states in lanes", size(found.straight)],
+        ["here, NumPy arrays", size(found.on_numpy)],
         ["here, by operations", found.dmm_aza],
         ["here, LTL against AZA, by operations", found.ltl_aza],
         ["here, direct against the best of DMM, AZA, LTL, by operations", found.others_direct],
@@ -149,20 +188,24 @@ def size(n: float | None) -> int | str:
     return "not at these sizes" if n is None else round(n)
 
 
-def _loops_table(loops: Loops) -> Table:
-    names = [f"{k}, {how}" for how in (SCALAR, LANES) for k in ("DMM", "AZA")]
-    columns = [TableColumn("N", "count"), *(TableColumn(k, "time") for k in names)]
-    columns += [TableColumn(f"DMM / AZA: {k}", "ratio") for k in PAIRS]
-    rows: list[list] = [
-        [n, *(m[k].seconds for k in names), *(ratio(m[a], m[b]) for a, b in PAIRS.values())]
-        for n, m in loops.found.items()
+def _loops_tables(loops: BySize) -> list[Table]:
+    names = [f"{k.name}, {how}" for how in (SCALAR, LANES) for k in PRODUCTS]
+    N = TableColumn("N", "count")
+    times: list[list] = [[n, *(m[k].seconds for k in names)] for n, m in loops.found.items()]
+    ratios: list[list] = [[n, *(ratio(m[a], m[b]) for a, b in PAIRS.values())] for n, m in loops.found.items()]
+    return [
+        Table(
+            "The step alone, chain, in loops: time per state",
+            [N, *(TableColumn(k, "time") for k in names)],
+            times,
+            f"One state at a time. Lanes are {lanes()} columns; products go by blocks in registers, as in a BLAS.",
+        ),
+        Table(
+            "The step alone, chain, in loops: DMM / AZA",
+            [N, *(TableColumn(k, "ratio") for k in PAIRS)],
+            ratios,
+        ),
     ]
-    return Table(
-        "The step alone, chain, in loops: time per state",
-        columns,
-        rows,
-        f"One state at a time. Lanes are {lanes()} columns; products go by blocks in registers, as in a BLAS.",
-    )
 
 
 def _overtakes(found: Crossovers) -> Claim:
@@ -177,7 +220,7 @@ def _overtakes(found: Crossovers) -> Claim:
     )
 
 
-def _gain_is_linear(loops: Loops, chain: SizeSweep) -> Claim:
+def _gain_is_linear(loops: BySize, chain: SizeSweep) -> Claim:
     counts, times, N = chain.compare("DMM", "AZA").counts, loops.ratios(*PAIRS["all scalar"]), max(LARGE)
     known = {n: times[n] for n in (100, N) if n in times}
     found = ", ".join(f"{x:.1f}x at N = {n}" for n, x in known.items()) or "not timed"

@@ -18,7 +18,8 @@ SLACK = 1.5  # a number within this factor of the paper's counts as of the same 
 RULE = (
     "A claim holds if every number found lies on the paper's side of one (ratios of times within "
     f"{1 - NOISE:.0%} of one count as equal) and within a factor of {SLACK:g} of the paper's number or range; errors "
-    "within a factor of ten. On the right side but of another size, it holds but not in size."
+    "within a factor of ten. On the right side but of another size, it holds but not in size. A bound (at most) has no "
+    "side: beyond that factor it does not hold."
 )
 
 
@@ -43,6 +44,10 @@ def exactly(number: float) -> Figure:
 
 def about(number: float, slack: float = SLACK) -> Figure:
     return Figure(number, number, slack)
+
+
+def at_most(number: float) -> Figure:
+    return Figure(0.0, number)
 
 
 FAVOURED = Figure(1.0)  # a ratio in favour of something, for which the paper gives no number

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, MissingExtra, ModelError, ModelWarning, UnknownName
+from ...forks import unforked
 from ...math import rotations as so3
 from ..builder import ModelBuilder, transform
 from ..model import Array, Model
@@ -75,7 +76,8 @@ def from_mjmodel(
 
 def _compiled(source: str, document: str | bytes, compile_with: Any) -> Any:
     try:
-        import mujoco
+        with unforked:
+            import mujoco
     except ImportError:
         raise MissingExtra("reading MJCF", "mujoco", "mujoco") from None
     tag = root_tag(document)
@@ -215,6 +217,7 @@ def _settings(mj: Any, j: int) -> dict:
     )
     if mj.jnt_type[j] in (SLIDE, HINGE):
         settings["axis"] = mj.jnt_axis[j]
+        settings["stiffness"], settings["spring"] = mj.jnt_stiffness[j], mj.qpos_spring[mj.jnt_qposadr[j]]
         if mj.jnt_limited[j]:
             settings["lower"], settings["upper"] = mj.jnt_range[j]
     return settings
@@ -236,7 +239,8 @@ def _warn_of_ignored(mj: Any, source: str, strict: bool) -> None:
     present = {
         "equality constraints": mj.neq,
         "tendons": mj.ntendon,
-        "joint springs": np.any(mj.jnt_stiffness) or np.any(getattr(mj, "jnt_stiffnesspoly", 0)),
+        "springs of ball and free joints": np.any(mj.jnt_stiffness[~np.isin(mj.jnt_type, (SLIDE, HINGE))]),
+        "springs that are not linear": np.any(getattr(mj, "jnt_stiffnesspoly", 0)),
         "mocap bodies (fixed where they are)": mj.nmocap,
         "flexible bodies": getattr(mj, "nflex", 0),
         "plugins": mj.nplugin,

@@ -6,12 +6,12 @@ import math
 import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from xml.parsers import expat
 
 from ...errors import MissingFile, ModelError
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+MOST_BYTES = 256 << 20  # of a text file
 
 
 @dataclass(slots=True, eq=False)
@@ -73,13 +73,16 @@ class Element:
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
     """The content of a file; every failure is a FeatherjetError."""
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = file.read(MOST_BYTES + 1)  # a device may never end
     except FileNotFoundError:
         raise MissingFile(f"{os.fspath(path)}: there is no such file") from None
     except IsADirectoryError:
         raise ModelError(f"{os.fspath(path)}: is a directory, not a model file") from None
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         raise ModelError(f"{os.fspath(path)!r}: cannot be read ({error})") from None
+    if len(data) > MOST_BYTES:
+        raise ModelError(f"{os.fspath(path)}: has more than {MOST_BYTES >> 20} MB; no robot needs that much")
     if not data.strip():
         raise ModelError(f"{os.fspath(path)}: the file is empty")
     return data

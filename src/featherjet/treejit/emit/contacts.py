@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import llvmlite.ir as ir
 
 from ...jit.emit.dense import emit_factorise, emit_solve, entry
 from ...jit.emit.lanes import I32, I64, PTR, Value
 from ...jit.graph import Expr
-from ...jit.number import Number
-from ..program import ENTRY, GRIP, Hold, Key, Program, Ref, Store, Sweep, Walk
+from ...jit.number import DOUBLE, Number
+from ..program import ENTRY, GRIP, Hold, Key, Meet, Program, Ref, Store, Sweep, Walk
+from .redundant import Proximal, any_redundant, room
 from .walks import Walks
 
 BODIES = ("first", "second", "root1", "root2")  # what a grip's row of integers names, after its case
+STOP = 5  # numbers of a stop in W: its row's y D^-1 y, its two percussions, and a copy of them
 MU = sum(size for name, size in itertools.takewhile(lambda item: item[0] != "mu", GRIP.items()))
 
 
 class ContactWalks(Walks):
     """Walks over bodies and contacts.
 
-    T holds NT vectors for each grip, E holds NE for each entry; W holds G, 1 / D, margins and one vector over rows.
+    T holds NT vectors for each grip, E holds NE for each entry; W holds G, 1 / D, margins and one vector over rows, and
+    then, where contacts may be redundant, another vector over rows and what `Proximal` works in.
     """
 
     spaces = ("J", "D", "T", "E", "W")
@@ -31,17 +35,34 @@ class ContactWalks(Walks):
         self.NT, self.NE = (max(self.counts.get(space, 0), 1) for space in ("T", "E"))
         self.width = sum(GRIP.values())
 
+    @cached_property
+    def solve(self) -> ir.Function:
+        return emit_solve(self)
+
     def areas(self, b: ir.IRBuilder, data: Value) -> list[Value]:
         """How many vectors each space has; the world is a body after the last joint."""
-        joints, nv, grips, rows, entries = (self.slot(b, data, s) for s in ("joints", "nv", "grips", "rows", "entries"))
+        joints, nv, grips, entries = (self.slot(b, data, s) for s in ("joints", "nv", "grips", "entries"))
         J = b.mul(b.add(joints, I64(1)), I64(self.NJ))
-        system = b.mul(b.add(rows, I64(3)), rows)
-        return [J, b.mul(nv, I64(self.ND)), b.mul(grips, I64(self.NT)), b.mul(entries, I64(self.NE)), system]
+        more = b.mul(self.slot(b, data, "stops"), I64(STOP))
+        if any(isinstance(loop, Hold) and loop.redundant for loop in self.program.loops):
+            rows = self.slot(b, data, "rows")
+            more = b.add(more, b.add(rows, room(b, rows)))
+        system = self.after_system(b, data, more)
+        D = b.add(b.mul(nv, I64(self.ND)), I64(self.counts["G"]))
+        return [J, D, b.mul(grips, I64(self.NT)), b.mul(entries, I64(self.NE)), system]
+
+    def after_system(self, b: ir.IRBuilder, data: Value, k: Value) -> Value:
+        """Where number k after the system is, in W."""
+        rows = self.slot(b, data, "rows")
+        return b.add(b.mul(b.add(rows, I64(3)), rows), k)
 
     def emit(self, number: int, loop: Walk | Sweep | Hold) -> ir.Function:
         if isinstance(loop, Walk):
             return super().emit(number, loop)
-        return self.sweep(number, loop) if isinstance(loop, Sweep) else HoldCode(self, loop).emit(number)
+        if isinstance(loop, Sweep):
+            return self.sweep(number, loop)
+        code = HoldCode(self, loop)
+        return code.emit_meet(number) if isinstance(loop, Meet) else code.emit(number)
 
     def sweep(self, number: int, loop: Sweep) -> ir.Function:
         """A function like that of a walk."""
@@ -91,7 +112,7 @@ class ContactWalks(Walks):
             at = b.mul(self.grip_field(b, data, g, 1 + k), I64(self.NJ))
             env["J", role] = self.vector(b, J, at)
         for (name, entries), pointer in zip(self.program.inputs.items(), memory[1 + len(self.spaces) :], strict=True):
-            env[name] = self.vector(b, pointer, b.mul(g, I64(3)) if entries == "rows" else I64(0))
+            env[name] = self.vector(b, pointer, b.mul(g, I64(entries)) if isinstance(entries, int) else I64(0))
         return env
 
 
@@ -103,27 +124,73 @@ class HoldCode:
 
     def emit(self, number: int) -> ir.Function:
         w = self.w
-        climb, factorise, solve = self.emit_climb(number), emit_factorise(w), emit_solve(w)
+        found = self.loop.again
+        climb, factorise = (None, None) if found else (self.emit_climb(number), emit_factorise(w))
         f = w.function(f"hold{number}", [PTR] * w.arguments)
-        self.data, _, self.D, self.T, self.E, W = f.args[:6]
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
-        self.memory = f.args
-        rows, grips = w.slot(b, self.data, "rows"), w.slot(b, self.data, "grips")
-        self.G, self.rows = W, rows
-        dinv, margins, x = (w.vector(b, W, b.mul(rows, b.add(rows, I64(k)))) for k in range(3))
-        self.p, self.saved = (b.alloca(w.V, I32(18)) for _ in range(2))
-        for cell in (self.p, self.saved):
-            cell.align = w.bytes * w.L  # type: ignore[attr-defined]
+        b = self.begin(f)
+        rows, grips = self.rows, w.slot(b, self.data, "grips")
+        dinv, margins, x = (w.vector(b, self.G, b.mul(rows, b.add(rows, I64(k)))) for k in range(3))
+        proximal = Proximal(w, factorise, w.solve).emit() if self.settles and factorise else None
         with w.loop(b, I64(0), grips) as t:
-            self.at_grip(climb, t, x)
-            with w.loop(b, I64(0), b.add(t, I64(1))) as s:
-                self.block(t, s)
-            self.damp(t)
-        b.call(factorise, [self.G, dinv, margins, rows])
-        b.call(solve, [self.G, dinv, x, rows])
+            if climb:
+                self.climb(climb, t)
+            self.cancel(t, x)
+            if not found:
+                with w.loop(b, I64(0), b.add(t, I64(1))) as s:
+                    self.block(t, s)
+                self.damp(t)
+        if factorise:
+            b.call(factorise, [self.G, dinv, margins, rows])
+        b.call(w.solve, [self.G, dinv, x, rows])
+        if proximal:
+            redundant = b.fcmp_ordered(">", any_redundant(w, b, margins, rows), w.const(0.0))
+            with b.if_then(w.any_lane(b, redundant), likely=False):
+                self.settle(proximal, margins, x, grips)
         self.spread(grips, x)
         b.ret_void()
         return f
+
+    def emit_meet(self, number: int) -> ir.Function:
+        """How grips accelerate under each other's forces, alone."""
+        w, climb = self.w, self.emit_climb(number)
+        f = w.function(f"meet{number}", [PTR] * w.arguments)
+        b = self.begin(f)
+        with w.loop(b, I64(0), w.slot(b, self.data, "grips")) as t:
+            self.climb(climb, t)
+            with w.loop(b, I64(0), b.add(t, I64(1))) as s:
+                self.block(t, s)
+        with w.loop(b, I64(0), self.rows) as i, w.loop(b, I64(0), i) as j:
+            w.store(b, w.load(b, entry(w, b, self.G, self.rows, i, j)), entry(w, b, self.G, self.rows, j, i))
+        b.ret_void()
+        return f
+
+    def begin(self, f: ir.Function) -> ir.IRBuilder:
+        """The function's memory."""
+        w = self.w
+        self.data, _, self.D, self.T, self.E, self.G = f.args[:6]
+        self.memory = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        self.rows = w.slot(b, self.data, "rows")
+        self.p, self.saved = (b.alloca(w.V, I32(18)) for _ in range(2))
+        for cell in (self.p, self.saved):
+            cell.align = w.bytes * w.L  # type: ignore[attr-defined]
+        return b
+
+    @property
+    def settles(self) -> bool:
+        """Whether redundant contacts are solved here; code in single precision leaves them to that in double."""
+        return self.loop.redundant and self.w.kind is DOUBLE
+
+    def settle(self, proximal: ir.Function, margins: Value, x: Value, grips: Value) -> None:
+        """The forces of redundant contacts: G again, whose factor is of no use, and what forces must cancel."""
+        w, b = self.w, self.b
+        rhs = w.vector(b, x, self.rows)
+        with w.loop(b, I64(0), grips) as t:
+            self.cancel(t, rhs)
+            with w.loop(b, I64(0), b.add(t, I64(1))) as s:
+                self.block(t, s)
+            self.damp(t)
+        b.call(proximal, [self.G, margins, rhs, x, w.vector(b, rhs, self.rows), self.rows])
 
     # Rows going up
 
@@ -170,10 +237,14 @@ class HoldCode:
         fields = [(part, x) for part in ("ang", "lin") for x in "xyz"]
         return [Key("J", 0, (str(k), *path)) for k in range(3) for path in fields]
 
-    def at_grip(self, climb: ir.Function, t: Value, x: Value) -> None:
-        """The grip's three rows go up the tree; x gets the accelerations to cancel."""
+    def bounds(self, t: Value) -> list[Value]:
+        """Where the grip's entries begin that move its first body, its second, both; and where they end."""
         w, b = self.w, self.b
-        bounds = [w.integer(b, w.slot(b, self.data, "climbs"), b.add(b.mul(t, I64(4)), I64(k))) for k in range(4)]
+        return [w.integer(b, w.slot(b, self.data, "climbs"), b.add(b.mul(t, I64(4)), I64(k))) for k in range(4)]
+
+    def climb(self, climb: ir.Function, t: Value) -> None:
+        """The grip's three rows go up the tree."""
+        w, b, bounds = self.w, self.b, self.bounds(t)
         env = w.grip_environment(b, self.memory, t)
 
         def run(values: Sequence[Expr], k: int) -> None:
@@ -191,6 +262,11 @@ class HoldCode:
                 at = w.vector(b, self.p, I64(i))
                 w.store(b, b.fadd(w.load(b, at), w.load(b, w.vector(b, self.saved, I64(i)))), at)
             b.call(climb, [self.data, self.D, self.E, self.p, bounds[2], bounds[3]])
+
+    def cancel(self, t: Value, x: Value) -> None:
+        """x gets the grip's accelerations, which its forces must cancel."""
+        w, b, bounds = self.w, self.b, self.bounds(t)
+        env = w.grip_environment(b, self.memory, t)
         (start,) = w.values(b, self.loop.drift, lambda ref: w.fetch(b, env, ref))
 
         def add(e: Value, total: list[Value]) -> list[Value]:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.border import forget_exceptions, report_of, return_without
 from ...jit.emit.lanes import I8, I32, I64, LINE, PTR, VOID, Value, external
+from ...jit.emit.platform import Platform
+from ...jit.emit.workspace import forget_exceptions, release, reserve
 from ...jit.graph import Graph
 from ...jit.number import Number
 from .lanes import TreeLanes
@@ -28,13 +29,12 @@ BY_Q, BY_V, BY_TAU = BLOCKS = range(3)  # blocks of columns
 J, K_Q, K_V, TURN, S, REACTION = 0, 3, 6, 9, 12, 18
 
 
-def emit_correction(lanes: int, rows: int, size: int, triple: str, kind: Number) -> ir.Module:
+def emit_correction(lanes: int, rows: int, size: int, platform: Platform, kind: Number) -> ir.Module:
     """A module whose `entry` corrects samples one by one.
 
     rows: of A that are updated together; size: the numbers of an entry, 24 if bodies hold bodies.
     """
-    module = ir.Module("correction")
-    module.triple = triple
+    module = platform.module("correction")
     w = ColumnLanes(module, Graph(), lanes, kind, whole=False)
     Correction(w, rows, size).emit()
     return module
@@ -102,7 +102,7 @@ class Correction:
         with w.loop(b, I64(0), b.load(dims, typ=I64, align=8)) as s:
             at = []
             for o in range(1, len(OPERANDS)):
-                base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+                base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR)
                 at.append(b.gep(base, [b.mul(s, by_sample[o])], source_etype=I8))
             self.A, (self.E, factor), results = at[:3], at[3:5], at[5:]
             if self.size > S:
@@ -120,7 +120,7 @@ class Correction:
                 self.scatter(g, to, self.wide, {BY_Q: TURN}, 1.0)
             for m in BLOCKS:
                 self.write(m, results[m], by_row[m])
-        b.call(external(w.module, "free", VOID, PTR), [memory])
+        release(w.module, b, args, memory)
         forget_exceptions(w.module, b)
         b.ret_void()
 
@@ -133,8 +133,7 @@ class Correction:
             begins.append(total)
             total = b.add(total, count)
         size = b.add(b.mul(total, I64(w.bytes)), I64(LINE))
-        memory = b.call(external(w.module, "malloc", PTR, I64), [size])
-        return_without(b, memory, report_of(b, args))
+        memory = reserve(w.module, b, args, size)
         first = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
         return memory, [w.number(b, first, at) for at in begins]
 

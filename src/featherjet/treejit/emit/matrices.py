@@ -7,7 +7,9 @@ import llvmlite.ir as ir
 from ...jit.emit.border import AHEAD, Border
 from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
 from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum, Torques
+from ..tiles import tile_size
 from .columns import Columns
+from .tiles import HEAD
 from .walks import Walks
 
 LARGE = 1 << 16  # bytes; of larger matrices the next rows are prefetched, not the next samples
@@ -26,6 +28,8 @@ class MatrixOutput(Border):
     inner_matrices: Value
     spare: Value
     matrices: dict[int, ir.Function]
+    tiles: dict[int, ir.Function]
+    spaces: dict[str, Value]
     joints: Value
     Q: Value
     block_area: Value
@@ -98,6 +102,37 @@ class MatrixOutput(Border):
         for number, o in results.items():
             with b.if_then(b.not_(self.dense(o)), likely=False):
                 self.scatter_matrix(o, at[number][0], self.lane_pointer(o, lane))
+
+    def write_tiles(self) -> None:
+        """Write all matrices of all lanes' samples at once: directly, or through spare memory if not contiguous."""
+        b, w = self.b, self.w
+        results = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
+        width: Value = b.mul(self.nv, I64(w.bytes))
+        at: dict[int, list[Value]] = {}  # of each matrix: bytes between rows, bytes ahead, where each lane's begins
+        for k, number in enumerate(self.inner()):
+            at[number] = [width, I64(0), *[self.square(self.inner_matrices, k)] * w.L]
+        for k, (number, o) in enumerate(results.items()):
+            dense, by_row = self.dense(o), self.strides[o][0]
+            large = b.icmp_signed(">", b.mul(self.nv, by_row), I64(LARGE))
+            near = b.mul(by_row, I64(tile_size(w.L)))  # the rows of the next tiles, or else the next samples
+            ahead = b.select(large, near, b.mul(self.steps[o], I64(w.L)))
+            starts = [
+                b.select(dense, self.lane_pointer(o, I64(l)), self.square(self.spare, k * w.L + l)) for l in range(w.L)
+            ]
+            at[number] = [b.select(dense, by_row, width), ahead, *starts]
+        with b.goto_entry_block():
+            places = b.alloca(I64, I32((HEAD + w.L) * len(at)))
+        for k, f in self.tiles.items():
+            loop = self.w.program.loops[k]
+            assert isinstance(loop, Pairs)
+            for j, x in enumerate(x for number in loop.matrices for x in at[number]):
+                x = b.ptrtoint(x, I64) if isinstance(x.type, ir.PointerType) else x
+                b.store(x, b.gep(places, [I64(j)], source_etype=I64), align=8)
+            b.call(f, [self.data, self.spaces["D"], places])
+        for number, o in results.items():
+            with b.if_then(b.not_(self.dense(o)), likely=False):
+                for l in range(w.L):
+                    self.scatter_matrix(o, at[number][HEAD + l], self.lane_pointer(o, I64(l)))
 
     def block_operand(self) -> int:
         """The number of the operand that is a matrix of blocks."""

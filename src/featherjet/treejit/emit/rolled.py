@@ -9,41 +9,63 @@ import numpy as np
 
 from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
+from ...jit.emit.platform import Platform
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
-from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Sum, Sweep, Torques, Walk
+from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Strike, Sum, Sweep, Torques, Walk
+from ..tiles import samples_at_once, tile_size
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
-from .contacts import ContactWalks
+from .contacts import STOP, ContactWalks
 from .lanes import tree_dimension
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
+from .strikes import StrikeWalks
+from .tiles import TilesCode
 from .torques import TorquesCode
 from .walks import Walks
 
-HALF = 32  # bytes of half a register, the widest there is; some processors do as much with it as with a whole one
 PACKED = 12  # numbers that an entry or a factor has at least
 
 
 def emit_rolled(
-    program: Program, operands: Sequence[Operand], lanes: int, triple: str, kind: Number
+    program: Program, operands: Sequence[Operand], lanes: int, platform: Platform, kind: Number
 ) -> Iterator[ModuleText]:
     """Modules with an `entry` that treats batches some samples at a time, `lanes` at most, and a few one by one."""
-    module = ir.Module("kernel")
-    module.triple = triple
+    module = platform.module("kernel")
     columns = Columns(module, program, lanes, kind)
     matrices = {k: emit_matrices(columns, k, x) for k, x in enumerate(program.loops) if isinstance(x, MATRICES)}
     blocks = next((emit_blocks(columns, loop) for loop in program.loops if isinstance(loop, Blocks)), None)
-    W = ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
-    # With matrices, the walks' numbers of many samples would not fit the second-level cache.
-    several = min(lanes, HALF // kind.bytes) if matrices and not blocks else lanes
-    few, many = (
-        RolledCode(W(module, program, L, kind), columns, matrices, blocks, operands).emit() for L in (1, several)
-    )
-    emit_entry(module, many, few, several)
-    emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is ContactWalks)
+    W = walks_of(program)
+    several = samples_at_once(lanes, kind) if matrices and not blocks else lanes
+    one, some = W(module, program, 1, kind), W(module, program, several, kind)
+    tiles = emit_tiles(some, lanes)
+    few = RolledCode(one, columns, matrices, blocks, operands).emit()
+    many = RolledCode(some, columns, matrices, blocks, operands, tiles).emit()
+
+    def too_small(b: ir.IRBuilder, data: Value) -> Value:
+        """Whether the robot has fewer dofs than a tile."""
+        return b.icmp_signed("<", one.slot(b, data, "nv"), I64(tile_size(several)))
+
+    emit_entry(module, many, few, several, too_small if tiles else None)
+    emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is not Walks)
     return sources(module)
+
+
+def emit_tiles(w: Walks, lanes: int) -> dict[int, ir.Function]:
+    """The functions of loops over pairs on several samples, if there are no other loops that compute matrices."""
+    loops = {k: loop for k, loop in enumerate(w.program.loops) if isinstance(loop, (*MATRICES, Blocks))}
+    registers = 32 if lanes > w.L else 16  # half registers of AVX-512, else whole ones of AVX
+    tiled = {k: loop for k, loop in loops.items() if isinstance(loop, Pairs)}
+    return {k: TilesCode(w, loop, registers).emit(k) for k, loop in tiled.items()} if len(tiled) == len(loops) else {}
+
+
+def walks_of(program: Program) -> type[Walks]:
+    """What a program walks over."""
+    if any(isinstance(loop, Strike) for loop in program.loops):
+        return StrikeWalks
+    return ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
 
 
 def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum) -> ir.Function:
@@ -70,8 +92,10 @@ class RolledCode(MatrixOutput):
         matrices: dict[int, ir.Function],
         blocks: ir.Function | None,
         operands: Sequence[Operand],
+        tiles: dict[int, ir.Function] | None = None,
     ) -> None:
         super().__init__(walks, operands, list(walks.program.inputs))
+        self.tiles = tiles or {}
         self.c, self.matrices, self.program = columns, matrices, walks.program
         self.block_function = blocks
         self.blocks = next((loop for loop in self.program.loops if isinstance(loop, Blocks)), None)
@@ -79,7 +103,7 @@ class RolledCode(MatrixOutput):
     def emit(self, name: str = "samples") -> ir.Function:
         loops = enumerate(self.program.loops)
         self.calls = [self.w.emit(k, loop) for k, loop in loops if isinstance(loop, Walk | Sweep | Hold)]
-        if self.matrices or self.blocks:
+        if (self.matrices or self.blocks) and not self.tiles:
             self.arrange = self.emit_arrange()
         if self.blocks:
             self.block_columns = emit_block_columns(self.w, self.blocks, self.c.L)
@@ -97,14 +121,16 @@ class RolledCode(MatrixOutput):
             with w.loop(b, I64(0), self.nv) as k:
                 at = b.add(b.mul(k, I64(w.ND)), I64(w.offset[self.program.watched]))
                 self.watch(w.load(b, w.vector(b, self.spaces["D"], at)))
-        if any(isinstance(loop, Hold) for loop in self.program.loops):
+        if any(type(loop) is Hold for loop in self.program.loops):
             rows = w.slot(b, self.data, "rows")
             with w.loop(b, I64(0), rows) as k:
                 self.watch(w.load(b, w.vector(b, self.spaces["W"], b.add(b.mul(rows, b.add(rows, I64(1))), k))))
         self.write_vectors()
         if self.blocks:
             b.call(self.block_columns, [self.data, self.spaces["J"], self.Q, self.block_area])
-        if self.matrices or self.blocks:
+        if self.tiles:
+            self.write_tiles()
+        elif self.matrices or self.blocks:
             b.call(self.arrange, [self.data, self.spaces["D"], self.P, self.area])
             left = b.sub(samples, s)
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
@@ -116,7 +142,7 @@ class RolledCode(MatrixOutput):
         b, w = self.b, self.w
         self.joints, self.nq, self.nv = (w.slot(b, self.data, s) for s in ("joints", "nq", "nv"))
         groups = w.slot(b, self.data, "groups")
-        self.area = self.product(groups, I64(self.c.L * len(self.c.keys)))
+        self.area = I64(0) if self.tiles else self.product(groups, I64(self.c.L * len(self.c.keys)))
         own = I64(0)
         for loop in self.program.loops:
             if isinstance(loop, Responses | Torques):
@@ -126,7 +152,7 @@ class RolledCode(MatrixOutput):
         self.sizes = [self.length(x) for x in self.names]
         inputs = [self.product(size, I64(w.L)) for size in self.sizes]
         matrices = [o for o, out in self.results() if out.kind == "matrix"]
-        square = self.product(self.nv, self.nv, I64(len(matrices)))
+        square = self.product(self.nv, self.nv, I64(len(matrices) * (w.L if self.tiles else 1)))
         spare = I64(0)
         for o in matrices:
             spare = b.select(self.dense(o), spare, square)
@@ -187,6 +213,8 @@ class RolledCode(MatrixOutput):
                 self.write_packed(o, out)
             elif out.kind == "total":
                 self.write_total(o, out)
+            elif out.kind == "system":
+                self.write_system(o)
             elif out.kind not in ("matrix", "blocks"):
                 self.write_numbers(o, out)
 
@@ -228,6 +256,9 @@ class RolledCode(MatrixOutput):
         if isinstance(w, ContactWalks) and out.kind in ("grips", "entries"):
             space, size = ("T", w.NT) if out.kind == "grips" else ("E", w.NE)
             count = w.slot(b, self.data, out.kind)
+        elif out.kind == "stops":
+            self.write_stops(o)
+            return
         elif out.kind == "factor":
             space, size, count = "W", 1, w.slot(b, self.data, "factor")
         else:
@@ -236,7 +267,7 @@ class RolledCode(MatrixOutput):
         axis = next(k for k, n in enumerate(core) if isinstance(n, str))  # that of dofs, joints, ...
         others = [k for k in range(len(core)) if k != axis]
         inner, strides = [int(core[k]) for k in others], [self.strides[o][k] for k in others]
-        apart = 3 if out.kind == "grips" else 1  # entries of the first axis for each row
+        apart = len(out.keys) if out.kind == "grips" else 1  # entries of the first axis for each row
         with w.loop(b, I64(0), count) as i:
             row = b.mul(i, I64(size))
             for k, offset in enumerate([w.offset[key] for key in out.keys] or [0]):
@@ -246,6 +277,25 @@ class RolledCode(MatrixOutput):
                 for index, stride in zip(np.unravel_index(k, inner) if inner else (), strides, strict=True):
                     shift = b.add(shift, b.mul(I64(int(index)), stride))
                 self.store_lanes(o, shift, x)
+
+    def write_stops(self, o: int) -> None:
+        """Write the two percussions of each stop."""
+        b, w = self.b, self.w
+        assert isinstance(w, ContactWalks)
+        with w.loop(b, I64(0), w.slot(b, self.data, "stops")) as k:
+            for i in range(2):
+                at = w.after_system(b, self.data, b.add(b.mul(k, I64(STOP)), I64(1 + i)))
+                shift = b.add(b.mul(k, self.strides[o][0]), b.mul(I64(i), self.strides[o][1]))
+                self.store_lanes(o, shift, w.load(b, w.vector(b, self.spaces["W"], at)))
+
+    def write_system(self, o: int) -> None:
+        """Write the matrix (rows, rows) that a `Meet` has left."""
+        b, w = self.b, self.w
+        rows = w.slot(b, self.data, "rows")
+        by_row, by_column = self.strides[o]
+        with w.loop(b, I64(0), rows) as r, w.loop(b, I64(0), rows) as c:
+            x = w.load(b, w.vector(b, self.spaces["W"], b.add(b.mul(r, rows), c)))
+            self.store_lanes(o, b.add(b.mul(r, by_row), b.mul(c, by_column)), x)
 
     def write_rows(self, o: int, out: Output) -> None:
         """Write the entries of grips' rows into a matrix (rows, nv) of zeros."""

@@ -89,7 +89,7 @@ class Walks(TreeLanes):
             if entries == "coordinates":
                 start = self.integer(b, self.slot(b, data, "q_start"), i)
             else:
-                start = {"forces": b.mul(i, I64(6)), "rates": first}.get(entries, I64(0))
+                start = {"forces": b.mul(i, I64(6)), "rates": first}.get(str(entries), I64(0))
             env[name] = self.vector(b, pointer, start)
         return env
 

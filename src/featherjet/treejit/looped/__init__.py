@@ -5,5 +5,6 @@ tracing   what the walks of an algorithm do, recorded: `LoopedScan`, and `WideSc
 program   the recorded loops
 walks     LLVM for walks with inner loops over sets or columns
 product   LLVM for products of matrices
+sparse    LLVM for factors of the mass matrix and solves with them
 kernel    loops one after the other, for each sample of a batch
 """

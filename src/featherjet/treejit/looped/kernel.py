@@ -21,7 +21,8 @@ from ..emit.rolled import travelling
 from ..program import Pairs, Responses, Torques, Variant, Walk
 from ..tables import Tables, variants
 from .product import emit_product, panel_size
-from .program import LoopedProgram, MatrixProduct, SetWalk, WideWalk
+from .program import LoopedProgram, MatrixProduct, SetWalk, SparseFactor, SparseSolve, WideWalk
+from .sparse import emit_factor, emit_solve, solve_panel_size
 from .tracing import trace_looped
 from .walks import LoopedWalks
 
@@ -41,8 +42,10 @@ class LoopedKernel:
         self.tables = Tables(tree, lanes, DOUBLE)
         self.code, self.library = code_of(function, tuple(inputs), variants(tree), lanes, target())
         signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
-        self._entry = signature(self.library.address("entry"))
+        self._entry: Any = signature(self.library.address("entry"))
+        self._entry.library = self.library  # so that the code lives as long as the function
         self._scratch = [aligned(size) for size in self.code.scratch(len(tree.nodes), tree.nv)]
+        self._parents = np.array(tree.dof_parents, np.int64)
 
     def __call__(self, inputs: Sequence[Array], out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """The matrices (B, nv, nv) of a batch of inputs (B, n)."""
@@ -54,7 +57,7 @@ class LoopedKernel:
     def bound(self, inputs: Sequence[Array], out: Sequence[Array]) -> Callable[[], None]:
         """A call with fixed arrays, `out` contiguous: it takes a microsecond more than the machine code."""
         arrays = [np.ascontiguousarray(x, float) for x in inputs]
-        pointers = np.array([x.ctypes.data for x in (*arrays, *out, *self._scratch)], np.uint64)
+        pointers = np.array([x.ctypes.data for x in (*arrays, *out, self._parents, *self._scratch)], np.uint64)
         kept = self, arrays, out, pointers  # alive as long as the call
         entry, data, size, address = self._entry, self.tables.address, len(arrays[0]), pointers.ctypes.data
 
@@ -80,7 +83,7 @@ def aligned(size: int) -> Array:
 
 
 class LoopedCode:
-    """Emits `entry`, a function of (data, number of samples, pointers): to inputs, results, and scratch memory."""
+    """Emits `entry`, a function of (data, samples, pointers): to inputs, results, parents of dofs, scratch memory."""
 
     def __init__(self, program: LoopedProgram, inputs: Sequence[str], lanes: int) -> None:
         self.program, self.names, self.lanes = program, inputs, lanes
@@ -103,7 +106,8 @@ class LoopedCode:
             return b.load(b.gep(pointers, [I64(k)], source_etype=PTR), typ=PTR, align=8)
 
         at = len(self.names) + len(program.outputs)
-        self.scratch_at = [pointer(at + k) for k in range(len(self.scratch(1, 1)))]
+        self.parents = pointer(at)
+        self.scratch_at = [pointer(at + 1 + k) for k in range(len(self.scratch(1, 1)))]
         with w.loop(b, I64(0), samples) as s:
 
             def sample(k: int, size: Value) -> Value:
@@ -129,7 +133,8 @@ class LoopedCode:
         travels = [loop for loop in self.program.loops if isinstance(loop, Responses | Torques)]
         sizes = [travelling(c, loop).sizes() for loop in travels]
         responses = max((c.L * (joints * by_joint + groups * c.L * by_dof) for by_joint, by_dof in sizes), default=0)
-        fixed = [joints * w.NJ, nv * w.ND, groups * c.L * len(c.keys), responses, panel_size(nv, c.L)]
+        panel = max(panel_size(nv, c.L), solve_panel_size(nv, c.L))
+        fixed = [joints * w.NJ, nv * w.ND, groups * c.L * len(c.keys), responses, panel]
         inner = [m for m in w.matrices if m not in self.outside()]
         return [*fixed, *(w.size(array, joints, nv) for array in w.arrays), *(nv * nv for _ in inner)]
 
@@ -142,6 +147,10 @@ class LoopedCode:
             return self.w.emit(k, loop)
         if isinstance(loop, MatrixProduct):
             return emit_product(self.w.wide, f"product{k}", loop.result in self.program.negative)
+        if isinstance(loop, SparseFactor):
+            return emit_factor(self.w, f"factor{k}")
+        if isinstance(loop, SparseSolve):
+            return emit_solve(self.w.wide, f"solve{k}", loop.result in self.program.negative, loop.right is None)
         return self.c.pairs(k, loop) if isinstance(loop, Pairs) else travelling(self.c, loop).emit(k)
 
     # One sample
@@ -173,6 +182,12 @@ class LoopedCode:
             self.walk(f, I64(0), I64(0))
         elif isinstance(loop, MatrixProduct):
             b.call(f, [self.nv, *(self.matrix_at[m] for m in (loop.left, loop.right, loop.result)), self.panel])
+        elif isinstance(loop, SparseFactor):
+            b.call(f, [self.nv, self.matrix_at[loop.matrix], self.matrix_at[loop.result], self.parents])
+        elif isinstance(loop, SparseSolve):
+            right = self.panel if loop.right is None else self.matrix_at[loop.right]
+            matrices = self.matrix_at[loop.factor], right, self.matrix_at[loop.result]
+            b.call(f, [self.nv, *matrices, self.panel, self.parents])
         else:
             self.arrange()
             for j, m in enumerate(loop.matrices):

@@ -25,6 +25,7 @@ class Group(IntEnum):
 
     ABOVE = -1
     BELOW = -2
+    BESIDE = -3  # neither, but in the same tree
 
 
 class Entry(NamedTuple):
@@ -64,6 +65,34 @@ class MatrixProduct:
     values: tuple[Expr, ...] = ()  # of dofs, as other loops have
 
 
+@dataclass
+class SparseFactor:
+    """The matrix `result`: L and D of matrix = L^T D L, as sparse as the tree."""
+
+    result: int
+    matrix: int
+
+
+@dataclass
+class SparseSolve:
+    """The matrix `result` = (L^T D L)^-1 right; None is the identity."""
+
+    result: int
+    factor: int
+    right: int | None
+
+
+OF_MATRICES = MatrixProduct, SparseFactor, SparseSolve
+
+
+def operands(loop: MatrixProduct | SparseFactor | SparseSolve) -> list[int]:
+    """The matrices that a loop reads."""
+    if isinstance(loop, SparseFactor):
+        return [loop.matrix]
+    given = (loop.left, loop.right) if isinstance(loop, MatrixProduct) else (loop.factor, loop.right)
+    return [m for m in given if m is not None]
+
+
 def matrix_key(number: int) -> Key:
     return Key("M", number, ())
 
@@ -84,8 +113,8 @@ class LoopedProgram(Program):
         for loop in self.loops:
             for key, values in made(loop):
                 makers.setdefault(key, []).extend(values)
-            if isinstance(loop, MatrixProduct):
-                needs[matrix_key(loop.result)] = [matrix_key(m) for m in (loop.left, loop.right)]  # type: ignore[arg-type]
+            if isinstance(loop, OF_MATRICES):
+                needs[matrix_key(loop.result)] = [matrix_key(m) for m in operands(loop)]
         found: set[Key] = set()
         queue = [matrix_key(output.matrix) for output in self.outputs]
         while queue:
@@ -150,5 +179,5 @@ def made(loop: object) -> Iterable[tuple[Key, list[Expr]]]:
             yield matrix_key(m), values  # type: ignore[arg-type]
     elif isinstance(loop, Responses | Torques):
         yield from ((matrix_key(m), loop.values) for m in loop.matrices)
-    elif isinstance(loop, MatrixProduct):
+    elif isinstance(loop, OF_MATRICES):
         yield matrix_key(loop.result), []

@@ -10,11 +10,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from ...jit.graph import Expr
+from ...jit.graph import Expr, Op
 from ..program import Key, Output, Ref, Store, Variant, Walk
 from ..pytree import Member, leaves, mapped
 from ..rolled import Field, RolledScan, Source
-from .program import MEMBER, Entry, Group, LoopedProgram, MatrixProduct, SetWalk, WideWalk, matrix_key
+from .program import (
+    MEMBER,
+    Entry,
+    Group,
+    LoopedProgram,
+    MatrixProduct,
+    SetWalk,
+    SparseFactor,
+    SparseSolve,
+    WideWalk,
+    matrix_key,
+)
 
 
 class LoopedScan(RolledScan):
@@ -88,12 +99,24 @@ class LoopedScan(RolledScan):
         return WideScan(self)
 
     def product(self, left: int, right: int) -> int:
-        (result,) = self._new_matrices(1)
+        result = self.new_matrix()
         self.program.loops.append(MatrixProduct(result, left, right))
         return result
 
+    def factor(self, matrix: int) -> int:
+        """L and D of a symmetric matrix L^T D L that is as sparse as the tree."""
+        result = self.new_matrix()
+        self.program.loops.append(SparseFactor(result, matrix))
+        return result
+
+    def solve(self, factor: int, right: int | None = None) -> int:
+        """The solution for all columns of a matrix, or the inverse."""
+        result = self.new_matrix()
+        self.program.loops.append(SparseSolve(result, factor, right))
+        return result
+
     def negative(self, matrix: int) -> int:
-        """Minus a matrix, which must be a product or the result of a wide scan, used nowhere else."""
+        """Minus a matrix, which must be a product, a solution or the result of a wide scan, used nowhere else."""
         self.program.negative.add(matrix)
         return matrix
 
@@ -110,6 +133,11 @@ class LoopedScan(RolledScan):
         node = super()._node(v)
         node.v, node.dofs = slice(0, v.nv), range(v.nv)
         return node
+
+    def _stays(self, op: Op) -> bool:
+        """Members that joints hand over may be changed in place."""
+        key = op.data.key if isinstance(op.data, Ref) else None
+        return super()._stays(op) and not (key is not None and key.space == "S" and key.field in self._handed)
 
     def _last_walk(self) -> Walk | None:
         last = self.program.loops[-1] if self.program.loops else None
@@ -154,16 +182,22 @@ class LoopedScan(RolledScan):
         def below(path: tuple, _: Any) -> Expr:
             return self._load(self._place(total, path))
 
-        return step(node, with_group(acc, handed, Group.BELOW, below), *inputs)
+        def with_below(own: dict, _: dict, member: Callable[[int], Any]) -> dict:
+            return {**own, Group.BELOW: member(Group.BELOW)}
 
-    def _parent(self, field: Field) -> Any:
-        """A parent's value, all loaded; the members of its sets are the dofs above the joint."""
+        return step(node, with_sets(acc, handed, with_below, below), *inputs)
+
+    def _parent(self, field: Field, v: Variant) -> Any:
+        """The value of a joint's parent, all loaded; its sets have the dofs above the joint, or all of the tree."""
         shape = next(iter(field.values.values()))
 
         def leaf(path: tuple, _: Any) -> Expr:
             return self._load(self._place(field.number, path, "parent"))
 
-        return with_group(super()._parent(field), shape, Group.ABOVE, leaf, alone=True)
+        def seen(_: dict, of: dict, member: Callable[[int], Any]) -> dict:
+            return {key: member(key) for key in ((*range(v.nv), *Group) if Group.BELOW in of else (Group.ABOVE,))}
+
+        return with_sets(super()._parent(field, v), shape, seen, leaf)
 
 
 class WideScan(RolledScan):
@@ -213,17 +247,18 @@ def member(path: tuple) -> tuple[Any, tuple]:
     return keys[0], tuple(part for part in path if not isinstance(part, Member))
 
 
-def with_group(
-    value: Any, like: Any, group: Group, leaf: Callable[[tuple, Any], Any], alone: bool = False, path: tuple = ()
-) -> Any:
-    """The value with a further member in each set, or with that alone, shaped like any member of that set in `like`."""
+def with_sets(value: Any, like: Any, change: Callable[..., dict], leaf: Callable[[tuple, Any], Any], path: tuple = ()):
+    """The value with every set changed: change(set, the same set of `like`, member), where member(key) makes a member.
+
+    A member has leaf(path, scalar) in place of the scalars of any member of that set in `like`.
+    """
 
     def inside(x: Any, y: Any, part: str) -> Any:
-        return with_group(x, y, group, leaf, alone, (*path, part))
+        return with_sets(x, y, change, leaf, (*path, part))
 
     if isinstance(value, dict):
-        further = {group: mapped(next(iter(like.values())), leaf, (*path, Member(group)))} if like else {}
-        return type(value)(further if alone else {**value, **further})
+        known = next(iter(like.values()), None)
+        return type(value)(change(value, like, lambda key: mapped(known, leaf, (*path, Member(key)))) if like else {})
     if is_dataclass(value) and not isinstance(value, type):
         names = [f.name for f in fields(value)]
         return type(value)(*(inside(getattr(value, k), getattr(like, k), k) for k in names))

@@ -93,7 +93,7 @@ class LoopedWalks(Walks):
                 def body() -> None:
                     parent = None if v.is_root else self.integer(b, self.parents, i)
                     env = self.environment(b, f.args[: 3 + inputs], i, parent)
-                    at = At(i, self.integer(b, self.v_start, i), parent, env)
+                    at = At(i, self.start(i), parent, env)
                     self.columns(at, loop, v) if isinstance(loop, WideWalk) else self.members(at, loop, v)
 
                 return self.program.variants.index(v), body
@@ -131,26 +131,48 @@ class LoopedWalks(Walks):
         """A loop over the dofs of a group."""
         b = self.b
         if group == Group.BELOW:
-            start = self.integer(b, self.v_start, b.add(at.joint, I64(1)))
-            with self.loop(b, start, self.integer(b, self.ends, at.joint)) as m:
+            with self.loop(b, self.start(b.add(at.joint, I64(1))), self.integer(b, self.ends, at.joint)) as m:
                 yield m
             return
+        with self.path(at) as (child, p):
+            if group == Group.BESIDE:
+                with self.loop(b, I64(0), I64(2)) as after, self.loop(b, *self.beside(after, child, p)) as m:
+                    yield m
+            elif self.single:
+                yield p
+            else:
+                with self.loop(b, self.start(p), self.start(b.add(p, I64(1)))) as m:
+                    yield m
+
+    @contextmanager
+    def path(self, at: At) -> Iterator[tuple[Value, Value]]:
+        """A loop over a joint and its ancestors, nearest first: each but the last, with its parent."""
+        b = self.b
         assert at.parent is not None
         before, head, end = b.block, b.append_basic_block("ancestor"), b.append_basic_block("top")
         b.branch(head)
         b.position_at_end(head)
-        p = b.phi(I64)
+        child, p = b.phi(I64), b.phi(I64)
+        child.add_incoming(at.joint, before)
         p.add_incoming(at.parent, before)
-        if self.single:
-            yield p
-        else:
-            bounds = (self.integer(b, self.v_start, b.add(p, I64(k))) for k in range(2))
-            with self.loop(b, *bounds) as m:
-                yield m
+        yield child, p
         following = self.integer(b, self.parents, p)
+        child.add_incoming(p, b.block)
         p.add_incoming(following, b.block)
         b.cbranch(b.icmp_signed(">=", following, I64(0)), head, end)
         b.position_at_end(end)
+
+    def beside(self, after: Value, child: Value, p: Value) -> tuple[Value, Value]:
+        """First and end of the dofs below p that come before or after the subtree of its child."""
+        b = self.b
+        before = self.start(b.add(p, I64(1))), self.start(child)
+        behind = self.integer(b, self.ends, child), self.integer(b, self.ends, p)
+        first = b.icmp_signed("==", after, I64(0))
+        return b.select(first, before[0], behind[0]), b.select(first, before[1], behind[1])
+
+    def start(self, joint: Value) -> Value:
+        """The number of a joint's first dof."""
+        return self.integer(self.b, self.v_start, joint)
 
     # Columns
 

@@ -1,0 +1,215 @@
+"""A time step of a robot whose feet may touch the ground and whose joints may reach stops; as walks, like `grips`.
+
+Over a step of length h, velocities change by M (u+ - u) = h (tau - bias) + J^T P, with percussions P that obey the laws
+of `percussion` for the velocities u+ at its end. A foot is a sphere; the ground below it is the plane n . x = d, which
+may be another one for every foot, sample and step. In the notation of `grips`, left = h D^-1 L^-T (tau - bias) + D^-1 Y
+P is all that the way back out needs, and a foot's velocity is J u+ = J u + Y^T left. So Gauss-Seidel sweeps visit the
+feet and change P and `left`, and never form J M^-1 J^T.
+
+Feet are numbers for each sample: FOOT. Percussions are in world axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...math.scalars import Scalar, sqrt, where_less
+from ...math.spatial import ArticulatedInertia, Force, Subspace, Transform
+from ...math.vec3 import Sym3, Vec3
+from ...model.tree import Node
+from ..dynamics import aba
+from ..dynamics.rnea import force
+from ..motion import Standing, moving, place, standing
+from .grips import Grip, columns, numbers, pivots, prepared, world_of
+from .percussion import FootBlock, Stop, across, block, rubbed, stopped, struck
+
+FOOT = ("nx", "ny", "nz", "d", "radius", "friction")  # of each foot: the plane n . x = d below it, its size, friction
+PUSH_OUT = 0.2  # share of a penetration that one step removes
+GRAVITY = 9.81  # limits this speed to that of a throw as high as the penetration is deep
+
+
+@dataclass(slots=True, eq=False)
+class Footing:
+    """A foot's lowest point: three rows (tangents, normal) as forces in its root's frame, and its velocity J u."""
+
+    rows: tuple[Force, Force, Force]
+    gamma: Vec3
+
+
+def footing(foot: Sequence[Scalar]) -> Callable[..., Footing]:
+    """The step (grip, body, its root's placement) -> Footing; the grip's X is at the foot's centre."""
+
+    def step(grip: Grip, body: Standing, W: Transform, *_: None) -> Footing:
+        axes = [W.R.transposed_times(a) for a in columns(across(Vec3(*foot[:3])))]
+        low = (body.X.R @ grip.X.p) + body.X.p - foot[4] * axes[2]
+        x, y, z = (Force(low.cross(f), f) for f in axes)
+        return Footing((x, y, z), Vec3(body.u.dot(x), body.u.dot(y), body.u.dot(z)))
+
+    return step
+
+
+def gap(foot: Sequence[Scalar]) -> Callable[..., tuple]:
+    """The step (grip, body, its root's placement) -> height above the ground, and its rate."""
+
+    def step(grip: Grip, body: Standing, W: Transform, *_: None) -> tuple[Scalar, Scalar]:
+        n = Vec3(*foot[:3])
+        centre = (body.X.R @ grip.X.p) + body.X.p
+        low = centre - foot[4] * W.R.transposed_times(n)
+        rate = n.dot(W.R @ (body.u.lin + body.u.ang.cross(low)))
+        return n.dot((W.R @ centre) + W.p) - foot[3] - foot[4], rate
+
+    return step
+
+
+def approach(scan: Any, q: Any, v: Any, feet: Any) -> tuple:
+    """Each foot's height above the ground, and its rate."""
+    bodies = scan.outward(standing, scan.coordinates(q), scan.rates(v))
+    places = scan.each(world_of, scan.coordinates(q))
+    found = scan.touches(gap(scan.per_foot(feet, len(FOOT))), bodies, places)
+    return scan.column(found, 0), scan.column(found, 1)
+
+
+def centres(scan: Any, q: Any) -> Any:
+    """Each foot's centre in the world (feet, 3)."""
+    bodies = scan.outward(place, scan.coordinates(q))
+    places = scan.each(world_of, scan.coordinates(q))
+
+    def step(grip: Grip, X: Transform, W: Transform, *_: None) -> tuple:
+        return numbers((W.R @ ((X.R @ grip.X.p) + X.p)) + W.p)
+
+    return scan.rows(scan.touches(step, bodies, places))
+
+
+def softened(
+    node: Node, IA: ArticulatedInertia, S: Subspace, soft: Sequence[Scalar]
+) -> tuple[ArticulatedInertia, aba.Articulated]:
+    """Like `aba.articulate`, with inertia added to each dof: implicit damping and stiffness act like it."""
+    return aba.eliminate(IA, S, [a + x for a, x in zip(node.armature, soft, strict=True)])
+
+
+def landing(h: Scalar, height: Scalar) -> Scalar:
+    """What to add to a foot's normal velocity in the contact law.
+
+    A foot lands without penetrating; each step removes a fifth of a penetration, less of a deep one, so that a foot is
+    thrown no higher above the ground than it was below.
+    """
+    depth = where_less(height, 0.0, -height, 0.0)
+    slow, fast = PUSH_OUT * depth / h, sqrt(2 * GRAVITY * depth)
+    return where_less(0.0, height, height / h, -where_less(slow, fast, slow, fast))
+
+
+class Law:
+    """The laws that percussions obey in one step, at one foot and at one joint with stops.
+
+    foot: FOOT; high: its height at the start; guess: of its percussion, in world axes.
+    """
+
+    def __init__(self, foot: Sequence[Scalar], high: Scalar, h: Scalar, guess: Vec3) -> None:
+        self.foot, self.high, self.h, self.guess = foot, high, h, guess
+        self.axes = across(Vec3(*foot[:3]))  # in the world
+        self.landing = landing(h, high)
+
+    @property
+    def start(self) -> Vec3:
+        """A guess of the percussion in the foot's axes."""
+        return self.axes.transposed_times(self.guess)
+
+    def velocity(self, gamma: Vec3) -> Vec3:
+        """What the laws speak of: a foot's velocity, its normal part reduced by what the foot may come down."""
+        return Vec3(gamma.x, gamma.y, gamma.z + self.landing)
+
+    def block(self, G: Sym3) -> FootBlock:
+        return block(G)
+
+    def percussion(self, of: FootBlock, gamma: Vec3, P: Vec3) -> Vec3:
+        return struck(of, gamma, self.foot[5], P)
+
+    def sticks(self, P: Vec3) -> Vec3:
+        """For each direction 1 if the foot does not move along it, else 0: pressed to the ground, and not sliding."""
+        most = self.foot[5] * P.z
+        pressed = where_less(0.0, P.z, 1.0, 0.0)
+        inside = where_less(P.x * P.x + P.y * P.y, most * most * (1.0 - 1e-9), pressed, 0.0)
+        return Vec3(inside, inside, pressed)
+
+    def world(self, P: Vec3) -> Vec3:
+        """A percussion in world axes."""
+        return self.axes @ P
+
+    def lands(self, before: Vec3, gamma: Vec3, P: Vec3) -> Scalar:
+        """1 if the foot touches the ground in this step, else 0; velocities are as the laws speak of them."""
+        end = self.high + 0.5 * self.h * (before.z + gamma.z - 2.0 * self.landing)
+        return where_less(0.0, P.z, 1.0, where_less(0.0, end, 0.0, 1.0))
+
+    def stops(self, G: Scalar, rate: Scalar, stop: Sequence[Scalar], P: Stop) -> Stop:
+        """stop: the way to a joint's lower and upper limits, and its dry friction."""
+        below, above, dry = stop
+        return stopped(G, rate, below / self.h, above / self.h, self.h * dry, P)
+
+
+class Compression(Law):
+    """The laws of an impact without restitution; `high` is 0 where a foot touches the ground, and large elsewhere."""
+
+    def __init__(self, foot: Sequence[Scalar], high: Scalar, h: Scalar, guess: Vec3) -> None:
+        super().__init__(foot, high, h, guess)
+        self.landing = high
+
+
+class Restitution(Compression):
+    """The laws of friction while normal percussions are given: those of `Compression`, enlarged (Poisson's law)."""
+
+    def percussion(self, of: FootBlock, gamma: Vec3, P: Vec3) -> Vec3:
+        return rubbed(of, gamma, self.foot[5], P)
+
+    def sticks(self, P: Vec3) -> Vec3:
+        return 0.0 * P
+
+
+def collide(law: type[Law], scan: Any, q: Any, v: Any, feet: Any, height: Any, start: Any, h: Any) -> tuple:
+    """Velocities after an impact, and percussions; h is not used."""
+    foot = scan.per_foot(feet, len(FOOT))
+    p = prepared(scan, q, None)
+    before = scan.outward(standing, scan.coordinates(q), scan.rates(v))
+    grips = scan.touches(footing(foot), before, p.places)
+    laws = law(foot, scan.per_foot(height, 1)[0], scan.number(h), Vec3(*scan.per_foot(start, 3)))
+    left, P, _, report = scan.strike(laws, pivots(scan, p), scan.no_rates(), grips, ())
+    jump = scan.outward(aba.accelerate, p.joints, left)
+    after = scan.each(lambda node, x, r: [a + b for a, b in zip(x, r.rates, strict=True)], scan.rates(v), jump)
+    return scan.vector(after), scan.rows(P), scan.stack(report), p.margins
+
+
+def strike(
+    scan: Any, q: Any, v: Any, mid: Any, tau: Any, soft: Any, feet: Any, height: Any, start: Any, h: Any,
+    stops: Any = None, held: Any = None,
+) -> tuple:  # fmt: skip
+    """Velocities after a step, percussions, the displacement, and (residual, 1 if in flight else 0, sweeps).
+
+    q, mid: where forces and laws are taken, and the velocity there; v: at the start. soft: see `softened`. height: each
+    foot's, at the start. start, held: guesses of the percussions at feet and stops. stops: for each joint with stops,
+    the way to its lower and upper limits, and its dry friction.
+    """
+    dt, foot = scan.number(h), scan.per_foot(feet, len(FOOT))
+    fq, fv = scan.coordinates(q), scan.rates(v)
+    bodies = scan.outward(moving(scan.tree.gravity), fq, scan.rates(mid), scan.no_rates())
+    inertias, S = scan.each(aba.inertia, bodies), scan.each(aba.subspace, bodies)
+    before = scan.outward(standing, scan.coordinates(q), fv)
+    places = scan.each(world_of, scan.coordinates(q))
+    whole = scan.each(lambda node, I: ArticulatedInertia.of(I), inertias)
+    joints = scan.inward(softened, whole, S, scan.rates(soft))
+    margins = aba.margins(scan, joints, inertias, S)
+    bias = scan.each(force, bodies, scan.constant(None))
+    left = scan.inward(aba.reduce, bias, joints, scan.rates(tau))
+    left = scan.each(lambda node, u: [dt * x for x in u], left)
+    grips = scan.touches(footing(foot), before, places)
+    (high,) = scan.per_foot(height, 1)
+    law = Law(foot, high, dt, Vec3(*scan.per_foot(start, 3)))
+    pivots = scan.each(lambda node, joint: joint.pivots, joints)
+    left, P, stopping, report = scan.strike(law, pivots, left, grips, () if stops is None else (v, stops, held))
+    jump = scan.outward(aba.accelerate, joints, left)
+    after = scan.each(lambda node, x, r: [a + b for a, b in zip(x, r.rates, strict=True)], fv, jump)
+    flies = report[1]
+    share = 1.0 - 0.5 * flies
+    move = scan.each(lambda node, x, r: [dt * (a + share * b) for a, b in zip(x, r.rates, strict=True)], fv, jump)
+    last = (margins,) if stops is None else (stopping, margins)
+    return scan.vector(after), scan.rows(P), scan.vector(move), scan.stack(report), *last

@@ -1,0 +1,125 @@
+"""Shared libraries with CasADi's C interface, for casadi.external, CasADi's generated code, and acados."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+from ..atomic import atomic_write, named_in_errors, write_text
+from ..contact import Contacts
+from ..errors import FeatherjetError, InputError
+from ..evaluate.evaluator import HasEvaluator
+from ..evaluate.frames import FrameChoice, FrameName
+from ..export import targets
+from ..export.functions import Choices, Exporter, identifier
+from ..export.package import refuse_bad_folder
+from ..jit.notices import announced
+from ..jit.number import DOUBLE
+from .functions import checked, sparse_function
+from .glue import GlueStep, glue
+from .recipes import Horizon, Recipe
+
+SUFFIX = ".dll" if os.name == "nt" else ".so"
+COMPILERS = ("cc", "gcc", "clang")
+
+
+class CompilerFailed(FeatherjetError, RuntimeError):
+    """A C compiler could not make a library; the message has what it said."""
+
+
+def library(
+    robot: HasEvaluator,
+    quantity: str,
+    *,
+    out: str | PathLike[str],
+    horizon: int = 1,
+    fext: bool = False,
+    frame: FrameName | None = None,
+    viewpoint: FrameChoice = "local",
+    contacts: Contacts | None = None,
+    name: str | None = None,
+    compiler: str | Sequence[str] | None = None,
+    overwrite: bool = False,
+) -> Path:
+    """The same function as a shared library in the folder `out`: `casadi.external(name, str(path))` loads it.
+
+    Beside the library lie NAME.o and NAME_casadi.c, which make it: link them into your own program, with CasADi's
+    generated code or with acados. It has NAME, jac_NAME, adj1_NAME and jac_adj1_NAME, needs neither Python nor
+    featherjet, and is for this machine. compiler: a command; by default $CC, cc, gcc, clang, or `zig cc` of the package
+    ziglang, the first there is. name: by default the quantity's. Files that exist stay unless `overwrite`.
+    """
+    command = [compiler] if isinstance(compiler, str) else list(compiler or found_compiler())
+    name = identifier(name or quantity, "name")
+    traced, states = sparse_function(robot, quantity, Choices(fext, frame, viewpoint, contacts)), checked(horizon)
+    folder = Path(out)
+    code, source, target = (folder / f"{name}{end}" for end in (".o", "_casadi.c", SUFFIX))
+    refuse_bad_folder(folder, (code, source, target), overwrite)
+    exporter = Exporter(traced.evaluator, targets.find(targets.NATIVE), DOUBLE, name, (states > 1,))
+    makes = Horizon(traced, states)
+    recipes = {
+        name: makes.value(),
+        f"jac_{name}": makes.jacobian(),
+        f"adj1_{name}": makes.adjoint(),
+        f"jac_adj1_{name}": makes.hessian(),
+    }
+    with announced(f"compiling {name} and its derivatives", "for CasADi"):
+        functions = [(key, recipe, steps_of(exporter, key, recipe, states)) for key, recipe in recipes.items()]
+        text, content = glue(name, functions, states), exporter.builder.build()
+    with named_in_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with atomic_write(code, overwrite) as file:
+        file.write(content)
+    write_text(source, text, overwrite)
+    with tempfile.TemporaryDirectory() as temporary:
+        made = Path(temporary) / target.name
+        linked(command, [source, code], made)
+        with atomic_write(target, overwrite) as file:
+            file.write(made.read_bytes())
+    return target
+
+
+def steps_of(exporter: Exporter, name: str, recipe: Recipe, states: int) -> list[GlueStep]:
+    """Add the code of a function to the object."""
+    found = []
+    for k, step in enumerate(recipe.steps):
+        if not step.gives:
+            continue
+        kernel = step.code.kernel(exporter.target)
+        symbol = f"{name}_code{k}"
+        needs = exporter.add(symbol, kernel)[states > 1]
+        sides = ((step.takes, kernel.inputs.values()), (step.gives, kernel.shapes))
+        takes, gives = ([(at, n * states) for at, (n,) in zip(*side, strict=True)] for side in sides)
+        found.append(GlueStep(symbol + "_batch" * (states > 1), needs, takes, gives))
+    return found
+
+
+def found_compiler() -> list[str]:
+    """The first C compiler there is."""
+    if os.environ.get("CC"):
+        return os.environ["CC"].split()
+    for name in COMPILERS:
+        if shutil.which(name):
+            return [name]
+    if importlib.util.find_spec("ziglang"):
+        return [sys.executable, "-m", "ziglang", "cc"]
+    raise InputError(
+        "casadi.library needs a C compiler: install gcc or clang, or `pip install ziglang`; casadi.function needs none"
+    )
+
+
+def linked(command: Sequence[str], sources: Sequence[Path], target: Path) -> None:
+    """Run a compiler."""
+    given = [*command, "-O2", "-fPIC", "-shared", *map(str, sources), "-o", str(target)]
+    try:
+        done = subprocess.run(given, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise InputError(f"compiler {command[0]!r}: cannot be run ({error.strerror or error})") from error
+    if done.returncode:
+        raise CompilerFailed(f"{' '.join(command)} failed: {done.stderr.strip() or done.stdout.strip()}")

@@ -1,0 +1,124 @@
+"""A world that is stepped by hand, for loops that have their own controller: reinforcement learning, teleoperation."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..contact.ground import Ground
+from ..errors import InputError, SimulationError
+from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..model.model import Array
+from .engine import Compiled
+from .laws import JointLaws
+from .steps import TimeStepping
+
+
+class World:
+    """A robot on its ground, or many (leading axes of q and v), in time steps of dt; the method is "time-stepping".
+
+    q (..., nq), v (..., nv), tau (..., nv) and t [s] are read and may be written between steps, in place. forces
+    (..., 3 feet) [N]: those of the last step, in world axes; residual (...) [N s]: see `Trajectory`.
+
+        world = fj.World(robot, q, v, contacts=ground, dt=2e-3)
+        world.tau[:] = controller(world.q, world.v)
+        world.step()
+    """
+
+    def __init__(
+        self, robot: HasEvaluator, q: ArrayLike, v: ArrayLike, contacts: Ground | None = None, dt: float = 1e-3,
+        passive: bool = True,
+    ) -> None:  # fmt: skip
+        evaluator = getattr(robot, "evaluator", None)
+        if not isinstance(evaluator, Evaluator):
+            raise InputError(f"World: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
+        if evaluator is not evaluator.standard:
+            raise InputError(f"World: does not know the convention {evaluator.convention!r}; use robot.simulate")
+        if contacts is not None and not (isinstance(contacts, Ground) and contacts.model.same_robot(evaluator.model)):
+            raise InputError("contacts: expected a Ground of this robot, or None")
+        if not (isinstance(dt, (int, float)) and 0 < dt < np.inf):
+            raise InputError(f"dt: expected a positive time in seconds, got {dt!r}")
+        q, v = evaluator.checked_q("q", q), evaluator.checked_v("v", v)
+        batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        self.q, self.v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
+        self.tau, self.t, self.dt = np.zeros_like(self.v), 0.0, float(dt)
+        self.laws = JointLaws(evaluator.model, passive)
+        self._steps = TimeStepping(evaluator, self.dt, contacts, self.laws, batch)
+        feet = 0 if contacts is None else 3 * len(contacts.feet)
+        self.forces, self.residual = np.zeros((*batch, feet)), np.zeros(batch)
+        self._fast = _Fast(self) if not batch else None
+
+    def __repr__(self) -> str:
+        return f"<World of {self._steps.evaluate.model.name}: {self.q.shape[:-1] or 'one'}, t = {self.t:g} s>"
+
+    def step(self, count: int = 1) -> None:
+        """Go on by `count` steps with the same torques."""
+        for _ in range(count):
+            if self._fast is None or not self._fast():
+                self._step()
+            self.t += self.dt
+
+    def _step(self) -> None:
+        self._refuse_nonfinite()
+        found = self._steps(self.q.copy(), self.v.copy(), self.laws.limited(self.tau))
+        self.q[...], self.v[...], self.forces[...], self.residual[...] = found[:4]
+        if not (np.isfinite(self.q).all() and np.isfinite(self.v).all()):
+            raise SimulationError(f"the motion diverges at t = {self.t:g} s. Use a smaller dt or softer gains", None)
+
+    def _refuse_nonfinite(self) -> None:
+        for name in ("q", "v", "tau"):
+            if not np.isfinite(getattr(self, name)).all():
+                raise InputError(f"world.{name}: every entry must be finite")
+
+
+class _Fast:
+    """One world by one call of machine code, while nothing but feet on a plane without restitution is concerned."""
+
+    def __init__(self, world: World) -> None:
+        self.world, steps = world, world._steps
+        self.steps, self.laws = steps, world.laws
+        engine = steps.unlimited or steps.engine
+        simple = steps.bounces is None and steps.fixed is not None and (steps.unlimited or not world.laws.stops)
+        self.code = engine.kernels.step.quick_code() if isinstance(engine, Compiled) and simple else None
+        if self.code is None or steps.fixed is None or self.laws.springs:
+            self.code = None
+            return
+        laws, nv = self.laws, len(world.v)
+        self.push, self.start = np.zeros(nv), steps.last.copy()
+        self.q, self.v, self.P, self.tally = (
+            np.empty_like(world.q),
+            np.empty(nv),
+            np.empty_like(self.start),
+            np.empty(3),
+        )
+        soft = steps.nothing if laws.free else steps.soft
+        given = (world.q, world.v, self.push, soft, steps.fixed, steps.none, self.start, steps.whole)
+        self.arguments = (*given, self.q, self.v, self.P, self.tally)
+        self.inverse = 1.0 / world.dt
+
+    def __call__(self) -> bool:
+        """Make a step; False if it must be made in another way."""
+        world, laws, steps = self.world, self.laws, self.steps
+        if self.code is None or steps.pressed:
+            return False
+        push: Array = self.push
+        if laws.bounded:
+            np.maximum(world.tau, -laws.effort, out=push)
+            np.minimum(push, laws.effort, out=push)
+        else:
+            push[:] = world.tau
+        if not laws.free:
+            push -= laws.damping * world.v
+        if steps.last is not self.start:
+            self.start[:] = steps.last
+            steps.last = self.start
+        if self.code(*self.arguments) or (laws.stops and laws.reached(self.q)):
+            return False
+        speed = self.v.dot(self.v)
+        if not speed < 1e16 or self.tally[0] > steps.tiny:
+            return False
+        world.q[:], world.v[:], self.start[:] = self.q, self.v, self.P
+        if world.forces.size:
+            np.multiply(self.P, self.inverse, world.forces)
+        world.residual[...] = self.tally[0]
+        return True

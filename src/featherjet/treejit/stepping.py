@@ -1,0 +1,164 @@
+"""Kernels of a time step with ground contact; feet, ground and joints with stops are data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any
+
+from ..algorithms.contacts import feet
+from ..algorithms.contacts.dynamics import ContactSet
+from ..algorithms.dynamics import balance
+from ..jit import kernel as jit
+from ..jit.chain import Chain, Link
+from ..jit.engine import CPU
+from ..jit.kernel import Kernel
+from ..jit.number import Number
+from ..model.tree import Tree
+from .held import Axes, ContactCompiler, Stage
+from .tables import Tables
+
+V: tuple[str, ...] = ("v",)
+FEET, HEIGHT, ROWS = ("grips", len(feet.FOOT)), ("grips",), ("rows",)
+STOPS: Axes = {"stops": ("stops", 3), "held": ("stops", 2)}
+REPORT = 3
+
+
+class StepCompiler(ContactCompiler):
+    """Makes the kernels of one tree's time steps: its feet are point contacts with the world; stops: dofs.
+
+    balanced: whether free roots keep their momentum in flight.
+    """
+
+    def __init__(
+        self,
+        tree: Tree,
+        tables: Callable[[Number], Tables],
+        integrate: Kernel,
+        cpu: CPU,
+        contacts: ContactSet,
+        stops: Sequence[int],
+        balanced: bool,
+    ) -> None:
+        super().__init__(tree, tables, lambda _: integrate, cpu, contacts, stops)
+        self.integrate, self.stops, self.floats = integrate, bool(stops), balanced
+
+    @cached_property
+    def approach(self) -> Kernel:
+        """(q, v, feet) -> height of each foot above the ground, its rate."""
+        inputs: Axes = {"q": ("q",), "v": V, "feet": FEET}
+        return self.rolled(Stage("approach", feet.approach, inputs, {"height": HEIGHT, "rate": HEIGHT}, False))
+
+    @cached_property
+    def centres(self) -> Kernel:
+        """q -> the feet's centres, three numbers each."""
+        return self.rolled(Stage("centres", feet.centres, {"q": ("q",)}, {"centres": ROWS}, False))
+
+    @cached_property
+    def strike(self) -> Kernel:
+        inputs: dict[str, Any] = {
+            "q": ("q",), "v": V, "mid": V, "tau": V, "soft": V, "feet": FEET, "height": HEIGHT, "start": ROWS,
+            "h": (1,),
+        }  # fmt: skip
+        results: dict[str, Any] = {"after": V, "P": ROWS, "move": V, "tally": (REPORT,)}
+        if self.stops:
+            inputs, results = {**inputs, **STOPS}, {**results, "holding": ("stops", 2)}
+        return self.rolled(Stage("strike", feet.strike, inputs, results, True))
+
+    @cached_property
+    def balanced(self) -> Kernel:
+        """Velocities that keep the momentum of floating robots in flight."""
+        inputs: Axes = {
+            "q": ("q",), "v": V, "end": ("q",), "after": V, "tau": V, "tally": (REPORT,), "h": (1,),
+        }  # fmt: skip
+        return self.rolled(Stage("balanced", balance.balanced, inputs, {"balanced": V}, False))
+
+    @cached_property
+    def compression(self) -> Kernel:
+        """(q, v, feet, height, start, h) -> velocities after an impact without restitution, P, tally."""
+        return self._impact(feet.Compression)
+
+    @cached_property
+    def restitution(self) -> Kernel:
+        """The same, with the normal percussions that `start` has."""
+        return self._impact(feet.Restitution)
+
+    def _impact(self, law: type[feet.Law]) -> Kernel:
+        inputs: Axes = {"q": ("q",), "v": V, "feet": FEET, "height": HEIGHT, "start": ROWS, "h": (1,)}
+        results: Axes = {"after": V, "P": ROWS, "tally": (REPORT,)}
+        return self.rolled(Stage(law.__name__, partial(feet.collide, law), inputs, results, True))
+
+    @cached_property
+    def halfway(self) -> Kernel:
+        """(v, guess, h) -> the way to the middle of a step, and the velocity there."""
+        n = self.sizes["v"]
+        shapes = {"v": (n,), "guess": (n,), "h": (1,)}
+        return jit.compile(halfway, shapes, ("halfway", n), "halfway", cpu=self.cpu, outputs=[(n,), (n,)])
+
+    @cached_property
+    def step(self) -> Kernel:
+        """One step of TimeStepping; see `feet.strike`.
+
+        (q, v, tau, soft, feet, away, start, h, [stops, held]) -> (q, v, P, report, [holding]); away: what to add to the
+        feet's heights.
+        """
+        inputs: dict[str, Any] = {
+            "q": ("q",), "v": V, "tau": V, "soft": V, "feet": FEET, "away": HEIGHT, "start": ROWS, "h": (1,),
+        }  # fmt: skip
+        results: dict[str, Any] = {"q+": ("q",), "v+": V, "P": ROWS, "tally": (REPORT,)}
+        last = "second" if self.floats else "v+"
+        between: dict[str, Any] = {
+            "height": HEIGHT, "rate": HEIGHT, "way": V, "mid": V, "half": ("q",), "first": V, "P1": ROWS, "move": V,
+            "second": V,
+        }  # fmt: skip
+        given: tuple[str, ...] = ()
+        if self.stops:
+            inputs, results = {**inputs, **STOPS}, {**results, "holding": ("stops", 2)}
+            between, given = {**between, "held1": ("stops", 2)}, ("stops",)
+
+        def attempt(guess: str, start: str, held: str, after: str, P: str, holding: str) -> list[Link]:
+            known = (
+                "half",
+                "v",
+                "mid",
+                "tau",
+                "soft",
+                "feet",
+                "height",
+                start,
+                "h",
+                *given,
+                *((held,) if given else ()),
+            )
+            found = (after, P, "move", "tally", *((holding,) if given else ()))
+            return [
+                Link(self.halfway, ("v", guess, "h", "way", "mid")),
+                Link(self.integrate, ("q", "way", "half")),
+                Link(self.strike, (*known, *found)),
+            ]
+
+        links = [
+            Link(self.approach, ("q", "v", "feet", "height", "rate")),
+            Link(self.raised, ("height", "away", "height")),
+            *attempt("v", "start", "held", "first", "P1", "held1"),
+            *attempt("first", "P1", "held1", last, "P", "holding"),
+            Link(self.integrate, ("q", "move", "q+")),
+        ]
+        if self.floats:
+            links.append(Link(self.balanced, ("q", "v", "q+", "second", "tau", "tally", "h", "v+")))
+        return Chain("ground_step", self.cpu, inputs, results, between, links, self.sizes)
+
+    @cached_property
+    def raised(self) -> Kernel:
+        """(height, away) -> their sum."""
+        n = self.sizes["grips"]
+        shapes = {"height": (n,), "away": (n,)}
+        return jit.compile(raised, shapes, ("raised", n), "raised", cpu=self.cpu, outputs=[(n,)])
+
+
+def halfway(v: Any, guess: Any, h: Any) -> list[Any]:
+    return [0.5 * h[0] * guess, 0.5 * (v + guess)]
+
+
+def raised(height: Any, away: Any) -> list[Any]:
+    return [height + away]

@@ -1,0 +1,123 @@
+"""Impacts with friction: closed forms of a point mass, the contact laws, and energy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.contact import impacts
+from featherjet.contact.gauss_seidel import Percussions, residual
+from featherjet.errors import ContactWarning, InputError, SingularContacts
+from featherjet.model.builder import ModelBuilder
+from helpers import agree
+
+FEET = ("LF_foot", "LH_foot", "RF_foot", "RH_foot")
+
+
+def point_mass() -> fj.Robot:
+    builder = ModelBuilder("point")
+    builder.add_joint("move", "translation")
+    builder.add_body("move", mass=2.0)
+    builder.add_frame("tip", "move")
+    return fj.Robot(builder.build())
+
+
+def quadruped() -> tuple[fj.Robot, fj.Contacts, np.ndarray, np.ndarray]:
+    robot = fj.load("quadruped")
+    q = robot.random_configuration(0, size=12)
+    v = np.random.default_rng(1).normal(size=(12, robot.nv))
+    return robot, fj.Contacts(robot, [fj.PointContact(f) for f in FEET]), q, v
+
+
+@pytest.mark.parametrize("e", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("mu", [0.0, 0.2, 2.0])
+def test_a_point_mass(mu: float, e: float) -> None:
+    """It slides on if mu (1 + e) times its normal speed cannot stop it; on any ground."""
+    robot = point_mass()
+    contacts = fj.Contacts(robot, [fj.PointContact("tip")])
+    up, along = np.array([0.6, 0.0, 0.8]), np.array([0.8, 0.0, -0.6])
+    before = 3.0 * along - 2.0 * up
+    after, impulse = robot.impulse_dynamics(np.zeros(3), before, contacts, e, friction=mu, normal=5.0 * up)
+    expected = max(3.0 - mu * (1 + e) * 2.0, 0.0) * along + e * 2.0 * up
+    agree(after, expected, 1e-14, floor=1.0)
+    agree(impulse, 2.0 * (expected - before), 1e-14, floor=1.0)
+    away = robot.impulse_dynamics(np.zeros(3), -before, contacts, e, friction=mu, normal=up)
+    agree(away.v, -before, 0.0)
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.3, 1.5])
+def test_the_laws_hold_at_all_feet(mu: float) -> None:
+    robot, contacts, q, v = quadruped()
+    after, P = robot.impulse_dynamics(q, v, contacts, friction=mu)
+    J, G = robot.contact_jacobian(q, contacts), robot.delassus(q, contacts)
+    feet = P.reshape(12, 4, 3)
+    assert (feet[..., 2] > 0).any()
+    assert (feet[..., 2] == 0).any()
+    if mu == 0.0:
+        assert not feet[..., :2].any()
+    for k in range(12):
+        assert residual(G[k], J[k] @ v[k], np.full(4, mu), P[k]) <= 1e-11 * np.abs(P[k]).max()
+        agree(robot.mass_matrix(q[k]) @ (after[k] - v[k]), J[k].T @ P[k], 1e-11)
+        alone = robot.impulse_dynamics(q[k], v[k], contacts, friction=np.full(4, mu))
+        agree(alone.impulses, P[k], 1e-10)
+
+
+@pytest.mark.parametrize("mu", [0.0, 0.8])
+def test_bounces_create_no_energy(mu: float) -> None:
+    """Without friction an elastic impact keeps it; pressed feet bounce with the percussions of compression, doubled."""
+    robot, contacts, q, v = quadruped()
+    out = np.empty((12, robot.nv)), np.empty((12, 12))
+    after = robot.impulse_dynamics(q, v, contacts, 1.0, friction=mu, out=out).v
+    assert after is out[0]
+    change = robot.kinetic_energy(q, after) - robot.kinetic_energy(q, v)
+    assert (change <= 1e-12).all()
+    if mu == 0.0:
+        agree(change, np.zeros(12), 1e-12, floor=1.0)
+    soft = robot.impulse_dynamics(q, v, contacts, friction=mu).impulses
+    agree(out[1][:, 2::3], 2 * soft[:, 2::3], 1e-12)
+
+
+def test_samples_without_solution_are_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where sweeps and the solver fail, which they are made to do here, the result says so."""
+    robot, contacts, q, v = quadruped()
+    expected = robot.impulse_dynamics(q, v, contacts, 0.5, friction=1.5)
+    monkeypatch.setattr(impacts, "residuals", lambda G, b, mu, P: 1.0 * (np.arange(len(P)) % 3 == 0))
+    monkeypatch.setattr(impacts.gauss_seidel, "solve", lambda G, b, mu, P: Percussions(P, np.inf, 0, False))
+    with pytest.warns(ContactWarning, match="obey the laws of friction at sample"):
+        found = robot.impulse_dynamics(q, v, contacts, 0.5, friction=1.5)
+    bad = np.isnan(found.v).any(-1)
+    assert bad.any()
+    agree(found.v[~bad], expected.v[~bad], 1e-10)
+    monkeypatch.setattr(impacts, "residuals", lambda G, b, mu, P: np.ones(len(P)))
+    with pytest.raises(SingularContacts, match="reduce it"):
+        robot.impulse_dynamics(q[bad], v[bad], contacts, 0.5, friction=1.5)
+
+
+def test_feet_that_stick_and_press_are_held() -> None:
+    robot, contacts, q, _ = quadruped()
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    v[2] = -1.0  # straight down
+    held = robot.impulse_dynamics(q, v, contacts)
+    found = robot.impulse_dynamics(q, v, contacts, friction=50.0)
+    assert (held.impulses[2::3] > 0).all()
+    agree(found.v, held.v, 1e-9, floor=1.0)
+
+
+@pytest.mark.parametrize(
+    ("held", "settings", "message"),
+    [
+        (fj.SurfaceContact("tip"), {"friction": 0.5}, "PointContact with the world"),
+        (fj.PointContact("tip", axes="local"), {"friction": 0.5}, "world axes"),
+        (fj.PointContact("tip"), {"friction": -0.5}, "friction: expected a number >= 0"),
+        (fj.PointContact("tip"), {"friction": [0.5, 0.5]}, "or 1 of them"),
+        (fj.PointContact("tip"), {"friction": 0.5, "normal": (0, 0, 0)}, "must not be zero"),
+        (fj.PointContact("tip"), {"friction": 0.5, "normal": np.ones((2, 3))}, "for 1 contacts"),
+        (fj.PointContact("tip"), {"normal": (0, 0, 1)}, "give friction"),
+        (fj.PointContact("tip"), {"friction": 0.5, "restitution": 1.5}, "restitution"),
+    ],
+)
+def test_bad_impacts(held: fj.PointContact | fj.SurfaceContact, settings: dict, message: str) -> None:
+    robot = point_mass()
+    with pytest.raises(InputError, match=message):
+        robot.impulse_dynamics(np.zeros(3), np.ones(3), fj.Contacts(robot, [held]), **settings)
