@@ -137,18 +137,22 @@ def test_no_worker_writes_after_the_exception(thin, monkeypatch):
     s = random_state(fj.Robot(MODEL, "numpy"), 8000)
     robot = fj.Robot(MODEL, "compiled", 3)
     out = np.zeros((8000, 3))
-    busy, begun = threading.Barrier(3), threading.Event()
-    real, main = Kernel._run, threading.main_thread().ident
+    busy, noticed = threading.Barrier(3), threading.Event()
+    real, stop, main = Kernel._run, Team._stop, threading.main_thread().ident
+
+    def stopping(self):
+        noticed.set()
+        stop(self)
 
     def slow(self, code, inputs, out):
-        if not begun.is_set():
-            busy.wait(60)  # all three are at work
-            begun.set()
-            signal.pthread_kill(main, signal.SIGINT)
-            for _ in range(1000):  # long enough for the main thread to wake up and look around
-                threading.Event().wait(1e-4)
+        if not noticed.is_set():
+            if busy.wait(60) == 0:  # all three are at work
+                signal.pthread_kill(main, signal.SIGINT)
+            assert noticed.wait(60), "the main thread looks for signals while it waits"
+            threading.Event().wait(0.1)  # long enough to be too late, if the main thread did not wait
         return real(self, code, inputs, out)
 
+    monkeypatch.setattr(Team, "_stop", stopping)
     monkeypatch.setattr(Kernel, "_run", slow)
     with pytest.raises(KeyboardInterrupt):
         robot.inverse_dynamics(s.q, s.v, s.a, out=out)

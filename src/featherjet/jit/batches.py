@@ -13,6 +13,8 @@ from math import gcd, prod
 
 import numpy as np
 
+from .workers import awaited
+
 GRAIN = 64  # a multiple of the lanes of every CPU; batches are cut at multiples of this many samples
 FEWEST = 16  # samples in a slice, however long they take: a vector, on every CPU
 SLICE = 5e6  # nanoseconds of work between two looks for signals, as kernels estimate them; the truth may be ten times
@@ -75,7 +77,7 @@ class Team:
         flags = 0
         try:
             for future in [pool.submit(self._share, parts) for parts in shares]:
-                flags |= future.result()
+                flags |= awaited(future)
         finally:
             self._stop()
         return flags

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from ..forks import Lock
 
 MOST = 64  # threads; they start when there is work for them
+LOOK = 0.05  # seconds between two looks for signals while waiting
 
 Result = TypeVar("Result")
 
@@ -28,6 +29,16 @@ def workers() -> ThreadPoolExecutor:
         if _pool is None:
             _pool = ThreadPoolExecutor(MOST, thread_name_prefix="featherjet")
         return _pool
+
+
+def awaited(future: Future[Result]) -> Result:
+    """The result of a future, for a thread that Ctrl-C must reach.
+
+    A signal that comes just before a thread falls asleep does not wake it, so this one wakes up to look.
+    """
+    while not future.done():
+        wait([future], LOOK)
+    return future.result()
 
 
 def _forget() -> None:
@@ -62,7 +73,7 @@ class _Relay:
         try:
             self._begin()
             while self._waiting:
-                found = self._waiting[0].result()  # if interrupted, it still counts as waiting
+                found = awaited(self._waiting[0])  # if interrupted, it still counts as waiting
                 self._waiting.popleft()
                 yield found
                 del found
@@ -131,7 +142,7 @@ def on_all_processors(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
                 helpers.append(workers().submit(help))
         help()
         for helper in helpers:
-            helper.result()
+            awaited(helper)
     finally:
         waiting.clear()
     return [found[k] for k in range(len(found))]
