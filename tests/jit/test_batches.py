@@ -138,6 +138,7 @@ def test_no_worker_writes_after_the_exception(thin, monkeypatch):
     robot = fj.Robot(MODEL, "compiled", 3)
     out = np.zeros((8000, 3))
     busy, noticed = threading.Barrier(3), threading.Event()
+    ended: list[int] = []
     real, stop, main = Kernel._run, Team._stop, threading.main_thread().ident
 
     def stopping(self):
@@ -150,17 +151,16 @@ def test_no_worker_writes_after_the_exception(thin, monkeypatch):
                 signal.pthread_kill(main, signal.SIGINT)
             assert noticed.wait(60), "the main thread looks for signals while it waits"
             threading.Event().wait(0.1)  # long enough to be too late, if the main thread did not wait
-        return real(self, code, inputs, out)
+        found = real(self, code, inputs, out)
+        ended.append(1)
+        return found
 
     monkeypatch.setattr(Team, "_stop", stopping)
     monkeypatch.setattr(Kernel, "_run", slow)
     with pytest.raises(KeyboardInterrupt):
         robot.inverse_dynamics(s.q, s.v, s.a, out=out)
-    seen = out.copy()
-    pool = featherjet.jit.kernel.workers()
-    list(pool.map(lambda barrier: barrier.wait(60), [threading.Barrier(3)] * 3))  # all workers are idle
-    np.testing.assert_array_equal(out, seen)
-    assert (seen == 0).any(), "it was interrupted"
+    assert len(ended) == 3, "all have ended their slices, and nobody began another"
+    assert (out == 0).any(), "it was interrupted"
 
 
 def test_a_worker_that_fails_stops_the_others():
