@@ -52,11 +52,11 @@ __all__ = [
     "verify",
 ]
 
-BRIDGES = ("casadi", "jax", "torch")  # to other frameworks, which they import when first used
+LAZY = ("casadi", "control", "jax", "torch")  # imported when first used
 
 
 def __getattr__(name: str) -> Any:
-    if name in BRIDGES:
+    if name in LAZY:
         return import_module(f".{name}", __name__)
     if name == "__version__":
         from importlib.metadata import version
