@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 
 MOST_CHARACTERS = 1000  # of a message
+SHOWN_PLACES = 3  # of those that one warning is about
+HERE = str(Path(__file__).parent)
 
 
 def escaped(text: str) -> str:
@@ -44,7 +49,7 @@ class UnknownName(FeatherjetError, KeyError):
     """No joint, frame, robot, method or the like has this name; `choices` holds the valid ones."""
 
     def __init__(self, what: str, name: object, choices: Iterable[str], hint: str = "") -> None:
-        self.what, self.name, self.choices = what, name, tuple(choices)
+        self.what, self.name, self.choices = what, name, tuple(dict.fromkeys(choices))
         lower = {choice.lower(): choice for choice in self.choices}
         close = get_close_matches(name.lower(), lower, n=3, cutoff=0.5) if isinstance(name, str) else []
         listed = [lower[x] for x in close] or list(self.choices[:8])
@@ -92,7 +97,9 @@ class MissingExtra(FeatherjetError, ImportError):
 
 
 class FeatherjetWarning(UserWarning):
-    """Base class of all warnings that featherjet gives."""
+    """Base class of all warnings that featherjet gives; `places` has a text for each place it is about, if several."""
+
+    places: tuple[str, ...] = ()
 
     def __init__(self, *args: object) -> None:
         super().__init__(*(escaped(x) if isinstance(x, str) else x for x in args))
@@ -112,3 +119,33 @@ class ContactWarning(FeatherjetWarning):
 
 class SimulationWarning(FeatherjetWarning):
     """A simulation was interrupted, starts below the ground, or has inexact contact forces."""
+
+
+def warn(warning: Warning) -> None:
+    """Give a warning that points at the user's line, the innermost one outside featherjet."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    known = frame.f_globals.setdefault("__warningregistry__", {})
+    module = frame.f_globals.get("__name__", "<string>")
+    warnings.warn_explicit(
+        warning, type(warning), frame.f_code.co_filename, frame.f_lineno, module=module, registry=known
+    )
+
+
+def warn_of_places(category: type[FeatherjetWarning], what: str, places: Sequence[str], source: str = "") -> None:
+    """Give one warning of what is wrong at several places: their number, and the first SHOWN_PLACES.
+
+    what: their plural, such as "impossible inertias". places: a sentence each, all starting with `source`, the file.
+    """
+    if not places:
+        return
+    if len(places) == 1:
+        return warn(category(places[0]))
+    shown = [place.removeprefix(source).removeprefix(":") for place in places[:SHOWN_PLACES]]
+    shown = [place.strip() if place[:1] in ("", " ") or not source else f"line {place}" for place in shown]
+    rest = len(places) - len(shown)
+    found = f"{len(places)} {what}: {'; '.join(shown)}{f'; and {rest} more' if rest else ''}"
+    warning = category(f"{source}: {found}" if source else found)
+    warning.places = tuple(map(escaped, places))
+    warn(warning)

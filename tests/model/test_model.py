@@ -220,12 +220,29 @@ def test_bad_bodies_are_refused(args: tuple, message: str) -> None:
 def test_impossible_bodies_are_warned_of_or_refused(args: tuple, message: str) -> None:
     b = fj.ModelBuilder("x")
     b.add_joint("j", "revolute")
+    b.add_body("j", *args)
     with pytest.warns(PhysicsWarning, match=message):
-        b.add_body("j", *args)
+        b.build()
     strict = fj.ModelBuilder("x", strict=True)
     strict.add_joint("j", "revolute")
     with pytest.raises(ModelError, match=f"'j'.*{message}|{message}"):
         strict.add_body("j", *args)
+
+
+def test_one_warning_tells_of_all_impossible_bodies_at_the_line_of_the_user() -> None:
+    b = fj.ModelBuilder("x")
+    for k in range(5):
+        b.add_joint(f"j{k}", "revolute")
+        b.add_body(f"j{k}", -1.0)
+    with pytest.warns(PhysicsWarning) as caught:
+        b.build()
+    (warning,) = caught
+    assert str(warning.message) == (
+        "5 impossible inertias: body 'j0': negative mass -1; body 'j1': negative mass -1; "
+        "body 'j2': negative mass -1; and 2 more"
+    )
+    assert len(warning.message.places) == 5  # type: ignore[union-attr]
+    assert warning.filename == __file__
 
 
 def test_names_must_be_unique_and_known() -> None:

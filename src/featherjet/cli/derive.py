@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import warnings
 from pathlib import Path
 from typing import Any
 
 from .. import arrays
 from ..algorithms.quantities import FEXT, QUANTITIES
 from ..atomic import refuse_own_input
-from ..errors import InputError, ModelWarning, SingularMassMatrix
+from ..errors import InputError, ModelWarning, SingularMassMatrix, warn
 from ..files.npz import Array, NpzWriter, read_npz
 from ..model import configuration
 from ..robot.robot import Robot
@@ -108,7 +107,7 @@ def read_states(robot: Robot, path: Path, order: int = 1) -> dict[str, Array]:
         raise InputError(f"{path}: needs a (for inverse dynamics), tau (for forward dynamics), or both")
     if unused := [name for name in given if name not in cores]:
         message = f"{path}: not used: {', '.join(unused)}; the names that are used: {', '.join(cores)}"
-        warnings.warn(message, ModelWarning, stacklevel=2)
+        warn(ModelWarning(message))
     states = {name: given[name] for name in cores if name in given}
     total = len(states["q"]) if states["q"].ndim else 0
     for name, x in states.items():

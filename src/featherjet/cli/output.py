@@ -63,15 +63,16 @@ def printed_warnings() -> Iterator[None]:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[str]]:
-    """Collect warnings as a list of texts, each once, which is filled at the end of the block."""
+    """Collect warnings as a list of texts, one for each place and none twice, filled at the end of the block."""
     found: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield found
     for w in caught:
-        text = " ".join(str(w.message).split())
-        if text not in found:
-            found.append(text)
+        for place in getattr(w.message, "places", ()) or (str(w.message),):
+            text = " ".join(place.split())
+            if text not in found:
+                found.append(text)
 
 
 def duration(seconds: float) -> str:

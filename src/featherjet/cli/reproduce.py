@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = list(EXPERIMENTS) if "all" in args.items else list(dict.fromkeys(args.items))
     for name in chosen:
         if name not in EXPERIMENTS:
-            raise UnknownName("experiment", name, [*EXPERIMENTS, "all"])
+            raise UnknownName("experiment", name, EXPERIMENTS, "`all` runs every one of them")
     if not chosen:
         listing = table("item", "paper", "what")
         for name, experiment in EXPERIMENTS.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from ..algorithms.results import (
     ImpulseDynamicsDerivatives,
 )
 from ..arrays import Out, copied
-from ..errors import ContactWarning, InputError, SingularContacts
+from ..errors import ContactWarning, InputError, SingularContacts, warn
 from ..evaluate.evaluator import LEAST_MARGIN, Evaluator, SmallMargin
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
@@ -163,7 +162,7 @@ def refuse(name: str, contacts: Contacts, margin: SmallMargin) -> None:
     error = singular(name, contacts, margin)
     if margin.samples.all():
         raise error from None
-    warnings.warn(ContactWarning(f"{error}. Results are NaN there"), stacklevel=5)
+    warn(ContactWarning(f"{error}. Results are NaN there"))
 
 
 def singular(name: str, contacts: Contacts, margin: SmallMargin) -> SingularContacts:

@@ -7,7 +7,6 @@ created (see `simulation.bounces`).
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..algorithms.contacts.percussion import FootBlock, across, block, rubbed, struck
 from ..algorithms.results import ImpulseDynamics
-from ..errors import ContactWarning, InputError, SingularContacts
+from ..errors import ContactWarning, InputError, SingularContacts, warn
 from ..evaluate.evaluator import Evaluator
 from ..math.vec3 import Sym3, Vec3
 from ..model.model import Array
@@ -62,7 +61,7 @@ def refuse_lawless(contacts: Contacts, samples: Array) -> None:
     text = f"contacts {', '.join(contacts.names)}: no impulses found that obey the laws of friction{where}"
     if samples.all():
         raise SingularContacts(f"{text}; so strong a friction may have none: reduce it")
-    warnings.warn(ContactWarning(f"{text}. Results are NaN there"), stacklevel=4)
+    warn(ContactWarning(f"{text}. Results are NaN there"))
 
 
 def percussions(G: Array, before: Array, mu: Array, e: float) -> Array:

@@ -17,13 +17,12 @@ import hmac
 import os
 import secrets
 import sys
-import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from ..atomic import atomic_write, leftovers, sweep
-from ..errors import FeatherjetWarning, InputError
+from ..errors import FeatherjetWarning, InputError, warn
 from .trust import Untrusted, read_own, require_own_folder
 
 MAGIC = b"featherjet code 2\n"
@@ -171,7 +170,7 @@ def make_room(place: Path) -> None:
 def _warn(place: Path, message: str) -> None:
     if place not in _warned:
         _warned.add(place)
-        warnings.warn(message, CacheWarning, stacklevel=4)
+        warn(CacheWarning(message))
 
 
 _warned: set[Path] = set()

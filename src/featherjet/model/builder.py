@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..errors import ModelError, PhysicsWarning
+from ..errors import ModelError, ModelWarning, PhysicsWarning, warn_of_places
 from .joints import kind as kind_named
 from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, bounded, frozen, numbers, rigid
 
@@ -39,11 +38,16 @@ class _Draft:
 class ModelBuilder:
     """Collects joints, bodies and frames, parents before children, and builds the immutable Model.
 
-    `build` puts the joints in depth-first order, the children of a joint in the order they were added.
+    `build` puts the joints in depth-first order, the children of a joint in the order they were added, and warns once
+    of all that is physically impossible; a builder that is `strict` raises an error at once. source: the file, if any.
     """
 
-    def __init__(self, name: str, gravity: Sequence[float] = GRAVITY, strict: bool = False) -> None:
-        self.name, self.gravity, self.strict = name, gravity, strict
+    __slots__ = ("_drafts", "_dubious", "_frames", "_impossible", "gravity", "name", "source", "strict")
+
+    def __init__(self, name: str, gravity: Sequence[float] = GRAVITY, strict: bool = False, source: str = "") -> None:
+        self.name, self.gravity, self.strict, self.source = name, gravity, strict, source
+        self._impossible: list[str] = []
+        self._dubious: list[str] = []
         self._drafts: dict[str, _Draft] = {}
         self._frames: list[tuple[str, str | None, Array, str]] = []
 
@@ -117,17 +121,14 @@ class ModelBuilder:
         """Weld a body to a joint's moving frame, or to the world (None), where its mass has no effect.
 
         `com` (3,) and `inertia` (3, 3) about the com are in the frame `placement` (4, 4), itself in the joint's frame.
-        With `name`, a frame of kind "body" is added too. Unphysical parameters cause a warning, or an error if the
-        builder is strict; `label` names the body in messages, for example by its place in a file.
+        With `name`, a frame of kind "body" is added too. `label` names the body in messages, for example by its place
+        in a file.
         """
         label = label or f"body {name or joint!r}"
         T = rigid(placement, f"{label}: placement")
         body = Body(mass, com, np.zeros((3, 3)) if inertia is None else inertia)  # type: ignore[arg-type]
         for defect in body.defects:
-            message = f"{label}: {defect}"
-            if self.strict:
-                raise ModelError(message)
-            warnings.warn(message, PhysicsWarning, stacklevel=2)
+            self._remark(self._impossible, f"{label}: {defect}")
         if joint is not None:
             draft = self._draft(joint, "body")
             draft.body = draft.body + body.placed(T)
@@ -140,7 +141,23 @@ class ModelBuilder:
             self._draft(joint, f"frame {name!r}")
         self._frames.append((name, joint, rigid(placement, f"frame {name!r}"), kind))
 
+    def doubt(self, message: str) -> None:
+        """Warn, when the model is built, of something dubious that can be computed with; an error if strict."""
+        self._remark(self._dubious, message)
+
+    def _remark(self, remarks: list[str], message: str) -> None:
+        if self.strict:
+            raise ModelError(message)
+        remarks.append(message)
+
     def build(self) -> Model:
+        """The model of everything added so far."""
+        model = self._built()
+        warn_of_places(PhysicsWarning, "impossible inertias", self._impossible, self.source)
+        warn_of_places(ModelWarning, "dubious settings", self._dubious, self.source)
+        return model
+
+    def _built(self) -> Model:
         children: dict[str | None, list[str]] = {}
         for name, draft in self._drafts.items():
             children.setdefault(draft.settings["parent"], []).append(name)

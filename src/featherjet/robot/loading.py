@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import Literal
+from typing import IO, Literal
 
 from .robot import Robot
 
 
 def load(
-    robot: str | PathLike[str],
+    robot: str | bytes | PathLike[str] | IO[str] | IO[bytes],
     root: Literal["fixed", "free", "planar"] = "fixed",
     *,
     mimic: bool = False,
@@ -18,8 +18,9 @@ def load(
     gravity: Sequence[float] | None = None,
     backend: str | None = None,
 ) -> Robot:
-    """A robot from a URDF or MJCF file, or by name: built in, or from the package example-robot-data if installed.
+    """A robot from a URDF or MJCF file, or by name: built in, or from example-robot-data or robot_descriptions.
 
+    robot:   a path, a name, the text of a file (it starts with "<"), or a file that is open.
     root:    the joint between the first link and the world: "fixed", "free" (floating base) or "planar".
     mimic:   couple URDF's mimicking joints to their leaders; by default they are independent, as in Pinocchio.
     strict:  raise an error for links with impossible inertias, instead of a warning.
@@ -31,7 +32,7 @@ def load(
     return Robot(load_model(robot, root, mimic=mimic, strict=strict, gravity=gravity), backend)
 
 
-def robots():
+def robots() -> dict[str, str]:
     """The robots that `load` knows by name, and where they come from."""
     from ..model.io.catalog import robots
 

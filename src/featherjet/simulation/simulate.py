@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from math import isfinite
 
@@ -13,7 +12,15 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground
-from ..errors import InputError, SimulationError, SimulationWarning, SingularContacts, SingularMassMatrix, UnknownName
+from ..errors import (
+    InputError,
+    SimulationError,
+    SimulationWarning,
+    SingularContacts,
+    SingularMassMatrix,
+    UnknownName,
+    warn,
+)
 from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
 from ..forks import unforked
@@ -56,7 +63,7 @@ def simulate(
     record = _Record(evaluator, steps, float(dt), step, batch)
     record.state(0, start.q, start.v)
     if isinstance(step, TimeStepping) and (sunk := step.sunk(start.q)):
-        warnings.warn(sunk, SimulationWarning, stacklevel=3)
+        warn(SimulationWarning(sunk))
     done = 0
     try:
         with _ProgressBar(progress, steps) as advance:
@@ -77,15 +84,14 @@ def simulate(
                 done = k + 1
                 advance()
     except KeyboardInterrupt:
-        warnings.warn(f"interrupted at t = {done * dt:g} s; returns the motion so far", SimulationWarning, stacklevel=3)
+        warn(SimulationWarning(f"interrupted at t = {done * dt:g} s; returns the motion so far"))
     if record.unconverged:
         worst = record.residual[:done].max()
-        warnings.warn(
+        said = (
             f"contact forces did not converge in {record.unconverged} of {done} steps; the largest residual is "
-            f"{worst:.1e} N s. See Trajectory.residual; a smaller dt may help",
-            SimulationWarning,
-            stacklevel=3,
+            f"{worst:.1e} N s. See Trajectory.residual; a smaller dt may help"
         )
+        warn(SimulationWarning(said))
     return record.trajectory(done)
 
 

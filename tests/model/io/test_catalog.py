@@ -1,12 +1,23 @@
 """Robots by path and by name."""
 
+import io
 import os
+import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from featherjet.errors import FeatherjetError, InputError, MissingFile, ModelError, UnknownName
+from featherjet.errors import (
+    FeatherjetError,
+    InputError,
+    MissingExtra,
+    MissingFile,
+    ModelError,
+    ModelWarning,
+    UnknownName,
+)
 from featherjet.model.io import catalog
 from featherjet.model.io.catalog import load_model, robots
 from urdf_helpers import TWO, quietly
@@ -131,7 +142,7 @@ def test_settings_reach_the_loaders(tmp_path):
         (Path("nobody"), MissingFile, "nobody: there is no such file"),
         ("", UnknownName, "unknown robot ''"),
         ("a\0b", FeatherjetError, "a"),
-        (3, InputError, "expected a path or the name of a robot, got int"),
+        (3, InputError, "expected a path or the name of a robot, XML or an open file, got int"),
         (os.fsencode("x.urdf"), InputError, "expected a path"),
     ],
 )
@@ -147,3 +158,107 @@ def test_broken_files_of_any_suffix(tmp_path, suffix):
         path.write_text(text)
         with pytest.raises(ModelError, match=r"bad\."):
             load_model(path)
+
+
+def test_text_and_open_files_are_robots_too(tmp_path):
+    path = tmp_path / "two.urdf"
+    path.write_text(TWO)
+    expected = load_model(path)
+    declared = '\n\n<?xml version="1.0" encoding="latin-1"?>\n' + TWO
+    for given in (
+        TWO,
+        TWO.encode(),
+        "\ufeff\n" + TWO,
+        declared,
+        declared.encode(),
+        io.StringIO(TWO),
+        io.BytesIO(TWO.encode()),
+    ):
+        assert load_model(given).same_robot(expected)
+    with open(path) as text, open(path, "rb") as data:
+        assert load_model(text).same_robot(expected)
+        assert load_model(data).same_robot(expected)
+        with pytest.raises(ModelError, match=r"two.urdf: is empty, or has been read to its end"):
+            load_model(data)
+    assert load_model(MJCF).joint_names == ("k",)
+    assert load_model(MJCF.encode()).joint_names == ("k",)
+    (tmp_path / "m.xml").write_text(MJCF)
+    with open(tmp_path / "m.xml", "rb") as file:
+        assert load_model(file).joint_names == ("k",)
+
+
+def test_text_has_lines_in_messages():
+    with pytest.raises(ModelError, match="<string>:3: not well-formed"):
+        load_model("\n\n<robot")
+    with pytest.raises(ModelError, match="<string>:1: <sdf>: not a URDF"):
+        load_model("<sdf/>")
+    with pytest.raises(InputError, match="reading it gives list"):
+        load_model(type("Reader", (), {"read": lambda self, size: []})())
+
+
+@pytest.fixture
+def robot_descriptions(tmp_path, monkeypatch):
+    """A stand-in for the package, whose own robots come over the network."""
+    package = tmp_path / "robot_descriptions"
+    package.mkdir()
+    (tmp_path / "two.urdf").write_text(TWO)
+    (tmp_path / "m.xml").write_text(MJCF)
+    names = ("two_description", "one_mj_description", "template_description", "offline_description")
+    (package / "__init__.py").write_text(f"DESCRIPTIONS = dict.fromkeys({names})")
+    (package / "two_description.py").write_text(f"URDF_PATH = {str(tmp_path / 'two.urdf')!r}")
+    (package / "one_mj_description.py").write_text(f"MJCF_PATH = {str(tmp_path / 'm.xml')!r}")
+    (package / "template_description.py").write_text("XACRO_PATH = 'robot.urdf.xacro'")
+    (package / "offline_description.py").write_text("raise ConnectionError('no route to host')")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in [name for name in sys.modules if name.startswith("robot_descriptions")]:
+        del sys.modules[name]
+
+
+@pytest.mark.usefixtures("robot_descriptions")
+def test_robots_of_robot_descriptions():
+    assert robots()["two_description"] == "robot_descriptions"
+    assert load_model("two_description").same_robot(load_model(TWO))
+    assert load_model("robot_descriptions.two_description").same_robot(load_model(TWO))
+    assert load_model("one_mj_description").joint_names == ("k",)
+    with pytest.raises(ModelError, match="'template_description' as a xacro template only"):
+        load_model("template_description")
+    with pytest.raises(ModelError, match="cannot fetch 'offline_description': no route to host"):
+        load_model("offline_description")
+    with pytest.raises(UnknownName, match=r"did you mean.*two_description"):
+        load_model("tow_description")
+
+
+def test_a_robot_of_a_package_that_is_not_installed(monkeypatch):
+    monkeypatch.setitem(sys.modules, "robot_descriptions", None)
+    with pytest.raises(MissingExtra, match=r"needs robot_descriptions: pip install 'featherjet\[descriptions\]'"):
+        load_model("robot_descriptions.panda_description")
+
+
+def test_nicknames_mean_one_robot():
+    for name, aliases in catalog.nicknames().items():
+        for alias in aliases:
+            assert catalog._resolve(alias) == catalog._resolve(name)
+    assert "talos" in catalog.nicknames()["talos_reduced"]
+
+
+def test_damping_that_the_dynamics_leave_out_is_one_line():
+    damped = TWO.replace("</joint>", '<dynamics damping="0.3" friction="0.1"/></joint>')
+    assert damped != TWO
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        load_model(damped)
+        load_model(TWO)
+    (warning,) = caught
+    assert issubclass(warning.category, ModelWarning)
+    assert warning.filename == __file__
+    assert str(warning.message).startswith("<string>: not part of the dynamics, only of simulate(): damping (1 joint)")
+
+
+def test_unknown_names_count_what_can_be_named():
+    with pytest.raises(UnknownName) as caught:
+        load_model("0" * 40)
+    choices = caught.value.choices
+    assert len({*choices}) == len(choices)
+    assert {*robots()} <= {*choices}
+    assert f"({len(choices)} in all)" in str(caught.value)

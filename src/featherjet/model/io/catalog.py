@@ -1,4 +1,4 @@
-"""Load robots by path or by name: model files, the built-in robots, and those of `example-robot-data`."""
+"""Load robots by path, by name or from text: model files, the built-in robots, and those of other packages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from ...errors import InputError, UnknownName
+import numpy as np
+
+from ...errors import InputError, ModelWarning, UnknownName, warn
 from ..model import Model
-from .mjcf import load_mjcf
-from .urdf import load_urdf
-from .xmltree import read_bytes, root_tag
+from . import descriptions
+from .documents import Document, Source, document_at, document_in
+from .mjcf import load_mjcf, parse_mjcf
+from .urdf import parse_urdf
+from .xmltree import root_tag
 
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
 BUILT_IN = "built-in"
@@ -40,41 +44,77 @@ NICKNAMES = {
 
 
 def load_model(
-    path_or_name: str | os.PathLike[str],
+    given: Source,
     root: str = "fixed",
     *,
     mimic: bool = False,
     strict: bool = False,
     gravity: Sequence[float] | None = None,
 ) -> Model:
-    """A robot from a URDF or MJCF file, or by a name that `robots()` lists.
+    """A robot from a URDF or MJCF file, its text, a file that is open, or by a name that `robots()` lists.
 
     The format follows from the content of a file, not from its suffix. `root` is the joint between world and base:
     "fixed" (none), "free" or "planar". `mimic` couples a URDF's mimic joints. `strict` turns warnings about the file
     into errors. `gravity` (3,) [m/s^2] replaces the file's, or (0, 0, -9.81) for a URDF.
     """
-    path = _as_path(path_or_name)
-    if path is None:
-        name = _normalised(str(path_or_name))
-        if name in _built_in():
-            return _built_in_model(name, root, gravity)
-        path = _resolve(str(path_or_name))
-    tag = root_tag(read_bytes(path))
-    if tag == "mujoco" or (tag is None and path.suffix.lower() == ".mjcf"):
-        return load_mjcf(path, root, strict=strict, gravity=gravity)
-    return load_urdf(path, root, mimic=mimic, strict=strict, gravity=gravity)
+    document = document_in(given)
+    if document is None:
+        path = _as_path(given)
+        if path is None:
+            name = _normalised(str(given))
+            if name in _built_in():
+                return _built_in_model(name, root, gravity)
+            path = _resolve(str(given))
+        document = document_at(path)
+    model = _read(document, root, mimic, strict, gravity)
+    _warn_of_laws(model, document.source)
+    return model
+
+
+def _read(document: Document, root: str, mimic: bool, strict: bool, gravity: Sequence[float] | None) -> Model:
+    content, source, path = document
+    tag = root_tag(content)
+    if tag == "mujoco" or (tag is None and path is not None and path.suffix.lower() == ".mjcf"):
+        if path is not None:  # MuJoCo looks for the meshes beside it
+            return load_mjcf(path, root, strict=strict, gravity=gravity)
+        text = content if isinstance(content, str) else content.decode(errors="replace")
+        return parse_mjcf(text, root, strict=strict, gravity=gravity, source=source)
+    return parse_urdf(content, root, mimic=mimic, strict=strict, gravity=gravity, source=source)
+
+
+def _warn_of_laws(model: Model, source: str) -> None:
+    """Say in one line that damping, friction and springs are left out of the dynamics."""
+    found = {
+        what: sum(bool(np.any(getattr(joint, what))) for joint in model.joints)
+        for what in ("damping", "friction", "stiffness")
+    }
+    if any(found.values()):
+        listed = ", ".join(f"{what} ({n} joint{'s' * (n > 1)})" for what, n in found.items() if n)
+        warn(ModelWarning(f"{source}: not part of the dynamics, only of simulate(): {listed}"))
 
 
 def robots() -> dict[str, str]:
-    """All robots that can be loaded by name, and their origin: "built-in" or the path of the file."""
-    found = {name: str(path) for name, path in sorted(_wheel_robots().items())}
+    """All robots that can be loaded by name, and their origin: "built-in", the path of the file, or a package."""
+    found = dict.fromkeys(descriptions.names(), descriptions.PACKAGE)
+    found |= {name: str(path) for name, path in sorted(_wheel_robots().items())}
     return dict.fromkeys(_built_in(), BUILT_IN) | {k: v for k, v in found.items() if k not in _built_in()}
+
+
+def nicknames() -> dict[str, tuple[str, ...]]:
+    """For each robot of the wheel the other names that mean it alone, shortest first."""
+    found: dict[str, list[str]] = {}
+    for alias, (name, *others) in _known_names().items():
+        if alias != name and not others and alias not in robots():
+            found.setdefault(name, []).append(alias)
+    return {name: tuple(sorted(aliases, key=lambda x: (len(x), x))) for name, aliases in found.items()}
 
 
 def _as_path(given: object) -> Path | None:
     """The path, or None if `given` is a robot's name; a name takes precedence over a file without suffix."""
+    if isinstance(given, bytes):
+        raise InputError("expected a path of type str, or XML; got bytes that are neither")
     if not isinstance(given, str | os.PathLike):
-        raise InputError(f"expected a path or the name of a robot, got {type(given).__name__}")
+        raise InputError(f"expected a path or the name of a robot, XML or an open file, got {type(given).__name__}")
     text = os.fspath(given)
     if not isinstance(text, str):
         raise InputError("expected a path of type str, not bytes")
@@ -106,9 +146,11 @@ def _resolve(name: str) -> Path:
         return _wheel_robots()[matches[0]]
     if matches:
         raise InputError(f"{name!r} is ambiguous: choose one of {', '.join(sorted(matches))}")
+    if (file := descriptions.find(name.strip())) is not None:
+        return file
     hint = "" if _wheel_robots() else f"More robots come with {WHEEL}: pip install 'featherjet[robots]'"
     hint = hint or "A path needs a suffix (.urdf, .xml) or a folder"
-    raise UnknownName("robot", name, [*_built_in(), *sorted({*_wheel_robots(), *_known_names()})], hint)
+    raise UnknownName("robot", name, [*_built_in(), *sorted({*robots(), *_known_names()} - {*_built_in()})], hint)
 
 
 def _normalised(name: str) -> str:

@@ -15,13 +15,12 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, MissingExtra, ModelError, ModelWarning, UnknownName
+from ...errors import InputError, MissingExtra, ModelError, ModelWarning, UnknownName, warn
 from ...forks import unforked
 from ...math import rotations as so3
 from ..builder import ModelBuilder, transform
@@ -96,7 +95,7 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
     if gravity is None:
         gravity = (0.0, 0.0, 0.0) if _weightless(mj) else tuple(mj.opt.gravity)
     name = bytes(mj.names).split(b"\0", 1)[0].decode(errors="replace")
-    builder = ModelBuilder(name or "mujoco", gravity, strict)
+    builder = ModelBuilder(name or "mujoco", gravity, strict, source)
     try:
         order = _build(builder, mj, _root_kind(mj, root), source)
         model = builder.build()
@@ -254,7 +253,7 @@ def _warn_of_ignored(mj: Any, source: str, strict: bool) -> None:
     message = f"{source}: not represented: {', '.join(ignored)}"
     if strict:
         raise ModelError(message)
-    warnings.warn(message, ModelWarning, stacklevel=4)
+    warn(ModelWarning(message))
 
 
 def _placed(position: Array, quaternion: Array) -> Array:

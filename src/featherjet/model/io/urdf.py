@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from ...errors import ModelError, ModelWarning, UnknownName
+from ...errors import ModelError, UnknownName
 from ..builder import ModelBuilder, transform
 from ..model import GRAVITY, Array, Mimic, Model
 from .xmltree import Element, parse, read_bytes
@@ -71,7 +70,7 @@ def parse_urdf(
     joints = {name: _joint(name, element) for name, element in _named(robot.all("joint")).items()}
     base, below = _tree(robot, links, joints)
     followers = _followers(joints) if mimic else {}
-    builder = ModelBuilder(robot.text("name"), GRAVITY if gravity is None else gravity, strict)
+    builder = ModelBuilder(robot.text("name"), GRAVITY if gravity is None else gravity, strict, source)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             _build(builder, ROOTS[root], base, links, below, followers)
@@ -184,7 +183,7 @@ def _build(
             if joint.type == "fixed":
                 builder.add_frame(joint.name, carrier, T, "fixed_joint")
             else:
-                settings = _settings(joint, joint.name in one_coordinate, builder.strict)
+                settings = _settings(builder, joint, joint.name in one_coordinate)
                 follows = followers.get(joint.name)
                 carrier = builder.add_joint(joint.name, parent=carrier, placement=T, mimic=follows, **settings)
                 T = np.eye(4)
@@ -216,7 +215,7 @@ def _add_body(builder: ModelBuilder, link: Element, carrier: str | None, T: Arra
     )
 
 
-def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
+def _settings(builder: ModelBuilder, joint: _Joint, one_coordinate: bool) -> dict:
     """Kind, axis, limits, damping and friction of a moving joint, as keywords of `add_joint`."""
     element = joint.element
     axis_element, limit, dynamics = element.child("axis"), element.child("limit"), element.child("dynamics")
@@ -227,7 +226,7 @@ def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
     if joint.type == "planar":
         if any(axis[:2]):
             message = f"a planar joint moves in the xy plane of its frame; its axis {axis} is ignored"
-            _warn(element, message, strict)
+            builder.doubt(str(element.error(message)))
         return dict(kind=kind, lower=[-math.inf] * 2 + [-UNIT] * 2, upper=[math.inf] * 2 + [UNIT] * 2)
     if not any(axis):
         raise element.error("the axis is zero, so it has no direction")
@@ -243,7 +242,8 @@ def _settings(joint: _Joint, one_coordinate: bool, strict: bool) -> dict:
     else:
         settings |= dict(lower=limit.number("lower", 0.0), upper=limit.number("upper", 0.0))
         if settings["lower"] > settings["upper"]:
-            _warn(element, f"lower limit {settings['lower']:g} above upper {settings['upper']:g}", strict)
+            message = f"lower limit {settings['lower']:g} above upper {settings['upper']:g}"
+            builder.doubt(str(element.error(message)))
     if dynamics is not None:
         settings |= {name: dynamics.number(name, 0.0) for name in ("damping", "friction")}
     return settings
@@ -304,11 +304,3 @@ def origin(element: Element) -> Array:
         [-sp, cp * sr, cp * cr],
     ]
     return transform(R, given.vector("xyz", [0.0] * 3))
-
-
-def _warn(element: Element, message: str, strict: bool) -> None:
-    """Warn of something that is dubious but can be computed with; an error if strict."""
-    error = element.error(message)
-    if strict:
-        raise error
-    warnings.warn(str(error), ModelWarning, stacklevel=2)
