@@ -14,7 +14,6 @@ import numpy as np
 from . import arrays
 from .algorithms.quantities import FEXT, QUANTITIES, Input, Q, Quantity
 from .errors import InputError, UnknownName
-from .model import configuration
 from .model.model import Array
 from .robot import Robot
 
@@ -173,4 +172,4 @@ def _moved(robot: Robot, given: Input, x: Array, h: complex) -> Array:
     directions = h * np.eye(n).reshape(n, *(1 for _ in x.shape[:-1]), n)
     if given.axes != ("q",):
         return x + directions
-    return configuration.integrate(robot.evaluator.space, x, directions)
+    return robot.evaluator.moved(x, directions)

@@ -9,31 +9,32 @@ from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, TAU, Input, Q, Q
 W_A, W_FORCES = Input("w_a", ("v",)), Input("w_forces", FORCES.axes)
 W_V, W_IMPULSES = Input("w_v", ("v",)), Input("w_impulses", FORCES.axes)
 DQ, DV, DTAU = (Input(name, ("v",)) for name in ("dq", "dv", "dtau"))  # of independent joints
-BY_Q, BY_V, BY_TAU = (Result(name, ("v",)) for name in ("by_q", "by_v", "by_tau"))
+BY_Q, BY_V, BY_TAU = Result("by_q", ("v",)), Result("by_v", ("v",)), Result("by_tau", ("v",), True)
 
 RECORDS = (
     Quantity(
         "constrained_dynamics_vjp", "w_a^T and w_forces^T times the derivatives, without the matrices",
         (Q, V, TAU, W_A, W_FORCES), (BY_Q, BY_V, BY_TAU), derivatives.constrained_dynamics_vjp, forces=True,
         options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF, held=products.constrained_vjp,
-        longest=LONG_CONTACTS, rule=Vjp("constrained_dynamics", True, "tau", "w_a"),
+        longest=LONG_CONTACTS, rule=Vjp("constrained_dynamics", True, True, "tau", "w_a"),
     ),
     Quantity(
         "constrained_dynamics_jvp", "da and dforces along dq, dv, dtau, without the matrices",
-        (Q, V, TAU, DQ, DV, DTAU), (Result("da", ("v",)), Result("dforces", FORCES.axes)),
+        (Q, V, TAU, DQ, DV, DTAU), (Result("da", ("v",), True), Result("dforces", FORCES.axes)),
         derivatives.constrained_dynamics_jvp, forces=True, options=("contacts",), margins=("contacts", "mass"),
-        mimic=ITSELF, held=products.constrained_jvp, longest=LONG_CONTACTS, rule=Jvp("constrained_dynamics", True),
+        mimic=ITSELF, held=products.constrained_jvp, longest=LONG_CONTACTS,
+        rule=Jvp("constrained_dynamics", True, True),
     ),
     Quantity(
         "impulse_dynamics_vjp", "w_v^T and w_impulses^T times the derivatives, without the matrices",
         (Q, V, RESTITUTION, W_V, W_IMPULSES), (BY_Q, BY_V), derivatives.impulse_dynamics_vjp,
         options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF, held=products.impulse_vjp,
-        longest=LONG_CONTACTS, rule=Vjp("impulse_dynamics", False, weight="w_v"),
+        longest=LONG_CONTACTS, rule=Vjp("impulse_dynamics", True, weight="w_v"),
     ),
     Quantity(
         "impulse_dynamics_jvp", "the changes of jump and impulses along dq, dv, without the matrices",
-        (Q, V, RESTITUTION, DQ, DV), (Result("djump", ("v",)), Result("dimpulses", FORCES.axes)),
+        (Q, V, RESTITUTION, DQ, DV), (Result("djump", ("v",), True), Result("dimpulses", FORCES.axes)),
         derivatives.impulse_dynamics_jvp, options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF,
-        held=products.impulse_jvp, longest=LONG_CONTACTS, rule=Jvp("impulse_dynamics", False),
+        held=products.impulse_jvp, longest=LONG_CONTACTS, rule=Jvp("impulse_dynamics", True),
     ),
 )  # fmt: skip

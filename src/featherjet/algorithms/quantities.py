@@ -67,7 +67,7 @@ inverse_dynamics = Quantity(
     cost=Cost(120), rolled=True,
 )  # fmt: skip
 forward_dynamics = Quantity(
-    "forward_dynamics", "a = M^-1 (tau - C v - g + J^T fext)", (Q, V, TAU), (Result("a", ("v",), True),),
+    "forward_dynamics", "a = M^-1 (tau - C v - g + J^T fext)", (Q, V, TAU), (Result("a", ("v",), True, True),),
     aba.forward_dynamics, forces=True, margins=("mass",), mimic=coupled.forward_dynamics, cost=Cost(450), rolled=True,
     rule=rules.acceleration,
 )  # fmt: skip
@@ -89,15 +89,16 @@ frame_acceleration = Quantity(
 )  # fmt: skip
 constrained_dynamics = Quantity(
     "constrained_dynamics", "accelerations and contact forces while the contacts hold", (Q, V, TAU),
-    (Result("a", ("v",), True), Result("forces", ("rows",))), contact_dynamics.constrained_dynamics,
+    (Result("a", ("v",), True, True), Result("forces", ("rows",))), contact_dynamics.constrained_dynamics,
     returns=ConstrainedDynamics._make, forces=True, options=("contacts",),
     margins=("contacts", "mass"), mimic=ITSELF, held=grips.constrained_dynamics, longest=LONG_CONTACTS,
     rule=rules.acceleration,
 )  # fmt: skip
 impulse_dynamics = Quantity(
     "impulse_dynamics", "the jump of velocities at an impact, and impulses", (Q, V, RESTITUTION),
-    (Result("jump", ("v",)), Result("impulses", ("rows",))), contact_dynamics.impulse_dynamics, options=("contacts",),
-    margins=("contacts", "mass"), mimic=ITSELF, held=grips.impulse_dynamics, longest=LONG_CONTACTS,
+    (Result("jump", ("v",), True), Result("impulses", ("rows",))), contact_dynamics.impulse_dynamics,
+    options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF, held=grips.impulse_dynamics,
+    longest=LONG_CONTACTS,
 )  # fmt: skip
 kinetic_energy = Quantity(
     "kinetic_energy", "v^T M v / 2 [J]", (Q, V), (Result("energy", ()),), kinematics.kinetic_energy,
@@ -113,7 +114,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         cost=Cost(100, 10), rolled=True,
     ),
     Quantity(
-        "inverse_mass_matrix", "M^-1", (Q,), (Result("Minv", VV),), minv.inverse_mass_matrix, margins=("mass",),
+        "inverse_mass_matrix", "M^-1", (Q,), (Result("Minv", VV, True),), minv.inverse_mass_matrix, margins=("mass",),
         mimic=coupled.inverse_mass_matrix, methods=ways.TABLES[ways.INVERSE], cost=Cost(250, 0, 20), rolled=True,
     ),
     Quantity(
@@ -162,9 +163,9 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         regressor.force_derivatives, cost=Cost(100, 16), unrolls=BLOCKS, rolled=True,
     ),
     Quantity(
-        "forward_dynamics_force_derivatives", "da_dfext = M^-1 J^T", (Q,), (Result("da_dfext", ("v", "joints", 6)),),
-        regressor.forward_force_derivatives, margins=("mass",), mimic=ITSELF,
-        solves="inverse_dynamics_force_derivatives",
+        "forward_dynamics_force_derivatives", "da_dfext = M^-1 J^T", (Q,),
+        (Result("da_dfext", ("v", "joints", 6), True),), regressor.forward_force_derivatives, margins=("mass",),
+        mimic=ITSELF, solves="inverse_dynamics_force_derivatives",
     ),
     Quantity(
         "torque_regressor", "Y = dtau/dparameters", (Q, V, A), (Result("Y", ("v", "parameters")),),
@@ -172,7 +173,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
-        (Result("da_dparameters", ("v", "parameters")),), regressor.forward_parameter_derivatives, forces=True,
+        (Result("da_dparameters", ("v", "parameters"), True),), regressor.forward_parameter_derivatives, forces=True,
         margins=("mass",), mimic=ITSELF, solves="torque_regressor",
     ),
     Quantity(
@@ -181,7 +182,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "forward_dynamics_placement_derivatives", "da by the joints' placements", (Q, V, TAU),
-        (Result("da_dplacements", ("v", "joints", 6)),), geometry.forward_placement_derivatives, forces=True,
+        (Result("da_dplacements", ("v", "joints", 6), True),), geometry.forward_placement_derivatives, forces=True,
         margins=("mass",), mimic=ITSELF, solves="inverse_dynamics_placement_derivatives",
     ),
     *SECOND_ORDER,

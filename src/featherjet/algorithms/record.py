@@ -29,11 +29,12 @@ class Input(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Something a quantity gives."""
+    """Something a quantity gives; conventions need to know what turns along its axes over degrees of freedom."""
 
     name: str
     axes: tuple[Axis, ...]
-    acceleration: bool = False  # of degrees of freedom: conventions whose axes turn see another one
+    motion: bool = False  # velocities or accelerations, which are B^-1 times the standard ones, where forces are B^T
+    acceleration: bool = False  # conventions whose axes turn see another one
 
 
 class Cost(NamedTuple):

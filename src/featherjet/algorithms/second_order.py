@@ -22,12 +22,12 @@ DQ, DV, DA = (Input(name, ("v",), "v") for name in ("dq", "dv", "da"))
 DTAU, DFEXT = Input("dtau", ("v",)), Input("dfext", FEXT.axes)
 WEIGHTS = Input("weights", ("v",), "v")
 TAU_BY = tuple(Result(name, ("v",)) for name in InverseDynamicsGradients._fields)
-A_BY = tuple(Result(name, ("v",)) for name in ForwardDynamicsGradients._fields)
+A_BY = tuple(Result(name, ("v",), name == "by_tau") for name in ForwardDynamicsGradients._fields)
 A_SECOND = 12_000  # operations that compile within a second
 A_QUADRUPED = 36_000  # operations for a free base and twelve joints: nearly twice as fast as rolled code
 BY_FEXT = Result("by_fext", FEXT.axes)
-ID_VJP, FD_VJP = Vjp("inverse_dynamics", False, "a"), Vjp("forward_dynamics", True, "tau")
-ID_JVP, FD_JVP = Jvp("inverse_dynamics", False), Jvp("forward_dynamics", True)
+ID_VJP, FD_VJP = Vjp("inverse_dynamics", third="a"), Vjp("forward_dynamics", True, True, "tau")
+ID_JVP, FD_JVP = Jvp("inverse_dynamics"), Jvp("forward_dynamics", True, True)
 
 RECORDS = (
     Quantity(
@@ -64,12 +64,12 @@ RECORDS = (
     ),
     Quantity(
         "forward_dynamics_jvp", "da_dq dq + da_dv dv + da_dtau dtau, without the matrices", (Q, V, TAU, DQ, DV, DTAU),
-        (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
+        (Result("da", ("v",), True),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
         mimic=products.coupled_jvp, cost=Cost(620), rolled=True, rule=FD_JVP,
     ),
     Quantity(
         "forward_dynamics_force_jvp", "the same plus da_dfext dfext", (Q, V, TAU, DQ, DV, DTAU, DFEXT),
-        (Result("da", ("v",)),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
+        (Result("da", ("v",), True),), products.forward_dynamics_jvp, forces=True, margins=("mass",),
         mimic=products.coupled_jvp, cost=Cost(640), rolled=True, rule=FD_JVP,
     ),
     Quantity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..conventions import space_rules as rules
 from . import configurations
 from .record import VV, Input, Q, Quantity, Result, V
 
@@ -12,10 +13,10 @@ DQ0, DQ1 = Input("dq0", ("v",), "v"), Input("dq1", ("v",), "v")
 RECORDS = (
     Quantity(
         "integrate", "q moved along the tangent vector dv", (Q, DV), (Result("end", ("q",)),),
-        configurations.integrate, of_space=True,
+        configurations.integrate, of_space=True, rule=rules.Along(),
     ),
     Quantity(
-        "difference", "the tangent vector that takes q0 to q1", (Q0, Q1), (Result("dv", ("v",)),),
+        "difference", "the tangent vector that takes q0 to q1", (Q0, Q1), (Result("dv", ("v",), True),),
         configurations.difference, of_space=True,
     ),
     Quantity(
@@ -25,36 +26,42 @@ RECORDS = (
     Quantity(
         "integrate_jacobians", "of integrate by q and by dv, between tangent spaces", (Q, DV),
         (Result("by_q", VV), Result("by_dv", VV)), configurations.integrate_jacobians, of_space=True,
+        rule=rules.Along(rules.integrate_jacobians),
     ),
     Quantity(
         "difference_jacobians", "of difference by q0 and by q1, between tangent spaces", (Q0, Q1),
         (Result("by_q0", VV), Result("by_q1", VV)), configurations.difference_jacobians, of_space=True,
+        rule=rules.difference_jacobians,
     ),
     Quantity(
         "integrate_vjp", "w^T times the Jacobians of integrate", (Q, DV, W),
         (Result("by_q", ("v",)), Result("by_dv", ("v",))), configurations.integrate_vjp, of_space=True,
+        rule=rules.Along(rules.vjp("integrate_jacobians", rules.integrate_jacobians)),
     ),
     Quantity(
         "integrate_jvp", "the rate of integrate along dq, ddv, in the tangent space of its result", (Q, DV, DQ, DDV),
-        (Result("rate", ("v",)),), configurations.integrate_jvp, of_space=True,
+        (Result("rate", ("v",), True),), configurations.integrate_jvp, of_space=True,
+        rule=rules.Along(rules.jvp("integrate_jacobians", rules.integrate_jacobians, ("dq", "ddv"))),
     ),
     Quantity(
         "difference_vjp", "w^T times the Jacobians of difference", (Q0, Q1, W),
         (Result("by_q0", ("v",)), Result("by_q1", ("v",))), configurations.difference_vjp, of_space=True,
+        rule=rules.vjp("difference_jacobians", rules.difference_jacobians),
     ),
     Quantity(
-        "difference_jvp", "the rate of difference along dq0, dq1", (Q0, Q1, DQ0, DQ1), (Result("rate", ("v",)),),
+        "difference_jvp", "the rate of difference along dq0, dq1", (Q0, Q1, DQ0, DQ1), (Result("rate", ("v",), True),),
         configurations.difference_jvp, of_space=True,
+        rule=rules.jvp("difference_jacobians", rules.difference_jacobians, ("dq0", "dq1")),
     ),
     Quantity(
         "tangent_rate", "the rate of dv while integrate(q, dv) moves with velocity v", (DV, V),
-        (Result("rate", ("v",)),), configurations.tangent_rate, of_space=True,
+        (Result("rate", ("v",)),), configurations.tangent_rate, of_space=True, rule=None,
     ),
     Quantity(
         "rate_map", "F of dq/dt = F v", (Q,), (Result("F", ("q", "v")),), configurations.rate_map, of_space=True,
     ),
     Quantity(
-        "rate_map_inverse", "Fbar of v = Fbar dq/dt, blind to changes of norm", (Q,), (Result("Fbar", ("v", "q")),),
-        configurations.rate_map_inverse, of_space=True,
+        "rate_map_inverse", "Fbar of v = Fbar dq/dt, blind to changes of norm", (Q,),
+        (Result("Fbar", ("v", "q"), True),), configurations.rate_map_inverse, of_space=True,
     ),
 )  # fmt: skip

@@ -1,14 +1,14 @@
 """Rules that translate quantities to the coordinates of another convention.
 
-The standard velocities are v = B(q) u, forces tau = B tau_u and accelerations a = B du + Gamma(v, v) (coordinates.py).
-A rule translates a quantity's standard results. Two general rules serve most quantities: `axes` applies B^T along
-every axis over degrees of freedom, and `derivatives` differentiates that. Along a direction B d of the standard tangent
-space, the inputs change by
+The standard velocities are v = B(q) u, accelerations a = B du + c with c = Gamma(v, v), and forces tau = B^-T tau_u
+(coordinates.py). A rule translates a quantity's standard results. Two general rules serve most quantities: `axes`
+applies B^T along every axis over degrees of freedom, or B^-1 to those of motion, and `derivatives` differentiates that.
+Along a direction B d of the standard tangent space, the inputs change by
 
-    dv = Gamma(v, .),   da = Gamma(B du, .) + K dv,   dtau = Gamma(tau, .),   K = Gamma(., v) + Gamma(v, .)
+    dv = Gamma(v, .),   da = Gamma(B du, .) + dc,   dtau = -tau.Gamma,   dc = dc/dq at constant u
 
-where K is the derivative of Gamma(v, v) by v. A result y with y_u = B^T y gains y.Gamma; of an acceleration, the
-derivative of Gamma(v, v) is subtracted first. For example
+A result y with y_u = B^T y gains y.Gamma, and one with y_u = B^-1 y loses Gamma(y, .); of an acceleration, c and its
+derivatives, dc and K = dc/dv = Gamma(., v) + Gamma(v, .), are subtracted first. For example
 
     dtau_u/dq = B^T [ID_q + ID_v dv + M da + tau.Gamma] B,        dtau_u/du = B^T [ID_v + M K] B
 
@@ -25,7 +25,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.model import Array
-from .coordinates import Block, Coordinates, VelocityMap, by_first, by_second, of_force
+from .coordinates import Block, Rate, VelocityMap, by_first, by_second, of_force
 
 Inputs = Mapping[str, Array]
 Results = tuple[Array, ...]
@@ -34,10 +34,13 @@ Rule = Callable[..., Results]  # (Call, *standard results) -> the convention's
 
 
 class Shaped(Protocol):
-    """The facts about a result that rules read: its axes ("v": degrees of freedom), and if it is an acceleration."""
+    """The facts about a result that rules read: its axes ("v": degrees of freedom), and what turns along them."""
 
     @property
     def axes(self) -> tuple[Any, ...]: ...
+
+    @property
+    def motion(self) -> bool: ...
 
     @property
     def acceleration(self) -> bool: ...
@@ -59,6 +62,17 @@ class Translatable(Protocol):
     def rule(self) -> Rule | None: ...
 
 
+class Changed(Protocol):
+    """Coordinates that differ from those in which quantities are known: the standard ones, or a convention's."""
+
+    @property
+    def convention(self) -> str: ...
+
+    def to_standard(self, given: Mapping[str, Array]) -> tuple[dict[str, Array], VelocityMap]: ...
+
+    def velocity_map(self, q: Array) -> VelocityMap: ...
+
+
 class Call(NamedTuple):
     """One evaluation of a quantity: its inputs in standard coordinates, and all that rules need."""
 
@@ -67,6 +81,7 @@ class Call(NamedTuple):
     inputs: dict[str, Array]
     B: VelocityMap
     options: dict[str, Any]
+    coordinates: Changed
 
     def value(self, quantity: Any, **changed: Array) -> Results:
         """Another quantity at the same state, with some inputs replaced."""
@@ -76,16 +91,11 @@ class Call(NamedTuple):
     def v(self) -> Array:
         return self.inputs["v"]
 
-    def rates(self) -> list[tuple[Block, Array, Array]]:
-        """For each block of B: dv = Gamma(v, .), and K, the derivative of Gamma(v, v) by v."""
-        found = []
-        for b in self.B.blocks:
-            dv = by_second(b, self.v)
-            found.append((b, dv, by_first(b, self.v) + dv))
-        return found
+    def rates(self) -> list[Rate]:
+        return self.B.rates(self.v)
 
 
-def translated(coordinates: Coordinates, run: Run, quantity: Translatable, inputs: Inputs, **options: Any) -> Results:
+def translated(coordinates: Changed, run: Run, quantity: Translatable, inputs: Inputs, **options: Any) -> Results:
     """A quantity in the convention's coordinates; `run` computes it in standard ones."""
     if quantity.rule is None:
         raise InputError(
@@ -93,10 +103,10 @@ def translated(coordinates: Coordinates, run: Run, quantity: Translatable, input
             "use robot.with_convention('pinocchio')"
         )
     given, B = coordinates.to_standard(inputs)
-    at = Call(quantity, run, given, B, options)
+    at = Call(quantity, run, given, B, options, coordinates)
     if not B.blocks:
         return tuple(run(quantity, given, **options))
-    if isinstance(quantity.rule, ProductRule):
+    if isinstance(quantity.rule, Entering):
         at = at._replace(inputs=quantity.rule.entered(at))
     return quantity.rule(at, *run(quantity, at.inputs, **options))
 
@@ -105,16 +115,18 @@ def translated(coordinates: Coordinates, run: Run, quantity: Translatable, input
 
 
 def axes(at: Call, *results: Array) -> Results:
-    """B^T along every axis over degrees of freedom."""
+    """B^T along every axis over degrees of freedom, or B^-1 for results that are motions."""
     named = len(at.quantity.results)
-    turned = (turn(at.B, r.axes, x) for r, x in zip(at.quantity.results, results, strict=False))
+    turned = (turn(at.B, r.axes, x, r.motion) for r, x in zip(at.quantity.results, results, strict=False))
     return *turned, *results[named:]
 
 
-def turn(B: VelocityMap, names: tuple[Any, ...], x: Array) -> Array:
+def turn(B: VelocityMap, names: tuple[Any, ...], x: Array, motion: bool, last: bool | None = None) -> Array:
+    """x with B^-1 (motion) or B^T along its axes; `last` is whether the last one is of motion, if it differs."""
     for k, name in enumerate(names):
         if name in ("v", "dofs"):
-            x = B.along(x, k - len(names), len(names), name == "dofs")
+            own = motion if last is None or k < len(names) - 1 else last
+            x = B.along(x, k - len(names), len(names), own, name == "dofs")
     return x
 
 
@@ -122,7 +134,8 @@ def derivatives(at: Call, *results: Array) -> Results:
     """Derivatives of each result of `quantity.base` by each of `quantity.by`, in this order."""
     base, by = at.quantity.base, at.quantity.by
     values = at.value(base) if any("v" in r.axes for r in base.results) else (None,) * len(base.results)
-    rates = at.rates() if "v" in by else [(b, np.zeros(0), np.zeros(0)) for b in at.B.blocks]
+    none = np.zeros(0)
+    rates = at.rates() if "v" in by else [Rate(b, none, none, none) for b in at.B.blocks]
     out: list[Array] = []
     for k, (result, value) in enumerate(zip(base.results, values, strict=False)):
         group = dict(zip(by, results[k * len(by) : (k + 1) * len(by)], strict=True))
@@ -133,22 +146,22 @@ def derivatives(at: Call, *results: Array) -> Results:
             moved = {name: x[..., 0, :] for name, x in rows.items()}
         if value is not None and "v" in result.axes:
             along_result(at, rates, moved, value, result)
-        out += (turn(at.B, (*result.axes, "v"), moved[name]) for name in by)
+        out += (turn(at.B, (*result.axes, "v"), moved[name], result.motion, name == "tau") for name in by)
     return *out, *results[len(out) :]
 
 
-Rates = Sequence[tuple[Block, Array, Array]]
+Rates = Sequence[Rate]
 
 
 def along_inputs(at: Call, rates: Rates, by: Mapping[str, Array]) -> dict[str, Array]:
     """Derivatives by q and v, where v, a and tau depend on q, u, du and tau_u; before B is applied."""
     out = {name: np.array(x) for name, x in by.items()}
     du = at.inputs["a"] - at.B.rate(at.v) if "a" in by else None  # B du/dt
-    for b, dv, K in rates:
+    for b, dv, K, dc in rates:
         if "v" in by:
             out["q"][..., b.v] += by["v"][..., b.v] @ dv
             if du is not None:
-                out["q"][..., b.v] += by["a"][..., b.v] @ (by_second(b, du) + K @ dv)
+                out["q"][..., b.v] += by["a"][..., b.v] @ (by_second(b, du) + dc)
                 out["v"][..., b.v] += by["a"][..., b.v] @ K
         if "tau" in by:
             out["q"][..., b.v] -= by["tau"][..., b.v] @ of_force(b, at.inputs["tau"])
@@ -156,28 +169,22 @@ def along_inputs(at: Call, rates: Rates, by: Mapping[str, Array]) -> dict[str, A
 
 
 def along_result(at: Call, rates: Rates, by: dict[str, Array], value: Array, result: Shaped) -> None:
-    """Add the derivative of B^T to those of a result whose last axis is over degrees of freedom."""
+    """Add the derivative of B^T or B^-1 to those of a result whose last axis is over degrees of freedom."""
     own = value - at.B.rate(at.v) if result.acceleration else value
-    for b, dv, K in rates:
+    for b, _, K, dc in rates:
+        by["q"][..., b.v, b.v] += by_result(b, own, result.motion)
         if result.acceleration:
-            by["q"][..., b.v, b.v] -= K @ dv + by_second(b, own)
+            by["q"][..., b.v, b.v] -= dc
             by["v"][..., b.v, b.v] -= K
-        else:
-            by["q"][..., b.v, b.v] += of_force(b, own)
 
 
-# Products with derivatives: what `derivatives` does to matrices, done to vectors
+def by_result(b: Block, y: Array, motion: bool) -> Array:
+    """The derivative (..., k, k) of B^-1 y, if it is a motion, or of B^T y, before B is applied."""
+    return -by_second(b, y) if motion else of_force(b, y)
 
 
-@dataclass(frozen=True)
-class ProductRule:
-    """The rule of a product with the derivatives of a quantity `base`, all of whose results are vectors.
-
-    accelerates: whether its first result, the only one over degrees of freedom, is an acceleration.
-    """
-
-    base: str
-    accelerates: bool
+class Entering:
+    """A rule that also translates inputs besides v, a and tau."""
 
     def entered(self, at: Call) -> dict[str, Array]:
         """All inputs in standard coordinates."""
@@ -185,6 +192,21 @@ class ProductRule:
 
     def __call__(self, at: Call, *results: Array) -> Results:
         raise NotImplementedError
+
+
+# Products with derivatives: what `derivatives` does to matrices, done to vectors
+
+
+@dataclass(frozen=True)
+class ProductRule(Entering):
+    """The rule of a product with the derivatives of a quantity `base`, all of whose results are vectors.
+
+    motion, accelerates: whether its first result, the only one over degrees of freedom, is a motion, an acceleration.
+    """
+
+    base: str
+    motion: bool = False
+    accelerates: bool = False
 
     def own(self, at: Call) -> Array:
         """The base's first result, before B^T."""
@@ -200,19 +222,19 @@ class Vjp(ProductRule):
     weight: str = "w"
 
     def entered(self, at: Call) -> dict[str, Array]:
-        return at.inputs | {self.weight: at.B.to_standard(at.inputs[self.weight])}
+        w = at.inputs[self.weight]
+        return at.inputs | {self.weight: at.B.force_to_standard(w) if self.motion else at.B.to_standard(w)}
 
     def __call__(self, at: Call, *results: Array) -> Results:
         names = ("q", "v", self.third) if self.third else ("q", "v")
         rates, w, own = at.rates(), at.inputs[self.weight], self.own(at)
         rows = along_inputs(at, rates, {name: x[..., None, :] for name, x in zip(names, results, strict=False)})
-        for b, dv, K in rates:
+        for b, _, K, dc in rates:
             w_b = w[..., None, b.v]
+            rows["q"][..., b.v] += w_b @ by_result(b, own, self.motion)
             if self.accelerates:
-                rows["q"][..., b.v] -= w_b @ (K @ dv + by_second(b, own))
+                rows["q"][..., b.v] -= w_b @ dc
                 rows["v"][..., b.v] -= w_b @ K
-            else:
-                rows["q"][..., b.v] += w_b @ of_force(b, own)
         return axes(at, *(rows[name][..., 0, :] for name in names), *results[len(names) :])
 
 
@@ -221,29 +243,33 @@ class Jvp(ProductRule):
     """The derivatives times directions dq, dv and, where they are given, da or dtau."""
 
     def entered(self, at: Call) -> dict[str, Array]:
-        """dv = B du + Gamma(v, dq), da = B d(du/dt) + Gamma(B du/dt, dq) + K dv, dtau = B dtau_u + Gamma(tau, dq)."""
+        """The changes of v, a and tau.
+
+        dv = B du + Gamma(v, dq), da = B d(du/dt) + Gamma(B du/dt, dq) + dc dq + K B du,
+        dtau = B^-T dtau_u - tau.Gamma dq.
+        """
         given = dict(at.inputs)
-        turned = {name: at.B.to_standard(given[name]) for name in ("dq", "dv", "da", "dtau") if name in given}
+        turned = {name: at.B.to_standard(given[name]) for name in ("dq", "dv", "da") if name in given}
+        turned |= {name: at.B.force_to_standard(given[name]) for name in ("dtau",) if name in given}
         batch = np.broadcast_shapes(*(x.shape for x in turned.values()), *(given[k].shape for k in ("v",)))
         given |= {name: np.array(np.broadcast_to(x, batch)) for name, x in turned.items()}
         rate = given["a"] - at.B.rate(at.v) if "da" in turned else None  # B du/dt
-        for b, dv, K in at.rates():
+        for b, dv, K, dc in at.rates():
             dq = given["dq"][..., b.v, None]
-            given["dv"][..., b.v] += (dv @ dq)[..., 0]
             if rate is not None:
-                given["da"][..., b.v] += (by_second(b, rate) @ dq + K @ given["dv"][..., b.v, None])[..., 0]
+                given["da"][..., b.v] += ((by_second(b, rate) + dc) @ dq + K @ given["dv"][..., b.v, None])[..., 0]
             if "dtau" in turned:
-                given["dtau"][..., b.v] += (by_second(b, given["tau"]) @ dq)[..., 0]
+                given["dtau"][..., b.v] -= (of_force(b, given["tau"]) @ dq)[..., 0]
+            given["dv"][..., b.v] += (dv @ dq)[..., 0]
         return given
 
     def __call__(self, at: Call, *results: Array) -> Results:
         change, own = np.array(results[0]), self.own(at)
-        for b, _, K in at.rates():
+        for b, moved, K, dc in at.rates():
             dq, dv = at.inputs["dq"][..., b.v, None], at.inputs["dv"][..., b.v, None]
+            change[..., b.v] += (by_result(b, own, self.motion) @ dq)[..., 0]
             if self.accelerates:
-                change[..., b.v] -= (K @ dv + by_second(b, own) @ dq)[..., 0]
-            else:
-                change[..., b.v] += (of_force(b, own) @ dq)[..., 0]
+                change[..., b.v] -= (K @ (dv - moved @ dq) + dc @ dq)[..., 0]
         return axes(at, change, *results[1:])
 
 

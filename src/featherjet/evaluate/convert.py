@@ -36,8 +36,5 @@ def converted(
         name: source.checked_v(name, x) for name, x in (("v", v), ("a", a), ("tau", tau)) if x is not None
     }
     arrays.common_batch({name: (x, 1) for name, x in given.items()})
-    if source.coordinates is not None:
-        given = source.coordinates.to_standard(given)[0]
-    if target.coordinates is not None:
-        given = target.coordinates.from_standard(given)
+    given = target.from_standard(source.to_standard(given))
     return ConvertedState(given["q"], *(given.get(name) for name in ("v", "a", "tau")))

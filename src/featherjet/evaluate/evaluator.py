@@ -35,6 +35,7 @@ from ..model.tree import Tree
 from . import lazy, reference
 from .crossover import aza_from
 from .refusals import in_single, refuse_indefinite, refuse_nonfinite
+from .velocities import Function, OwnVelocities
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
@@ -75,7 +76,8 @@ class Evaluator:
     """Computes the quantities of one model.
 
     backend: "compiled" or "numpy"; threads: for batches; unroll: see TreeCompiler; convention: the coordinates of
-    inputs and results. `standard` is the evaluator of the same model in the standard convention.
+    inputs and results; velocities: B(q) of a user's own velocities. `base` is the evaluator of the same model in whose
+    coordinates this one computes, and `standard` that in the standard convention.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class Evaluator:
         threads: int | None = None,
         unroll: bool | None = None,
         convention: str = STANDARD,
+        velocities: Function | None = None,
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"expected a Model, got {type(model).__name__}; to load a file use featherjet.load")
@@ -92,7 +95,13 @@ class Evaluator:
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
-        self.coordinates = None if convention == STANDARD else Coordinates(model, convention)
+        self.base, self.coordinates = self, None
+        if velocities is not None:
+            self.base = Evaluator(model, backend, threads, unroll, convention)
+            self.coordinates = OwnVelocities(self.base.space, velocities, self.base.run_any)
+        elif convention != STANDARD:
+            self.coordinates = Coordinates(model, convention)
+            self.base = Evaluator(model, backend, threads, unroll)
         self.space: Space = self.coordinates or model
         self._quick: dict[Any, Any] = {}  # by call (see `run`): code for one sample, in the precision that ran last
         self._ready: dict[Any, Kernel] = {}  # by the same: kernels that have run
@@ -107,7 +116,7 @@ class Evaluator:
         self.derived: dict[tuple[str, str, str], Quantity] = {}  # derivatives by autodiff: of, by, mode
         self._threads = 1
         if self.coordinates is not None:
-            self.standard = Evaluator(model, backend, threads, unroll)
+            self.standard = self.base.standard
             self.tree, self.unroll = self.standard.tree, self.standard.unroll
         else:
             self.standard, self.tree = self, Tree(model)
@@ -120,18 +129,32 @@ class Evaluator:
 
     def with_model(self, model: Model) -> Evaluator:
         """An evaluator of another model with the same settings."""
-        return Evaluator(model, self.backend, self.threads, self.unroll, self.convention)
+        return Evaluator(**{**self.__getstate__(), "model": model})
 
     def with_convention(self, convention: str) -> Evaluator:
-        if convention == self.convention:
-            return self
-        if convention == STANDARD:
-            return self.standard
+        for known in (self, self.base, self.standard):
+            if convention == known.convention:
+                return known
         return Evaluator(self.model, self.backend, self.threads, self.unroll, convention)
+
+    def with_velocities(self, velocities: Function) -> Evaluator:
+        if isinstance(self.coordinates, OwnVelocities):
+            raise InputError("with_velocities: this robot has its own velocities already; start from the plain robot")
+        if self.tree.coupling is not None:
+            raise InputError(
+                "with_velocities: joints of this robot mimic others; load it with mimic=False, or lock them"
+            )
+        return Evaluator(**{**self.__getstate__(), "velocities": velocities})
 
     def __getstate__(self) -> dict[str, Any]:
         settings = {"backend": self.backend, "threads": self.threads, "unroll": self.unroll}
-        return {"model": self.model, **settings, "convention": self.convention}
+        if isinstance(self.coordinates, OwnVelocities):
+            settings["velocities"] = self.coordinates.function
+        return {
+            "model": self.model,
+            **settings,
+            "convention": (self.base if "velocities" in settings else self).convention,
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(**state)
@@ -152,6 +175,30 @@ class Evaluator:
         if count > MOST_THREADS:
             raise InputError(f"threads: {arrays.shortened(count)} are too many; the limit is {MOST_THREADS}")
         self.standard._threads = int(count)
+
+    # Coordinates
+
+    def to_standard(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """q and, if given, v, a (only with v) and tau in standard coordinates; other inputs as they are."""
+        return (
+            dict(given) if self.coordinates is None else self.base.to_standard(self.coordinates.to_standard(given)[0])
+        )
+
+    def from_standard(self, given: Mapping[str, Array]) -> dict[str, Array]:
+        """The inverse of `to_standard`."""
+        return (
+            dict(given) if self.coordinates is None else self.coordinates.from_standard(self.base.from_standard(given))
+        )
+
+    def moved(self, q: Array, dv: Array) -> Array:
+        """q moved along the tangent vector dv, (..., nq); both may be complex."""
+        if isinstance(self.coordinates, OwnVelocities):
+            dv = self.coordinates.velocity_map(q).to_standard(dv)
+        return configuration.integrate(self.space, q, dv)
+
+    def translates(self, record: Quantity) -> bool:
+        """Whether a quantity is computed in the coordinates of `base`; each convention's q has its own `integrate`."""
+        return self.coordinates is not None and (isinstance(self.coordinates, OwnVelocities) or not record.of_space)
 
     # Checks of inputs
 
@@ -234,8 +281,8 @@ class Evaluator:
             return self._by_kernel(record, kernel, inputs, out, check, options, key)
         self.refuse_massless(record)
         options = self._with_method(record, options)
-        if self.coordinates is not None and not record.of_space:
-            found = translated(self.coordinates, self.standard.run_named, record, check(), **options)
+        if self.coordinates is not None and self.translates(record):
+            found = translated(self.coordinates, self.base.run_named, record, check(), **options)
             return copied(out, found)
         optional = [i.name for i, x in ((FEXT, fext), (SETTINGS, settings)) if x is not None]
         names = [*(i.name for i in record.inputs), *optional]
@@ -268,7 +315,7 @@ class Evaluator:
         cores = {i.name: self._core(i, size) for i, _ in pairs}
         packed = lazy.packed(self, self._key(record, optional, options), name, options)
         make = partial(lazy.LazyBlock, packed, (self, name, options), optional)
-        single = self.coordinates is None or record.of_space
+        single = not self.translates(record)
         return lazy.run(make, {i.name: x for i, x in pairs}, cores, record.result_shapes(size), single, out)
 
     def quick(self, name: str, **options: Any) -> Callable[..., tuple[Array, ...] | None] | None:
@@ -388,7 +435,7 @@ class Evaluator:
         have more operations than their record allows, or too many entries, and would take too long to compile.
         """
         options = options or {}
-        if self.backend != "compiled" or (self.coordinates is not None and not record.of_space):
+        if self.backend != "compiled" or self.translates(record):
             return None
         if record.of_space and sum(map(prod, record.result_shapes(self._sizes))) > MOST_ENTRIES:
             self._warn_slow(record, f"{MOST_ENTRIES} entries")
@@ -425,8 +472,8 @@ class Evaluator:
 
     def prepare(self, record: Quantity, names: Sequence[str], options: dict[str, Any]) -> None:
         """Compile a quantity's code for one state and for batches of doubles, if it has any."""
-        if self.coordinates is not None and not record.of_space:
-            self.standard.prepare(record, names, options)
+        if self.translates(record):
+            self.base.prepare(record, names, options)
             return
         kernel = self.kernel(record, names, options)
         try:
@@ -452,14 +499,16 @@ class Evaluator:
     def reference(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
         """The results of the reference, then margins, at checked inputs, which may be complex."""
 
-        def run(name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
-            record = quantity(name)
-            taken = {i.name: inputs[i.name] for i in (*record.inputs, *record.optional) if i.name in inputs}
-            return reference.evaluate(self._walked(record), record, taken, **options)
+        record = quantity(name)
+        if self.coordinates is not None and self.translates(record):
+            return translated(self.coordinates, self.base.reference, record, inputs, **options)
+        taken = {i.name: inputs[i.name] for i in (*record.inputs, *record.optional) if i.name in inputs}
+        return reference.evaluate(self._walked(record), record, taken, **options)
 
-        if self.coordinates is None or quantity(name).of_space:
-            return run(name, inputs, **options)
-        return translated(self.coordinates, run, quantity(name), inputs, **options)
+    def run_any(self, record: Quantity, inputs: Mapping[str, Array]) -> tuple[Array, ...]:
+        """A quantity at checked inputs that may be complex."""
+        run = self.reference if any(np.iscomplexobj(x) for x in inputs.values()) else self.run_named
+        return run(record, inputs)
 
     def _walked(self, record: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""
@@ -467,10 +516,7 @@ class Evaluator:
 
     def refuse_singular(self, name: str, inputs: Mapping[str, Array]) -> None:
         """Raise SingularMassMatrix if a quantity at checked inputs has no margin."""
-        self.standard._by_reference(quantity(name), self._standard_inputs(inputs), {})
-
-    def _standard_inputs(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
-        return dict(inputs) if self.coordinates is None else self.coordinates.to_standard(inputs)[0]
+        self.standard._by_reference(quantity(name), self.to_standard(inputs), {})
 
     def _by_reference(
         self, record: Quantity, inputs: Mapping[str, Array], options: Mapping[str, Any]

@@ -175,6 +175,14 @@ class Robot:
         evaluator = self.evaluator.with_convention(convention)
         return self if evaluator is self.evaluator else Robot.of(evaluator)
 
+    def with_velocities(self, B: Callable[[Any], Any]) -> Robot:
+        """The same robot with its own velocities u: v = B(q) u, where q and v are those of this robot.
+
+        B takes the entries of q (nq,) and returns an invertible matrix (nv, nv); it is traced, and differentiated
+        automatically. Accelerations are du/dt, torques B^T tau, and derivatives by q are along u.
+        """
+        return Robot.of(self.evaluator.with_velocities(B))
+
     # Configurations
 
     def checked_q(self, name: str, q: ArrayLike) -> Array:
@@ -208,8 +216,7 @@ class Robot:
         if any(n < 0 for n in shape):
             raise InputError(f"size: must not be negative, got {size!r}")
         q = configuration.random(self.model, rng, shape)
-        coordinates = self.evaluator.coordinates
-        return q if coordinates is None else coordinates.q_from_standard(q)
+        return self.evaluator.from_standard({"q": q})["q"]
 
     def integrate(self, q: ArrayLike, dv: ArrayLike, out: Out = None) -> Array:
         """q moved along the tangent vector dv (..., nv)."""

@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
+from ..evaluate.velocities import OwnVelocities
 from ..forks import unforked
 from ..model.model import Array
 from .laws import JointLaws, Pull
@@ -52,6 +53,10 @@ def simulate(
     progress: bool = True,
 ) -> Trajectory:
     """See `Robot.simulate`."""
+    if isinstance(evaluator.coordinates, OwnVelocities):
+        raise InputError(
+            "simulate: a trajectory knows no own velocities; simulate the robot in its convention and use fj.convert"
+        )
     standard = evaluator.standard  # steps do not depend on the convention
     start = converted(evaluator, standard, q, v)
     assert start.v is not None
