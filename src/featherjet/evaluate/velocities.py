@@ -168,7 +168,7 @@ def traced(graph: Graph, function: Function, q: Array, n: int) -> Array:
     return out.reshape(n, n)
 
 
-def hull(B: Array, q: Array, parts: Sequence[Part]) -> slice:
+def hull(B: Any, q: Array, parts: Sequence[Part]) -> slice:
     """The degrees of freedom, from the first to the last, that B changes or depends on."""
     touched = set()
     for i, j in np.ndindex(*B.shape):
