@@ -6,7 +6,7 @@ its own rate with the midpoint rule; all agree until Euler angles run into gimba
 
 import numpy as np
 
-from featherjet.math import rotations as rot
+from featherjet.geometry import rotations as rot
 
 omega = np.array([0.02, 2.0, -0.02])  # rad/s, in the body's frame
 start = rot.convert([0.2, 0.1, 0.0], "euler_zyx", "quaternion")

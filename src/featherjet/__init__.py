@@ -8,7 +8,7 @@
 from importlib import import_module
 from typing import Any
 
-from . import errors, models, verify
+from . import errors, geometry, models, verify
 from .algorithms.derivatives.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
@@ -44,6 +44,7 @@ __all__ = [
     "autodiff",
     "convert",
     "errors",
+    "geometry",
     "load",
     "methods",
     "models",
@@ -53,6 +54,10 @@ __all__ = [
 ]
 
 LAZY = ("casadi", "control", "jax", "torch")  # imported when first used
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *LAZY, "__doc__", "__file__", "__version__"})
 
 
 def __getattr__(name: str) -> Any:

@@ -245,6 +245,69 @@ def test_one_warning_tells_of_all_impossible_bodies_at_the_line_of_the_user() ->
     assert warning.filename == __file__
 
 
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        (dict(name=""), "its name is empty"),
+        (dict(name=3), "expected a name, got int"),
+        (dict(name="a\nb"), "control characters"),
+        (dict(parent="nobody"), "its parent 'nobody' has not been added"),
+        (dict(kind="hinge"), "unknown joint kind 'hinge'"),
+        (dict(mimic="leader"), r"mimic: expected a Mimic, such as Mimic\('leader'\)"),
+        (dict(velocity_limit=-1), "its velocity limit must not be negative, got -1"),
+        (dict(effort_limit=[-2.0]), "its effort limit must not be negative"),
+        (dict(lower=[0, 0]), r"lower limits: expected shape \(1,\), got \(2,\)"),
+        (dict(axis=(0, 0, 0)), "has no direction"),
+        (dict(placement=np.eye(3)), r"placement: expected shape \(4, 4\)"),
+        (dict(armature="much"), "armature: expected numbers, got str"),
+    ],
+)
+def test_what_is_wrong_with_a_joint(settings: dict, message: str) -> None:
+    b = fj.ModelBuilder("x")
+    with pytest.raises(fj.FeatherjetError, match=message):
+        b.add_joint(**{"name": "j", "kind": "revolute", **settings})
+
+
+def test_models_are_equal_if_their_numbers_are() -> None:
+    model = branched().build()
+    for same in (branched().build(), pickle.loads(pickle.dumps(model)), model.with_gravity(model.gravity)):
+        assert same == model
+        assert hash(same) == hash(model)
+    assert model.joints[0] == branched().build().joints[0]
+    moved = np.eye(4)
+    moved[0, 3] = 1e-12
+    others = (
+        model.with_gravity((0, 0, -9.8)), model.with_placements({"a1": moved}), dataclasses.replace(model, name="z"),
+        model.with_inertial_parameters({"b": np.r_[1.0 + 1e-12, np.zeros(3), 0.1, 0, 0.1, 0, 0, 0.1]}),
+    )  # fmt: skip
+    for other in (*others, "branched", None):
+        assert other != model
+    assert len({model, branched().build(), *others}) == 5
+
+
+@given(models())
+def test_inertial_parameters_make_the_same_bodies_again(model: fj.Model) -> None:
+    again = model.with_inertial_parameters(model.inertial_parameters())
+    for old, new in zip(model.joints, again.joints, strict=True):
+        scale = np.abs(old.body.parameters).max() + np.abs(old.body.com).max()
+        assert np.allclose(old.body.parameters, new.body.parameters, rtol=0, atol=1e-14 * scale)
+        assert old.body.mass == new.body.mass
+
+
+def test_inertial_parameters_are_checked() -> None:
+    model = branched().build()
+    with pytest.raises(ModelError, match=r"expected shape \(60,\), got \(59,\)"):
+        model.with_inertial_parameters(np.zeros(59))
+    with pytest.raises(UnknownName, match="unknown joint 'zz'"):
+        model.with_inertial_parameters({"zz": np.zeros(10)})
+    with pytest.raises(ModelError, match="of joint 'a': the mass is zero, but"):
+        model.with_inertial_parameters({"a": np.r_[0, 1, np.zeros(8)]})
+    with pytest.raises(ModelError, match="must be finite"):
+        model.with_inertial_parameters({"a": np.full(10, np.nan)})
+    with pytest.warns(PhysicsWarning, match="joint 'a': negative mass"):
+        model.with_inertial_parameters({"a": np.r_[-1, np.zeros(9)]})
+
+
 def test_names_must_be_unique_and_known() -> None:
     b = branched()
     with pytest.raises(ModelError, match="'a' is defined twice"):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..display import compact
 from .scan import Array
 
 
+@compact
 class InverseDynamicsDerivatives(NamedTuple):
     """Partials of inverse dynamics; each (..., nv, nv), columns in the tangent space of q."""
 
@@ -15,6 +17,7 @@ class InverseDynamicsDerivatives(NamedTuple):
     dtau_da: Array
 
 
+@compact
 class ForwardDynamicsDerivatives(NamedTuple):
     """Partials of forward dynamics; each (..., nv, nv), columns by q in the tangent space of q."""
 
@@ -23,6 +26,7 @@ class ForwardDynamicsDerivatives(NamedTuple):
     da_dtau: Array
 
 
+@compact
 class InverseDynamicsGradients(NamedTuple):
     """Derivatives of w.tau by q (in its tangent space), v and a, each (..., nv)."""
 
@@ -31,6 +35,7 @@ class InverseDynamicsGradients(NamedTuple):
     by_a: Array
 
 
+@compact
 class InverseDynamicsForceGradients(NamedTuple):
     """The same, and by the external forces (..., njoints, 6)."""
 
@@ -40,6 +45,7 @@ class InverseDynamicsForceGradients(NamedTuple):
     by_fext: Array
 
 
+@compact
 class ForwardDynamicsGradients(NamedTuple):
     """Derivatives of w.a by q (in its tangent space), v and tau, each (..., nv)."""
 
@@ -48,6 +54,7 @@ class ForwardDynamicsGradients(NamedTuple):
     by_tau: Array
 
 
+@compact
 class ForwardDynamicsForceGradients(NamedTuple):
     """The same, and by the external forces (..., njoints, 6)."""
 
@@ -57,6 +64,7 @@ class ForwardDynamicsForceGradients(NamedTuple):
     by_fext: Array
 
 
+@compact
 class InverseDynamicsHessian(NamedTuple):
     """Second derivatives of s = w.tau, each (..., nv, nv); those by (v, a) and (a, a) are zero.
 
@@ -69,6 +77,7 @@ class InverseDynamicsHessian(NamedTuple):
     qa: Array
 
 
+@compact
 class ForwardDynamicsHessian(NamedTuple):
     """Second derivatives of s = w.a, each (..., nv, nv); those by (v, tau) and (tau, tau) are zero.
 
@@ -81,6 +90,7 @@ class ForwardDynamicsHessian(NamedTuple):
     qtau: Array
 
 
+@compact
 class ForwardDynamicsSecondOrder(NamedTuple):
     """The fields of ForwardDynamicsHessian, then those of ForwardDynamicsDerivatives, each (..., nv, nv)."""
 
@@ -93,6 +103,7 @@ class ForwardDynamicsSecondOrder(NamedTuple):
     da_dtau: Array
 
 
+@compact
 class ConstrainedDynamics(NamedTuple):
     """Accelerations (..., nv) and contact forces (..., rows)."""
 
@@ -100,6 +111,7 @@ class ConstrainedDynamics(NamedTuple):
     forces: Array
 
 
+@compact
 class ConstrainedDynamicsDerivatives(NamedTuple):
     """Partials of accelerations (..., nv, nv) and of contact forces (..., rows, nv)."""
 
@@ -111,6 +123,7 @@ class ConstrainedDynamicsDerivatives(NamedTuple):
     dforces_dtau: Array
 
 
+@compact
 class ImpulseDynamics(NamedTuple):
     """Velocities after the impact (..., nv) and impulses (..., rows) [N s]."""
 
@@ -118,6 +131,7 @@ class ImpulseDynamics(NamedTuple):
     impulses: Array
 
 
+@compact
 class ImpulseDynamicsDerivatives(NamedTuple):
     """Partials of the velocities after the impact (..., nv, nv) and of impulses (..., rows, nv)."""
 
@@ -127,6 +141,7 @@ class ImpulseDynamicsDerivatives(NamedTuple):
     dimpulses_dv: Array
 
 
+@compact
 class ContactInverseDynamics(NamedTuple):
     """Torques (..., nv) and the contact forces (..., rows) they go with."""
 

@@ -70,6 +70,10 @@ class Bound:
             given = tuple(x for name, x in self._given.items() if name not in (FEXT.name, SETTINGS.name))
             self._run(self.quantity, given, self._given.get(FEXT.name), tuple(self._found.values()))
 
+    def __repr__(self) -> str:
+        inputs, results = (", ".join(f"{k} {self._arrays[k].shape}" for k in x) for x in (self.inputs, self.results))
+        return f"<bound {self.quantity}: {inputs} -> {results}>"
+
     def __setattr__(self, name: str, value: Any) -> None:
         """`step.q = q` writes into the array, which remains the same object."""
         known = self.__dict__.get("_arrays", {})

@@ -7,11 +7,13 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from .. import arrays
+from ..display import compact
 from ..errors import InputError
 from ..model.model import Array
 from .evaluator import Evaluator
 
 
+@compact
 class ConvertedState(NamedTuple):
     """The state in other coordinates; None for parts that were not given."""
 

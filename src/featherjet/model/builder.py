@@ -7,10 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..errors import ModelError, ModelWarning, PhysicsWarning, warn_of_places
 from .joints import kind as kind_named
-from .model import GRAVITY, WORLD, Array, Body, Frame, Joint, Mimic, Model, bounded, frozen, numbers, rigid
+from .model import (
+    GRAVITY,
+    WORLD,
+    Array,
+    Body,
+    Frame,
+    Joint,
+    Mimic,
+    Model,
+    bounded,
+    frozen,
+    numbers,
+    require_name,
+    rigid,
+)
 
 
 def transform(R: Any = None, p: Any = None) -> Array:
@@ -51,37 +66,56 @@ class ModelBuilder:
         self._drafts: dict[str, _Draft] = {}
         self._frames: list[tuple[str, str | None, Array, str]] = []
 
+    def __repr__(self) -> str:
+        return f"<ModelBuilder {self.name}: {len(self._drafts)} joints, {len(self._frames)} frames>"
+
     def add_joint(
         self,
         name: str,
         kind: str,
         parent: str | None = None,
-        placement: object = None,
+        placement: ArrayLike | None = None,
         *,
-        axis: object = (0.0, 0.0, 1.0),
+        axis: ArrayLike = (0.0, 0.0, 1.0),
         pitch: float = 0.0,
-        lower: object = -np.inf,
-        upper: object = np.inf,
-        velocity_limit: object = np.inf,
-        effort_limit: object = np.inf,
-        armature: object = 0.0,
-        damping: object = 0.0,
-        friction: object = 0.0,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        velocity_limit: ArrayLike = np.inf,
+        effort_limit: ArrayLike = np.inf,
+        armature: ArrayLike = 0.0,
+        damping: ArrayLike = 0.0,
+        friction: ArrayLike = 0.0,
         stiffness: float = 0.0,
         spring: float = 0.0,
         mimic: Mimic | None = None,
     ) -> str:
-        """Add a joint and a frame of the same name; `parent` is a joint's name, or None for the world."""
+        """Add a joint and a frame of the same name, and return the name.
+
+        kind: "revolute", "continuous", "prismatic", "helical" (with `pitch` [m/rad]), "spherical", "translation",
+        "planar" or "free". parent: a joint's name, or None for the world. placement (4, 4): of its frame at zero
+        displacement, in the parent's frame. axis (3,): of the first four kinds, in its own frame. Limits and what acts
+        per degree of freedom are one number for all, or an array: lower, upper (nq,) [rad or m], velocity_limit
+        [rad/s or m/s], effort_limit [N m or N], armature [kg m^2 or kg], damping, friction (nv,), each in SI units.
+        stiffness and spring: of a spring that pulls one coordinate to `spring`. mimic: the joint that it follows.
+        """
+        require_name("joint", name)
+        if not name:
+            raise ModelError("joint: its name is empty")
         if name in self._drafts:
             raise ModelError(f"joint {name!r} is defined twice")
         if parent is not None and parent not in self._drafts:
             raise ModelError(f"joint {name!r}: its parent {parent!r} has not been added")
+        if mimic is not None and not isinstance(mimic, Mimic):
+            raise ModelError(f"joint {name!r}: mimic: expected a Mimic, such as Mimic({str(mimic)[:40]!r}), or None")
         k = kind_named(kind)
         axis = frozen(axis, (3,), f"joint {name!r}: axis")
         length = np.linalg.norm(axis)
         if not np.isfinite(length) or length < 1e-9:
             raise ModelError(f"joint {name!r}: the axis {axis} has no direction")
         where = f"joint {name!r}: "
+        for what, limit in (("velocity", velocity_limit), ("effort", effort_limit)):
+            if (numbers(limit, f"{where}{what} limits") < 0).any():
+                raise ModelError(f"{where}its {what} limit must not be negative, got {limit}")
         inertias = bounded(per_dof(armature, k.nv, where + "armature"), (k.nv,), where + "armature")
         if (inertias < 0).any():
             raise ModelError(f"{where}armature must not be negative, got {inertias}")
@@ -112,9 +146,9 @@ class ModelBuilder:
         self,
         joint: str | None,
         mass: float,
-        com: object = (0.0, 0.0, 0.0),
-        inertia: object = None,
-        placement: object = None,
+        com: ArrayLike = (0.0, 0.0, 0.0),
+        inertia: ArrayLike | None = None,
+        placement: ArrayLike | None = None,
         name: str | None = None,
         label: str | None = None,
     ) -> None:
@@ -135,7 +169,9 @@ class ModelBuilder:
         if name is not None:
             self.add_frame(name, joint, T, kind="body")
 
-    def add_frame(self, name: str, joint: str | None, placement: object = None, kind: str = "operational") -> None:
+    def add_frame(
+        self, name: str, joint: str | None, placement: ArrayLike | None = None, kind: str = "operational"
+    ) -> None:
         """Add a named frame to a joint's body, or to the world (None)."""
         if joint is not None:
             self._draft(joint, f"frame {name!r}")

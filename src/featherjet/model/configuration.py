@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from ..display import compact
 from ..errors import InputError
 from .manifolds import Manifold, on_arrays
 from .model import Array, Model, Part
@@ -102,6 +103,7 @@ def integrate(space: Space, q: Array, v: Array) -> Array:
     return out
 
 
+@compact
 class Limits(NamedTuple):
     """Lower and upper bounds of q (nq,), and the largest velocity and effort (nv,) of either sign; inf for none."""
 

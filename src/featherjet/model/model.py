@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import display
 from ..arrays import masked
-from ..errors import ModelError, UnknownName
+from ..errors import ModelError, PhysicsWarning, UnknownName, warn_of_places
 from .joints import JointKind
 from .manifolds import Manifold
 
@@ -68,7 +69,13 @@ def bounded(x: object, shape: tuple[int, ...], what: str) -> Array:
 
 
 class Rebuilt:
-    """Pickled and copied as its fields, and made anew from them: checked, and with read-only arrays."""
+    """Equal if its fields are. Pickled and copied as them, and made anew: checked, and with read-only arrays."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or _equal(self, other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), getattr(self, "name", None)))  # names tell parts of a robot apart
 
     def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
         return type(self), tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]
@@ -85,7 +92,7 @@ def rigid(T: object, what: str) -> Array:
     return a
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Body(Rebuilt):
     """Mass [kg], centre of mass (3,) [m] and inertia about it (3, 3) [kg m^2], in the joint's frame."""
 
@@ -99,6 +106,26 @@ class Body(Rebuilt):
         object.__setattr__(self, "com", bounded(self.com, (3,), "centre of mass"))
         object.__setattr__(self, "inertia", bounded(self.inertia, (3, 3), "inertia"))
         bounded(self.mass * parallel_axis(self.com), (3, 3), "mass times squared distance")
+
+    def __repr__(self) -> str:
+        return f"<Body {self.mass:.6g} kg, com {display.brief(self.com)}>"
+
+    @classmethod
+    def from_parameters(cls, parameters: object, what: str = "inertial parameters") -> Body:
+        """The body with these `parameters` (10,)."""
+        m, x, y, z, *about = bounded(parameters, (10,), what)
+        xx, xy, yy, xz, yz, zz = about
+        moment = np.array([x, y, z])
+        if m == 0 and moment.any():
+            raise ModelError(f"{what}: the mass is zero, but mass times centre of mass is {moment}")
+        com = moment / m if m else moment
+        return cls(m, com, np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) - m * parallel_axis(com))
+
+    @property
+    def parameters(self) -> Array:
+        """(10,): m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz, with I about the joint's origin."""
+        about = self.inertia + self.mass * parallel_axis(self.com)
+        return np.array([self.mass, *(self.mass * self.com), *about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
 
     def __add__(self, other: Body) -> Body:
         """Two bodies welded together, both given in the same frame."""
@@ -160,7 +187,7 @@ class Mimic:
             object.__setattr__(self, name, float(number))  # a long integer would make arrays of objects
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Joint(Rebuilt):
     """One joint and the body it carries.
 
@@ -217,6 +244,9 @@ class Joint(Rebuilt):
         if self.stiffness and (nq, nv) != (1, 1):
             raise ModelError(f"{where}only joints with one coordinate can have a spring, not {self.kind.name} ones")
 
+    def __repr__(self) -> str:
+        return f"<Joint {self.name}: {self.kind}, {self.body.mass:.4g} kg>"
+
     @property
     def nq(self) -> int:
         """The number of its own coordinates: 0 if it mimics another joint."""
@@ -236,7 +266,7 @@ class Part(NamedTuple):
     v: slice
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Frame(Rebuilt):
     """A named frame on a joint's body: `placement` (4, 4) is in the joint's frame, or in the world's."""
 
@@ -249,10 +279,16 @@ class Frame(Rebuilt):
         object.__setattr__(self, "joint", whole(self.joint, f"frame {self.name!r}: joint"))
         object.__setattr__(self, "placement", rigid(self.placement, f"frame {self.name!r}: placement"))
 
+    def __repr__(self) -> str:
+        return f"<Frame {self.name}: {self.kind}, at {display.brief(self.placement[:3, 3])} of joint {self.joint}>"
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Model(Rebuilt):
-    """A robot: frames, gravity (3,) [m/s^2], and joints in depth-first order, so that every subtree is a range."""
+    """A robot: frames, gravity (3,) [m/s^2], and joints in depth-first order, so that every subtree is a range.
+
+    Models are equal if all their numbers and names are.
+    """
 
     name: str
     joints: tuple[Joint, ...]
@@ -297,6 +333,10 @@ class Model(Rebuilt):
                         f"joint {joint.name!r} ({joint.kind}) cannot mimic {leader.name!r} ({leader.kind}): "
                         "both must have one coordinate"
                     )
+
+    def __repr__(self) -> str:
+        sizes = f"{self.njoints} joints, nq {self.nq}, nv {self.nv}"
+        return f"<Model {self.name}: {sizes}, {self.mass:.4g} kg, {len(self.frames)} frames>"
 
     @property
     def _extent(self) -> float:
@@ -422,6 +462,27 @@ class Model(Rebuilt):
             joints[i] = replace(joints[i], placement=rigid(placement, f"placement of joint {name!r}"))
         return replace(self, joints=tuple(joints))
 
+    def inertial_parameters(self) -> Array:
+        """Those of all bodies, (10 njoints,); see `Body.parameters`."""
+        return np.concatenate([joint.body.parameters for joint in self.joints])
+
+    def with_inertial_parameters(self, parameters: Mapping[str, object] | object) -> Model:
+        """The same robot with other inertial parameters: of all bodies (10 njoints,), or (10,) by name of the joint.
+
+        A warning tells which of them no body can have.
+        """
+        if not isinstance(parameters, Mapping):
+            whole = bounded(parameters, (10 * self.njoints,), "inertial parameters")
+            parameters = dict(zip(self.joint_names, whole.reshape(-1, 10), strict=True))
+        joints = list(self.joints)
+        for name, given in parameters.items():
+            i = self.joint_index(name)
+            body = Body.from_parameters(given, f"inertial parameters of joint {name!r}")
+            joints[i] = replace(joints[i], body=body)
+        defects = [f"joint {name!r}: {x}" for name in parameters for x in joints[self.joint_index(name)].body.defects]
+        warn_of_places(PhysicsWarning, "impossible inertias", defects)
+        return replace(self, joints=tuple(joints))
+
     @property
     def length_directions(self) -> Array:
         """For each joint (njoints, 6) the change of its placement, linear then angular, as its parent's link grows.
@@ -450,5 +511,5 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(_equal, a, b))
     if isinstance(a, Rebuilt):
-        return all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))  # type: ignore[arg-type]
+        return a is b or all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))  # type: ignore[arg-type]
     return a == b

@@ -51,6 +51,7 @@ from . import products
 from .ahead import tasks
 from .bind import bind
 from .chunks import chunks
+from .joint import RobotJoint, html, joint
 from .products import Double, Single
 
 
@@ -91,6 +92,9 @@ class Robot:
     def __repr__(self) -> str:
         convention = "" if self.convention == "pinocchio" else f" ({self.convention})"
         return f"<Robot{convention} {self.name}: {self.model.njoints} joints, nq {self.nq}, nv {self.nv}>"
+
+    def _repr_html_(self) -> str:
+        return html(self.evaluator, repr(self)[1:-1])
 
     # Properties, and variants of the robot
 
@@ -147,6 +151,10 @@ class Robot:
         """Total moving mass [kg]."""
         return self.model.mass
 
+    def joint(self, name: str) -> RobotJoint:
+        """One joint: its slices of q and v, limits, placement, parent, body; `q[..., robot.joint("knee").q]`."""
+        return joint(self.evaluator, name)
+
     def lock(self, positions: Mapping[str, ArrayLike]) -> Robot:
         """A smaller robot with the named joints fixed at the given coordinates."""
         coordinates = self.evaluator.coordinates
@@ -161,6 +169,12 @@ class Robot:
     def with_placements(self, placements: Mapping[str, ArrayLike]) -> Robot:
         """The same robot with the named joints placed elsewhere (4, 4) in their parents' frames."""
         return Robot.of(self.evaluator.with_model(self.model.with_placements(placements)))
+
+    def with_inertial_parameters(self, parameters: ArrayLike | Mapping[str, ArrayLike]) -> Robot:
+        """The same robot with other masses and inertias: (10 njoints,) as `inertial_parameters` gives them, or (10,)
+        by name of the joint for some bodies.
+        """
+        return Robot.of(self.evaluator.with_model(self.model.with_inertial_parameters(parameters)))
 
     @property
     def convention(self) -> str:
@@ -649,13 +663,7 @@ class Robot:
 
         All are in the joint's frame, I about its origin.
         """
-        upper = ([0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2])
-        rows = []
-        for body in (joint.body for joint in self.model.joints):
-            c = body.com
-            about = body.inertia + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
-            rows.append([body.mass, *(body.mass * c), *about[upper]])
-        return np.concatenate(rows)
+        return self.model.inertial_parameters()
 
     def torque_regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Out = None) -> Array:
         """Y = dtau/dparameters (..., nv, 10 njoints): tau = Y inertial_parameters() + armature * a."""

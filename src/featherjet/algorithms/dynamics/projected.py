@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...display import compact
 from ...math.spatial import Force, Motion
 from ...math.vec3 import Scalar, Vec3
 from ..frames.jacobians import coasting
@@ -22,6 +23,7 @@ from ..motion import REST, external
 from ..scan import Array, Scan
 
 
+@compact
 class ProjectedNewtonEuler(NamedTuple):
     """M (..., nv, nv), g and f (..., nv): M a + g = f + tau."""
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...display import compact
 from ...math.spatial import Coriolis, Force
 from ...model.tree import Node
 from ..dynamics.coriolis import Composite
@@ -22,6 +23,7 @@ from .derivatives import in_world
 from .kinematics import components, shifted
 
 
+@compact
 class CentroidalDerivatives(NamedTuple):
     """Partials of the momentum about the centre of mass and of its rate, (..., 6, nv) each, linear then angular."""
 

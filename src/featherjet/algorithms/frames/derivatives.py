@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ...display import compact
 from ...math.scalars import Scalar
 from ...math.spatial import Motion
 from ...model.tree import Node
@@ -25,6 +26,7 @@ from ..scan import Array, Scan
 from .jacobians import View, flat, one
 
 
+@compact
 class FrameVelocityDerivatives(NamedTuple):
     """Partials of a frame's velocity, (..., 6, nv) each, rows linear then angular."""
 
@@ -32,6 +34,7 @@ class FrameVelocityDerivatives(NamedTuple):
     dv_dv: Array
 
 
+@compact
 class FrameAccelerationDerivatives(NamedTuple):
     """Partials of a frame's spatial acceleration, (..., 6, nv) each, rows linear then angular."""
 

@@ -1,0 +1,121 @@
+"""What users see of a robot before they compute: names, joints, one line or one table for everything."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.errors import UnknownName
+from featherjet.model import Mimic
+from helpers import agree
+
+
+@pytest.fixture(scope="module")
+def robot() -> fj.Robot:
+    return fj.load("quadruped")
+
+
+def test_dir_has_public_names_only() -> None:
+    shown = {name for name in dir(fj) if not name.startswith("__")}
+    assert {*fj.__all__} <= shown
+    assert {"jax", "torch", "casadi", "geometry"} <= shown
+    assert not shown & {"Any", "import_module", "algorithms", "jit", "evaluate"}
+    for name in fj.__all__:
+        assert getattr(fj, name) is not None
+
+
+def test_rotations_and_rigid_motions_have_one_name() -> None:
+    T = fj.geometry.se3.exp([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    agree(fj.geometry.se3.log(T), [0.1, 0.2, 0.3, 0.4, 0.5, 0.6], 1e-14)
+    agree(fj.geometry.rotations.exp_matrix([0.4, 0.5, 0.6]), T[:3, :3], 1e-14)
+
+
+def test_a_joint_knows_its_place(robot: fj.Robot) -> None:
+    knee = robot.joint("LF_KFE")
+    assert (knee.kind, knee.parent, knee.children) == ("revolute", "LF_HFE", ())
+    assert robot.joint_names[knee.index] == "LF_KFE"
+    assert robot.joint("LF_HFE").children == ("LF_KFE",)
+    assert robot.joint("root").parent is None
+    limits = robot.limits()
+    for name in robot.joint_names:
+        joint = robot.joint(name)
+        assert np.array_equal(joint.lower, limits.lower[joint.q])
+        assert np.array_equal(joint.upper, limits.upper[joint.q])
+        assert np.array_equal(joint.velocity_limit, limits.velocity[joint.v])
+        assert np.array_equal(joint.effort_limit, limits.effort[joint.v])
+    q = robot.neutral()
+    q[knee.q] = 0.3  # moves the shank, and nothing else
+    moved = np.abs(robot.forward_kinematics(q) - robot.forward_kinematics(robot.neutral())).max((-1, -2))
+    assert list(np.flatnonzero(moved)) == [knee.index]
+    with pytest.raises(UnknownName, match="did you mean: LF_KFE"):
+        robot.joint("LF_KNE")
+
+
+def test_a_joint_in_another_convention(robot: fj.Robot) -> None:
+    other = robot.with_convention("kindr")
+    slices = [other.joint(name).q for name in other.joint_names]
+    assert slices[0].start == 0
+    assert slices[-1].stop == other.nq
+    assert all(a.stop == b.start for a, b in pairwise(slices))
+
+
+def test_a_joint_that_follows_has_no_coordinates() -> None:
+    b = fj.ModelBuilder("gripper")
+    b.add_joint("left", "prismatic")
+    b.add_joint("right", "prismatic", mimic=Mimic("left", -1.0))
+    for name in ("left", "right"):
+        b.add_body(name, 1.0)
+    robot = fj.Robot(b.build())
+    assert robot.neutral()[robot.joint("right").q].size == 0
+    assert "mimics left" in repr(robot.joint("right"))
+    assert "right" in robot._repr_html_()
+
+
+def test_parameters_of_bodies_change_the_torques_as_the_regressor_says(robot: fj.Robot, rng) -> None:
+    q, v, a = robot.random_configuration(rng), *rng.normal(size=(2, robot.nv))
+    k = robot.joint("LF_KFE").index
+    heavy = robot.with_inertial_parameters({"LF_KFE": 1.3 * robot.inertial_parameters()[10 * k : 10 * k + 10]})
+    old, new = robot.inertial_parameters(), heavy.inertial_parameters()
+    assert list(np.flatnonzero(np.abs(new - old).reshape(-1, 10).max(1) > 0)) == [k]
+    tau = robot.inverse_dynamics(q, v, a) + robot.torque_regressor(q, v, a) @ (new - old)
+    agree(heavy.inverse_dynamics(q, v, a), tau, 1e-12)
+
+
+def test_everything_shows_itself_in_one_line(robot: fj.Robot) -> None:
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    d = robot.inverse_dynamics_derivatives(q, v, v)
+    expected = "InverseDynamicsDerivatives(dtau_dq=array (18, 18), dtau_dv=array (18, 18), dtau_da=array (18, 18))"
+    assert repr(d) == expected
+    assert repr(robot.model) == "<Model quadruped: 13 joints, nq 19, nv 18, 30 kg, 18 frames>"
+    assert repr(robot.model.joints[0]) == "<Joint root: free, 16 kg>"
+    bound = "<bound bias: q (19,), v (18,) -> b (18,)>".replace("b (", robot.bind("bias").results[0] + " (")
+    assert repr(robot.bind("bias")) == bound
+    assert repr(fj.ModelBuilder("x")) == "<ModelBuilder x: 0 joints, 0 frames>"
+    assert repr(robot.joint("LF_KFE")) == "<joint LF_KFE: revolute, q 9:10, v 8:9, on LF_HFE>"
+    everything = (robot, robot.limits(), robot.model.frames[0], robot.model.joints[0].body, d)
+    assert all("\n" not in repr(x) for x in everything)
+    batch = robot.constrained_dynamics(q, v, v, fj.Contacts(robot, [fj.PointContact("LF_foot")]))
+    assert repr(batch).startswith("ConstrainedDynamics(a=array (18,), forces=[")
+
+
+def test_tables_in_notebooks_escape_names() -> None:
+    b = fj.ModelBuilder("<b>")
+    b.add_joint("<i>", "revolute")
+    b.add_body("<i>", 1.0, inertia=np.eye(3))
+    robot = fj.Robot(b.build())
+    html = robot._repr_html_()
+    assert "&lt;i&gt;" in html
+    assert "<i>" not in html
+    assert "<b>" not in html
+    d = robot.inverse_dynamics_derivatives(np.zeros((5, 1)), np.zeros(1), np.zeros(1))
+    assert "dtau_dq" in d._repr_html_()  # type: ignore[attr-defined]
+    assert "(5, 1, 1)" in d._repr_html_()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("make", [lambda r: r, lambda r: fj.ModelBuilder("x"), lambda r: r.model], ids=str)
+def test_a_mistyped_attribute_is_an_error(robot: fj.Robot, make) -> None:
+    with pytest.raises(AttributeError):
+        make(robot).thread = 3
