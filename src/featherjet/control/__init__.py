@@ -1,5 +1,8 @@
 """Optimal control: problems with costs and constraints over a horizon, and solvers for them."""
 
+from .fddp import Progress
 from .horizon import Horizon, Quadratic, Receding, Values
+from .solution import Log, Solution
+from .solve import solve
 
-__all__ = ["Horizon", "Quadratic", "Receding", "Values"]
+__all__ = ["Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "Values", "solve"]

@@ -92,8 +92,8 @@ class Horizon(Protocol):
     def values(self, xs: Array, us: Array) -> Values: ...
 
     def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
-        """The horizon with derivatives. costates: of the dynamics, (..., T + 1, ndx), for exact Hessians: entry t
-        multiplies x_t - f_{t-1}; without them the Hessians are Gauss-Newton's."""
+        """The horizon with derivatives. costates: p (..., T + 1, ndx), for exact Hessians, those of l_t + p_{t+1}.f_t:
+        p_t is the gradient of the value function at x_t. Without them the Hessians are Gauss-Newton's."""
         ...
 
     def rollout(
@@ -114,7 +114,8 @@ class Horizon(Protocol):
         ...
 
     def take(self, problems: Any) -> Horizon:
-        """Some problems of a batch with one leading axis: an index array or a slice."""
+        """Some problems of a batch with one leading axis: an index array or a slice. A horizon whose data are the same
+        for all problems is its own part."""
         ...
 
 

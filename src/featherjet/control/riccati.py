@@ -1,0 +1,83 @@
+"""The backward pass: gains and value function of a quadratic horizon, by compiled code (`jit/emit/riccati.py`)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cache
+
+import numpy as np
+
+from ..arrays import Array
+from ..jit.emit.riccati import COUNTS, emit_riccati, words, work
+from ..jit.engine import Library, target
+from ..jit.library import library
+from ..jit.objects import ModuleText, sources
+from .horizon import Quadratic
+
+INPUTS = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
+
+
+@dataclass
+class Gains:
+    """A policy u = us - alpha k - K (x (-) xs), and the value function around xs, for p problems.
+
+    k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vxx (p, T + 1, ndx, ndx);
+    decrease (p,): sum_t Qu^T k = sum_t k^T Quu k, twice what a full step gains where there are no gaps;
+    failed (p,): one where some Quu is not positive definite, which leaves the rest undefined; else zero.
+    """
+
+    K: Array
+    k: Array
+    Vx: Array
+    Vxx: Array
+    decrease: Array
+    failed: Array
+
+    def __getitem__(self, which: slice) -> Gains:
+        return Gains(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+
+class Riccati:
+    """Backward passes over T knots, of up to `most` problems at a time; each overwrites the gains of the one before."""
+
+    def __init__(self, T: int, ndx: int, nu: int, most: int = 1) -> None:
+        new = np.zeros
+        self._code = code(target().name, ndx, nu)
+        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
+        self._gains = Gains(
+            K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
+            Vxx=new((most, T + 1, ndx, ndx)), decrease=new(most), failed=new(most),
+        )  # fmt: skip
+        self._regularisation, self._none = new(most), new((most, T + 1, ndx))
+        self._work = new(sum(work(ndx, nu).values()))
+        self._at = {x: i for i, x in enumerate(words(ndx, nu))}
+        self._job = np.zeros(len(self._at), np.int64)
+        self._job[: len(COUNTS)] = 0, T, 0
+        own = {f.name: getattr(self._gains, f.name) for f in fields(Gains)}
+        for name, x in {**own, "regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
+            self._job[self._at[name]] = x.ctypes.data
+
+    def __call__(self, horizon: Quadratic, gaps: Array | None, regularisation: Array) -> Gains:
+        """Gains of p problems; the regularisation (p,) is added to the diagonals of Quu and Vxx."""
+        p = len(regularisation)
+        self._regularisation[:p] = regularisation
+        given = {x: np.ascontiguousarray(getattr(horizon, x)) for x in INPUTS}
+        given["f"] = self._none if gaps is None else np.ascontiguousarray(gaps)
+        for name, x in given.items():
+            self._job[self._at[name]] = x.ctypes.data
+        self._job[self._at["problems"]], self._job[self._at["gaps"]] = p, gaps is not None
+        self._run(self._job.ctypes.data)
+        return self._gains[:p]
+
+
+@cache
+def code(cpu_name: str, ndx: int, nu: int) -> Library:
+    """The recursion for a size, on the CPU of that name."""
+    cpu = target()
+
+    def make() -> Iterator[ModuleText]:
+        return sources(emit_riccati(ndx, nu, cpu.lanes, cpu.platform))
+
+    return library(cpu, ("riccati", ndx, nu), f"the Riccati recursion of {ndx} states and {nu} controls", make)

@@ -1,0 +1,115 @@
+"""What a solver found, and how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import InputError
+from .horizon import Horizon
+
+# What a log has of each iteration: the cost before it, the step's length, the gain in cost and the expected gain, the
+# largest gap between knots, the regularisation, and what has to fall below the tolerance.
+COLUMNS = ("cost", "step", "gain", "expected", "gap", "regularisation", "stop")
+OUTCOMES = (
+    "converged",
+    "stopped after the most iterations allowed",
+    "stopped: no step gains anything, even with the largest regularisation",
+    "stopped at the time limit",
+    "stopped by the callback",
+    "the constraints do not hold to the tolerance",
+)
+CONVERGED, ITERATIONS, STUCK, TIME, CALLBACK, VIOLATED = range(len(OUTCOMES))
+
+
+@dataclass
+class Log:
+    """What happened at each iteration of each problem: `columns` (..., iterations, 7), NaN after a problem's last one.
+
+    log["cost"] is a column (..., iterations); COLUMNS has their names.
+    """
+
+    columns: Array
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in COLUMNS:
+            raise InputError(f"log: no column {name!r}; there are {', '.join(COLUMNS)}")
+        return self.columns[..., COLUMNS.index(name)]
+
+    def __len__(self) -> int:
+        return self.columns.shape[-2]
+
+    def __str__(self) -> str:
+        """A table, for one problem."""
+        if self.columns.ndim > 2:
+            return f"<Log of {self.columns.shape[:-2]} problems, {len(self)} iterations>"
+        lines = ["    " + "".join(f"{x:>15}" for x in COLUMNS)]
+        lines += [f"{i:>4}" + "".join(f"{x:>15.6g}" for x in row) for i, row in enumerate(self.columns)]
+        return "\n".join(lines)
+
+
+@dataclass
+class Solution:
+    """States and controls, the policy around them, and how a solver found them; axes that lead are problems.
+
+    xs (..., T + 1, nx), us (..., T, nu); cost (...); gap (...): the largest gap between knots;
+    converged (...); outcome (...): a number that OUTCOMES explains;
+    iterations (...): steps before the one at which the solver stopped, as Crocoddyl counts them;
+    k (..., T, nu), K (..., T, nu, ndx): the policy u = us - k - K (x (-) xs) of the last backward pass;
+    Vx (..., T + 1, ndx): the gradient of the value function, which are the costates;
+    violation (...): the largest violation of constraints, of solvers that know any; seconds: that solving took.
+    """
+
+    horizon: Horizon
+    xs: Array
+    us: Array
+    cost: Array
+    gap: Array
+    converged: Array
+    outcome: Array
+    iterations: Array
+    k: Array
+    K: Array
+    Vx: Array
+    log: Log
+    seconds: float = 0.0
+    violation: Array | None = None
+    multipliers: dict[str, Array] = field(default_factory=dict)  # of constraints, for warm starts
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        return self.xs.shape[:-2]
+
+    @property
+    def message(self) -> str:
+        """The outcome in words."""
+        if not self.batch:
+            return OUTCOMES[int(self.outcome)]
+        counts = [(int((self.outcome == k).sum()), text) for k, text in enumerate(OUTCOMES)]
+        return ", ".join(f"{count} {text}" for count, text in counts if count)
+
+    def __repr__(self) -> str:
+        if self.batch:
+            return f"<Solution of {self.batch} problems: {self.message}>"
+        return f"<Solution: cost {float(self.cost):.9g}, {int(self.iterations)} iterations, {self.message}>"
+
+    @property
+    def t(self) -> Array:
+        """Times of the knots (T + 1,) [s]."""
+        return np.concatenate([[0.0], np.cumsum(self.horizon.durations)])
+
+    def __getitem__(self, which: Any) -> Solution:
+        """One problem of a batch, or some."""
+        if not self.batch:
+            raise InputError("solution: it is of one problem; index its arrays, such as solution.xs")
+        names = ("xs", "us", "cost", "gap", "converged", "outcome", "iterations", "k", "K", "Vx")
+        parts = {name: getattr(self, name)[which] for name in names}
+        violation = None if self.violation is None else self.violation[which]
+        multipliers = {name: x[which] for name, x in self.multipliers.items()}
+        log = Log(self.log.columns[which])
+        return Solution(
+            self.horizon, **parts, log=log, seconds=self.seconds, violation=violation, multipliers=multipliers
+        )

@@ -1,0 +1,144 @@
+"""Solving optimal control problems: the front of the solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from .. import arrays
+from ..arrays import Array
+from ..errors import InputError, UnknownName
+from ..terminal import progress as bar
+from .fddp import Fddp, Progress, Settings
+from .horizon import Horizon, Quadratic, Values
+from .solution import Log, Solution
+
+METHODS = ("fddp",)
+Record = TypeVar("Record", bound=Values)
+
+
+def solve(
+    problem: Any,
+    x0: Any = None,
+    xs: Any = None,
+    us: Any = None,
+    *,
+    start: Solution | None = None,
+    method: str = "fddp",
+    tolerance: float = 1e-9,
+    iterations: int = 100,
+    regularisation: float = 1e-9,
+    seconds: float | None = None,
+    callback: Callable[[Progress], object] | None = None,
+    progress: bool = False,
+) -> Solution:
+    """Solve an optimal control problem, or many at once.
+
+    problem: a Problem or another Horizon.
+    x0 (..., nx): where it starts, if not at the problem's own x0; a leading axis makes a batch of problems.
+    xs (..., T + 1, nx), us (..., T, nu): a first guess, by default the problem's own; `start`: that of a solution.
+    method: "fddp" (control limits play no role).
+    tolerance: the solver stops when it expects to gain less than this; iterations: the most; regularisation: what is
+    added to Hessians at first; seconds: a time limit, after which the best motion so far is returned.
+    callback: called with a `Progress` after each iteration; the solver stops if it returns True.
+    progress: shows a bar of the problems of a batch, on a terminal.
+    """
+    if method not in METHODS:
+        raise UnknownName("method", method, METHODS)
+    arrays.positive_number("tolerance", tolerance)
+    arrays.positive_number("regularisation", regularisation)
+    arrays.whole_number("iterations", iterations, 1)
+    if seconds is not None:
+        arrays.positive_number("seconds", seconds)
+    horizon: Horizon = problem
+    batch, x0, xs, us = beginning(horizon, x0, xs, us, start)
+    settings = Settings(tolerance, iterations, regularisation, seconds, False, callback)
+    with bar() as shown:
+        if progress:
+            settings = _watched(settings, shown, len(x0))
+        found = Fddp(horizon if batch else OneProblem(horizon), settings, x0, xs, us).solve()
+    found.horizon = horizon
+    return found if batch else only(found)
+
+
+def beginning(
+    h: Horizon, x0: Any, xs: Any, us: Any, start: Solution | None
+) -> tuple[tuple[int, ...], Array, Array, Array]:
+    """The batch, () or (B,), and x0 (B, nx), xs (B, T + 1, nx), us (B, T, nu) to start with; B is 1 for one problem."""
+    if start is not None:
+        xs, us = start.xs if xs is None else xs, start.us if us is None else us
+    x0 = arrays.finite("x0", h.x0 if x0 is None else x0, (h.nx,), "nx numbers of a state [q, v]")
+    if xs is None or us is None:
+        guess = h.guess(x0)
+        xs, us = guess[0] if xs is None else xs, guess[1] if us is None else us
+    xs = arrays.finite("xs", xs, (h.T + 1, h.nx), "a state for each of T + 1 knots")
+    us = arrays.finite("us", us, (h.T, h.nu), "nu controls for each of T knots")
+    batch = arrays.common_batch({"x0": (x0, 1), "xs": (xs, 2), "us": (us, 2), "problem": (h.x0, 1)})
+    if len(batch) > 1:
+        raise InputError(f"x0, xs, us: expected at most one leading axis, of problems; got {batch}")
+    B = batch or (1,)
+    return batch, *(np.broadcast_to(x, (*B, *x.shape[x.ndim - k :])) for x, k in ((x0, 1), (xs, 2), (us, 2)))
+
+
+def only(found: Solution) -> Solution:
+    """The solution of a batch of one as that of one problem."""
+    one = found[0]
+    one.log = Log(found.log.columns[0])
+    return one
+
+
+def _watched(settings: Settings, shown: Any, total: int) -> Settings:
+    """The same settings, with a callback that moves a progress bar."""
+    task = shown.add_task("solving", total=total)
+
+    def told(state: Progress) -> object:
+        shown.update(task, completed=state.done)
+        return settings.callback(state) if settings.callback is not None else False
+
+    return Settings(**{**vars(settings), "callback": told})
+
+
+class OneProblem:
+    """A horizon of one problem as a batch of one: solvers give it arrays with a leading axis of length 1."""
+
+    def __init__(self, horizon: Horizon) -> None:
+        self.inner = horizon
+        self.T, self.nx, self.ndx, self.nu = horizon.T, horizon.nx, horizon.ndx, horizon.nu
+        self.x0, self.durations, self.exact = horizon.x0[None], horizon.durations, horizon.exact
+        limits = horizon.u_lower, horizon.u_upper
+        self.u_lower, self.u_upper = (None if x is None else x[None] for x in limits)
+
+    def difference(self, x0: Array, x1: Array) -> Array:
+        return self.inner.difference(x0[0], x1[0])[None]
+
+    def integrate(self, x: Array, dx: Array) -> Array:
+        return self.inner.integrate(x[0], dx[0])[None]
+
+    def guess(self, x0: Array) -> tuple[Array, Array]:
+        xs, us = self.inner.guess(x0[0])
+        return xs[None], us[None]
+
+    def values(self, xs: Array, us: Array) -> Values:
+        return _with_axis(self.inner.values(xs[0], us[0]))
+
+    def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
+        return _with_axis(self.inner.linearize(xs[0], us[0], None if costates is None else costates[0]))
+
+    def rollout(
+        self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
+    ) -> tuple[Array, Array, Array]:
+        found = self.inner.rollout(x0[0], xs[0], us[0], k[0], K[0], alpha[0], None if gaps is None else gaps[0], clip)
+        new_xs, new_us, cost = found
+        return new_xs[None], new_us[None], np.reshape(cost, 1)
+
+    def terms(self, xs: Array, us: Array) -> dict[str, Array]:
+        return {name: x[None] for name, x in self.inner.terms(xs[0], us[0]).items()}
+
+    def take(self, problems: Any) -> Horizon:
+        return self
+
+
+def _with_axis(record: Record) -> Record:
+    return type(record)(**{name: None if x is None else np.asarray(x)[None] for name, x in vars(record).items()})

@@ -1,0 +1,103 @@
+"""The compiled backward pass against the same equations in NumPy, and against SciPy's Riccati equation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from featherjet.control import Quadratic
+from featherjet.control.riccati import Riccati
+from featherjet.jit.engine import VARIABLE, targets
+
+SIZES = [(2, 1, 5), (3, 5, 7), (7, 7, 6), (12, 6, 9), (36, 13, 4)]  # ndx, nu, T: every width of vectors, and both tall
+
+
+def positive(rng: np.random.Generator, size: int, *batch: int) -> np.ndarray:
+    A = rng.normal(size=(*batch, size, size))
+    return A @ A.swapaxes(-1, -2) / size + 0.5 * np.eye(size)
+
+
+def random_quadratic(n: int, m: int, T: int, B: int, seed: int = 0) -> Quadratic:
+    rng = np.random.default_rng(seed)
+    H, r = positive(rng, n + m, B, T), rng.normal
+    Lxx = np.concatenate([H[..., :n, :n], positive(rng, n, B, 1)], 1)
+    return Quadratic(
+        next=np.zeros(0), cost=np.zeros(0), Fx=np.eye(n) + 0.1 * r(size=(B, T, n, n)), Fu=r(size=(B, T, n, m)),
+        Lx=r(size=(B, T + 1, n)), Lu=r(size=(B, T, m)), Lxx=Lxx, Lxu=H[..., :n, n:], Luu=H[..., n:, n:],
+    )  # fmt: skip
+
+
+def in_numpy(d: Quadratic, p: int, f: np.ndarray, r: float) -> dict[str, np.ndarray]:
+    """The recursion of one problem as books have it."""
+    T, n, m = d.Fu.shape[1:]
+    V = d.Lxx[p, T] + r * np.eye(n)
+    v = d.Lx[p, T] + V @ f[T]
+    Vs, vs, Ks, ks, decrease = [V], [v], [], [], 0.0
+    for t in reversed(range(T)):
+        Fx, Fu = d.Fx[p, t], d.Fu[p, t]
+        Qu, Quu = d.Lu[p, t] + Fu.T @ v, d.Luu[p, t] + Fu.T @ V @ Fu + r * np.eye(m)
+        Qux = d.Lxu[p, t].T + Fu.T @ V @ Fx
+        K, k = np.linalg.solve(Quu, Qux), np.linalg.solve(Quu, Qu)
+        decrease += Qu @ k
+        v = d.Lx[p, t] + Fx.T @ v - Qux.T @ k
+        V = d.Lxx[p, t] + Fx.T @ V @ Fx - Qux.T @ K + r * np.eye(n)
+        v = v + V @ f[t]
+        for found, x in ((Vs, V), (vs, v), (Ks, K), (ks, k)):
+            found.insert(0, x)
+    found = {"Vxx": Vs, "Vx": vs, "K": Ks, "k": ks, "decrease": decrease}
+    return {name: np.array(x) for name, x in found.items()}
+
+
+@pytest.mark.parametrize("cpu", targets())
+@pytest.mark.parametrize("n, m, T", SIZES)
+def test_equals_the_recursion_in_numpy(n: int, m: int, T: int, cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, cpu)
+    d, f = random_quadratic(n, m, T, 3), np.random.default_rng(1).normal(size=(3, T + 1, n))
+    regularisation = np.array([1e-9, 0.3, 2.0])
+    gains = Riccati(T, n, m, most=5)(d, f, regularisation)
+    assert not gains.failed.any()
+    for p in range(3):
+        for name, expected in in_numpy(d, p, f[p], regularisation[p]).items():
+            found = getattr(gains, name)[p]
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max(), err_msg=name)
+    assert (gains.Vxx == gains.Vxx.swapaxes(-1, -2)).all()
+
+
+def test_no_gaps_are_gaps_of_zero() -> None:
+    d = random_quadratic(4, 2, 6, 2)
+    run = Riccati(6, 4, 2, most=2)
+    with_zeros = run(d, np.zeros((2, 7, 4)), np.full(2, 0.1)).Vx.copy()
+    np.testing.assert_array_equal(run(d, None, np.full(2, 0.1)).Vx, with_zeros)
+
+
+def test_a_long_horizon_reaches_the_algebraic_riccati_equation() -> None:
+    scipy_linalg = pytest.importorskip("scipy.linalg")
+    d = random_quadratic(4, 2, 400, 1)
+    for name in ("Fx", "Fu", "Lxx", "Lxu", "Luu"):
+        x = getattr(d, name)
+        setattr(d, name, np.broadcast_to(x[:, :1], x.shape))
+    gains = Riccati(400, 4, 2)(d, None, np.zeros(1))
+    A, B, Q, R, S = (getattr(d, name)[0, 0] for name in ("Fx", "Fu", "Lxx", "Luu", "Lxu"))
+    V = scipy_linalg.solve_discrete_are(A, B, Q, R, s=S)
+    np.testing.assert_allclose(gains.Vxx[0, 0], V, rtol=1e-10)
+
+
+def test_padded_controls_have_no_gains() -> None:
+    d = random_quadratic(4, 3, 5, 1)
+    d.Lxu, d.Luu = d.Lxu.copy(), d.Luu.copy()
+    d.Fu[0, 2], d.Lxu[0, 2], d.Lu[0, 2], d.Luu[0, 2] = 0.0, 0.0, 0.0, np.eye(3)
+    gains = Riccati(5, 4, 3)(d, None, np.full(1, 1e-3))
+    assert not gains.K[0, 2].any()
+    assert not gains.k[0, 2].any()
+    assert gains.K[0, 1].any()
+
+
+@pytest.mark.parametrize("bad", [-50.0, np.nan])
+def test_a_problem_without_a_minimum_fails_alone(bad: float) -> None:
+    d = random_quadratic(4, 2, 6, 3)
+    good = Riccati(6, 4, 2, most=3)(d, None, np.full(3, 0.1)).K.copy()
+    d.Luu = d.Luu.copy()
+    d.Luu[1, 3, 1, 1] = bad
+    gains = Riccati(6, 4, 2, most=3)(d, None, np.full(3, 0.1))
+    np.testing.assert_array_equal(gains.failed, [0, 1, 0])
+    np.testing.assert_array_equal(gains.K[[0, 2]], good[[0, 2]])
