@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -79,7 +80,8 @@ def beginning(
     if len(batch) > 1:
         raise InputError(f"x0, xs, us: expected at most one leading axis, of problems; got {batch}")
     B = batch or (1,)
-    return batch, *(np.broadcast_to(x, (*B, *x.shape[x.ndim - k :])) for x, k in ((x0, 1), (xs, 2), (us, 2)))
+    x0, xs, us = (np.broadcast_to(x, (*B, *x.shape[x.ndim - k :])) for x, k in ((x0, 1), (xs, 2), (us, 2)))
+    return batch, x0, xs, us
 
 
 def only(found: Solution) -> Solution:
@@ -97,7 +99,7 @@ def _watched(settings: Settings, shown: Any, total: int) -> Settings:
         shown.update(task, completed=state.done)
         return settings.callback(state) if settings.callback is not None else False
 
-    return Settings(**{**vars(settings), "callback": told})
+    return replace(settings, callback=told)
 
 
 class OneProblem:
@@ -141,4 +143,4 @@ class OneProblem:
 
 
 def _with_axis(record: Record) -> Record:
-    return type(record)(**{name: None if x is None else np.asarray(x)[None] for name, x in vars(record).items()})
+    return replace(record, **{name: np.asarray(x)[None] for name, x in vars(record).items() if x is not None})

@@ -85,9 +85,9 @@ class Sweep(Panels):
         for name, size in work(n, m).items():
             own[name] = self.number(b, f.args[-1], I64(start))
             start += size
-        forward = self.emit_product("forward", (n, n, n), (n,) * 4, fresh=True)
+        forward = self.emit_product("forward", (n, n, n), (n, n, n, n), fresh=True)
         forward_u = self.emit_product("forward_u", (n, m, n), (n, m, m, m), fresh=True)
-        xx = self.emit_product("xx", (n, n, n), (n,) * 4, upper=True)
+        xx = self.emit_product("xx", (n, n, n), (n, n, n, n), upper=True)
         ux = self.emit_product("ux", (m, n, n), (m, n, n, wide))
         uu = self.emit_product("uu", (m, m, n), (m, m, m, wide))
         onto_x = self.emit_product("onto_x", (1, n, n), (1, n, n, n))
