@@ -5,26 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from control_helpers import random_quadratic
 from featherjet.control import Quadratic
 from featherjet.control.riccati import Riccati
 from featherjet.jit.engine import VARIABLE, targets
 
 SIZES = [(2, 1, 5), (3, 5, 7), (7, 7, 6), (12, 6, 9), (36, 13, 4)]  # ndx, nu, T: every width of vectors, and both tall
-
-
-def positive(rng: np.random.Generator, size: int, *batch: int) -> np.ndarray:
-    A = rng.normal(size=(*batch, size, size))
-    return A @ A.swapaxes(-1, -2) / size + 0.5 * np.eye(size)
-
-
-def random_quadratic(n: int, m: int, T: int, B: int, seed: int = 0) -> Quadratic:
-    rng = np.random.default_rng(seed)
-    H, r = positive(rng, n + m, B, T), rng.normal
-    Lxx = np.concatenate([H[..., :n, :n], positive(rng, n, B, 1)], 1)
-    return Quadratic(
-        next=np.zeros(0), cost=np.zeros(0), Fx=np.eye(n) + 0.1 * r(size=(B, T, n, n)), Fu=r(size=(B, T, n, m)),
-        Lx=r(size=(B, T + 1, n)), Lu=r(size=(B, T, m)), Lxx=Lxx, Lxu=H[..., :n, n:], Luu=H[..., n:, n:],
-    )  # fmt: skip
 
 
 def in_numpy(d: Quadratic, p: int, f: np.ndarray, r: float) -> dict[str, np.ndarray]:
@@ -44,7 +30,7 @@ def in_numpy(d: Quadratic, p: int, f: np.ndarray, r: float) -> dict[str, np.ndar
         v = v + V @ f[t]
         for found, x in ((Vs, V), (vs, v), (Ks, K), (ks, k)):
             found.insert(0, x)
-    found = {"Vxx": Vs, "Vx": vs, "K": Ks, "k": ks, "decrease": decrease}
+    found = {"Vxx": Vs, "Vx": vs, "K": Ks, "k": ks, "slope": decrease, "bend": decrease}
     return {name: np.array(x) for name, x in found.items()}
 
 

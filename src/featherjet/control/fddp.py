@@ -67,7 +67,7 @@ class Fddp:
         self.B, T, n, m = len(x0), horizon.T, horizon.ndx, horizon.nu
         per_problem = 8 * T * (3 * n * n + 3 * n * m)
         self.room = int(min(self.B, max(8, min(MOST_SLOTS, SLOT_BYTES // per_problem))))
-        self.riccati = Riccati(T, n, m, self.room)
+        self.riccati = Riccati(T, n, m, self.room, settings.clip)
         self.xs, self.us = xs.copy(), us.copy()
         self.k, self.K = np.zeros((self.B, T, m)), np.zeros((self.B, T, m, n))
         self.Vx = np.zeros((self.B, T + 1, n))
@@ -111,7 +111,7 @@ class Fddp:
         quadratic = h.linearize(xs, us, self._multipliers(whole, p))
         self.cost[whole] = quadratic.cost.sum(-1)
         gaps = self._gaps(h, quadratic, x0, xs, p)
-        gains, stuck = self._backward(quadratic, gaps, p)
+        gains, stuck = self._backward(quadratic, gaps, p, self._bounds(h, us))
         self._keep(gains, p)
         rows = self._search(h, p, x0, xs, us, gains, gaps, stuck)
         if self.costates is not None:
@@ -141,11 +141,21 @@ class Fddp:
         self.feasible[p] |= np.abs(gaps).max((1, 2)) <= CLOSED
         return gaps
 
-    def _backward(self, at: Quadratic, gaps: Array | None, p: Array) -> tuple[Gains, Array]:
+    def _bounds(self, h: Horizon, us: Array) -> tuple[Array, Array] | None:
+        """By how much controls may change."""
+        if not self.settings.clip:
+            return None
+        lower = -np.inf if h.u_lower is None else h.u_lower
+        upper = np.inf if h.u_upper is None else h.u_upper
+        return lower - us, upper - us
+
+    def _backward(
+        self, at: Quadratic, gaps: Array | None, p: Array, bounds: tuple[Array, Array] | None
+    ) -> tuple[Gains, Array]:
         """Gains, with as much regularisation as they need; and where no regularisation helps."""
         stuck = np.zeros(len(p), bool)
         while True:
-            gains = self.riccati(at, gaps, self.regularisation[p])
+            gains = self.riccati(at, gaps, self.regularisation[p], bounds)
             failed = (gains.failed != 0) & ~stuck
             if not failed.any():
                 return gains, stuck
@@ -163,7 +173,7 @@ class Fddp:
         The expected gain of a step of length alpha is alpha (d1 + alpha d2 / 2); while there are gaps f,
             d1 = sum k.Qu - f.(Vx + Vxx dx),  d2 = sum -k.Quu k + f.Vxx f + 2 f.Vxx dx,  dx = xs (-) new xs.
         """
-        slope, bend = gains.decrease.copy(), -gains.decrease
+        slope, bend = gains.slope.copy(), -gains.bend
         Vf = None
         if gaps is not None:
             Vf = np.matmul(gains.Vxx, gaps[..., None])[..., 0]

@@ -24,7 +24,8 @@ class Gains:
     """A policy u = us - alpha k - K (x (-) xs), and the value function around xs, for p problems.
 
     k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vxx (p, T + 1, ndx, ndx);
-    decrease (p,): sum_t Qu^T k = sum_t k^T Quu k, twice what a full step gains where there are no gaps;
+    slope (p,), bend (p,): sum_t Qu^T k and sum_t k^T Quu k; without gaps, a step of length alpha gains
+    alpha slope - alpha^2 bend / 2;
     failed (p,): one where some Quu is not positive definite, which leaves the rest undefined; else zero.
     """
 
@@ -32,7 +33,8 @@ class Gains:
     k: Array
     Vx: Array
     Vxx: Array
-    decrease: Array
+    slope: Array
+    bend: Array
     failed: Array
 
     def __getitem__(self, which: slice) -> Gains:
@@ -40,31 +42,46 @@ class Gains:
 
 
 class Riccati:
-    """Backward passes over T knots, of up to `most` problems at a time; each overwrites the gains of the one before."""
+    """Backward passes over T knots, of up to `most` problems at a time; each overwrites the gains of the one before.
 
-    def __init__(self, T: int, ndx: int, nu: int, most: int = 1) -> None:
+    bounded: whether controls have limits.
+    """
+
+    def __init__(self, T: int, ndx: int, nu: int, most: int = 1, bounded: bool = False) -> None:
         new = np.zeros
-        self._code = code(target().name, ndx, nu)
+        self._code = code(target().name, ndx, nu, bounded)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
         self._gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
-            Vxx=new((most, T + 1, ndx, ndx)), decrease=new(most), failed=new(most),
+            Vxx=new((most, T + 1, ndx, ndx)), slope=new(most), bend=new(most),
+            failed=new(most),
         )  # fmt: skip
         self._regularisation, self._none = new(most), new((most, T + 1, ndx))
-        self._work = new(sum(work(ndx, nu).values()))
-        self._at = {x: i for i, x in enumerate(words(ndx, nu))}
+        self._work = new(sum(work(ndx, nu, bounded).values()))
+        self._at = {x: i for i, x in enumerate(words(ndx, nu, bounded))}
         self._job = np.zeros(len(self._at), np.int64)
         self._job[: len(COUNTS)] = 0, T, 0
         own = {f.name: getattr(self._gains, f.name) for f in fields(Gains)}
         for name, x in {**own, "regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
             self._job[self._at[name]] = x.ctypes.data
 
-    def __call__(self, horizon: Quadratic, gaps: Array | None, regularisation: Array) -> Gains:
-        """Gains of p problems; the regularisation (p,) is added to the diagonals of Quu and Vxx."""
+    def __call__(
+        self,
+        horizon: Quadratic,
+        gaps: Array | None,
+        regularisation: Array,
+        bounds: tuple[Array, Array] | None = None,
+    ) -> Gains:
+        """Gains of p problems; the regularisation (p,) is added to the diagonals of Quu and Vxx.
+
+        bounds: the least and the most by which controls may change, (p, T, nu) each.
+        """
         p = len(regularisation)
         self._regularisation[:p] = regularisation
         given = {x: np.ascontiguousarray(getattr(horizon, x)) for x in INPUTS}
         given["f"] = self._none if gaps is None else np.ascontiguousarray(gaps)
+        if bounds is not None:
+            given["low"], given["high"] = map(np.ascontiguousarray, bounds)
         for name, x in given.items():
             self._job[self._at[name]] = x.ctypes.data
         self._job[self._at["problems"]], self._job[self._at["gaps"]] = p, gaps is not None
@@ -73,11 +90,11 @@ class Riccati:
 
 
 @cache
-def code(cpu_name: str, ndx: int, nu: int) -> Library:
+def code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
     """The recursion for a size, on the CPU of that name."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:
-        return sources(emit_riccati(ndx, nu, cpu.lanes, cpu.platform))
+        return sources(emit_riccati(ndx, nu, bounded, cpu.lanes, cpu.platform))
 
-    return library(cpu, ("riccati", ndx, nu), f"the Riccati recursion of {ndx} states and {nu} controls", make)
+    return library(cpu, ("riccati", ndx, nu, bounded), f"the Riccati recursion of {ndx} states and {nu} controls", make)

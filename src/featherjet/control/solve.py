@@ -16,7 +16,7 @@ from .fddp import Fddp, Progress, Settings
 from .horizon import Horizon, Quadratic, Values
 from .solution import Log, Solution
 
-METHODS = ("fddp",)
+METHODS = ("fddp", "box-fddp")
 Record = TypeVar("Record", bound=Values)
 
 
@@ -27,7 +27,7 @@ def solve(
     us: Any = None,
     *,
     start: Solution | None = None,
-    method: str = "fddp",
+    method: str | None = None,
     tolerance: float = 1e-9,
     iterations: int = 100,
     regularisation: float = 1e-9,
@@ -40,13 +40,13 @@ def solve(
     problem: a Problem or another Horizon.
     x0 (..., nx): where it starts, if not at the problem's own x0; a leading axis makes a batch of problems.
     xs (..., T + 1, nx), us (..., T, nu): a first guess, by default the problem's own; `start`: that of a solution.
-    method: "fddp" (control limits play no role).
+    method: "box-fddp" keeps controls within their limits; "fddp" knows no limits. By default, what the problem needs.
     tolerance: the solver stops when it expects to gain less than this; iterations: the most; regularisation: what is
     added to Hessians at first; seconds: a time limit, after which the best motion so far is returned.
     callback: called with a `Progress` after each iteration; the solver stops if it returns True.
     progress: shows a bar of the problems of a batch, on a terminal.
     """
-    if method not in METHODS:
+    if method is not None and method not in METHODS:
         raise UnknownName("method", method, METHODS)
     arrays.positive_number("tolerance", tolerance)
     arrays.positive_number("regularisation", regularisation)
@@ -55,7 +55,11 @@ def solve(
         arrays.positive_number("seconds", seconds)
     horizon: Horizon = problem
     batch, x0, xs, us = beginning(horizon, x0, xs, us, start)
-    settings = Settings(tolerance, iterations, regularisation, seconds, False, callback)
+    limited = horizon.u_lower is not None or horizon.u_upper is not None
+    clip = limited if method is None else method == "box-fddp"
+    if clip:
+        us = np.clip(us, horizon.u_lower, horizon.u_upper) if limited else us
+    settings = Settings(tolerance, iterations, regularisation, seconds, clip, callback)
     with bar() as shown:
         if progress:
             settings = _watched(settings, shown, len(x0))

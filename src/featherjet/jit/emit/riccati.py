@@ -6,7 +6,9 @@ From the last knot to the first; V, v: the value function's Hessian and gradient
     U^T U = Quu,  Y = U^-T Qux,  y = U^-T Qu,  K = U^-1 Y,  k = U^-1 y
     V = Qxx - Y^T Y + r,  v = Qx - Y^T y + V f
 
-Every product has the form C0 +- A^T B. [Quu Qux Qu] is one matrix, whose rows are eliminated to [U Y y].
+Every product has the form C0 +- A^T B. [Quu Qux Qu] is one matrix, whose rows are eliminated to [U Y y]. Where controls
+have limits, k solves a quadratic program with bounds (`box`), Y and K have only the rows of controls that are free, and
+v = Qx - Qux^T k + V f.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Iterator
 import llvmlite.ir as ir
 
 from ..number import DOUBLE
+from . import box
 from .lanes import I64, PTR, VOID, Value, external
 from .panels import Matrix, Panels, Piece
 from .platform import Platform
@@ -24,40 +27,48 @@ COUNTS = ("problems", "knots", "gaps")  # the first words of a job; gaps: whethe
 ONE, LAST = 0, 1  # knots beyond T: none, or the terminal one
 
 
-def arrays(n: int, m: int) -> dict[str, tuple[int, int]]:
-    """The arrays of a job: numbers at a knot, and knots beyond T. They follow the counts as addresses."""
+def arrays(n: int, m: int, bounded: bool) -> dict[str, tuple[int, int]]:
+    """The arrays of a job: numbers at a knot, and knots beyond T. They follow the counts as addresses.
+
+    low, high: how far controls may change."""
+    bounds = {"low": (m, ONE), "high": (m, ONE)} if bounded else {}
     return {
         "Fx": (n * n, ONE), "Fu": (n * m, ONE), "Lx": (n, LAST), "Lu": (m, ONE), "Lxx": (n * n, LAST),
         "Lxu": (n * m, ONE), "Luu": (m * m, ONE), "f": (n, LAST), "K": (m * n, ONE), "k": (m, ONE), "Vx": (n, LAST),
-        "Vxx": (n * n, LAST),
+        "Vxx": (n * n, LAST), **bounds,
     }  # fmt: skip
 
 
-SCALARS = ("regularisation", "decrease", "failed")  # a number for each problem; failed: one, where Quu is not positive
+# A number for each problem: slope = sum of Qu.k, bend = sum of k.Quu k; failed: one where a Quu is not positive.
+SCALARS = ("regularisation", "slope", "bend", "failed")
 
 
-def work(n: int, m: int) -> dict[str, int]:
+def work(n: int, m: int, bounded: bool) -> dict[str, int]:
     """Temporary arrays of a knot, which follow each other in memory, and their sizes."""
-    return {"W": n * n, "Wu": n * m, "Qxx": n * n, "Qx": n, "Qu": m, "Lux": m * n, "G": m * (m + n + 1), "pivots": m}
+    wide = m + n + 1
+    own = {"W": n * n, "Wu": n * m, "Qxx": n * n, "Qx": n, "Qu": m, "Lux": max(m, 1) * n, "G": m * wide, "pivots": m}
+    return {**own, **(box.work(m, wide) if bounded else {})}
 
 
-def words(n: int, m: int) -> tuple[str, ...]:
+def words(n: int, m: int, bounded: bool) -> tuple[str, ...]:
     """What a job consists of, eight bytes each."""
-    return (*COUNTS, *arrays(n, m), *SCALARS, "work")
+    return (*COUNTS, *arrays(n, m, bounded), *SCALARS, "work")
 
 
-def emit_riccati(n: int, m: int, lanes: int, platform: Platform) -> ir.Module:
-    """A module whose `entry` does a job, for n tangent directions of states and m controls."""
+def emit_riccati(n: int, m: int, bounded: bool, lanes: int, platform: Platform) -> ir.Module:
+    """A module whose `entry` does a job, for n tangent directions of states and m controls, which may have bounds."""
     module = platform.module("riccati")
-    sweep = Sweep(module, lanes, n, m).emit()
+    sweep = Sweep(module, lanes, n, m, bounded).emit()
     f = ir.Function(module, ir.FunctionType(VOID, [PTR]), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
-    word = {x: b.load(b.gep(f.args[0], [I64(k)], source_etype=I64), typ=I64) for k, x in enumerate(words(n, m))}
+    word = {
+        x: b.load(b.gep(f.args[0], [I64(k)], source_etype=I64), typ=I64) for k, x in enumerate(words(n, m, bounded))
+    }
     w = Panels(module, lanes)
     with w.loop(b, I64(0), word["problems"]) as p:
         given = [word["knots"], word["gaps"]]
-        for name, (size, beyond) in arrays(n, m).items():
+        for name, (size, beyond) in arrays(n, m, bounded).items():
             knots = b.add(word["knots"], I64(beyond))
             given.append(w.number(b, b.inttoptr(word[name], PTR), b.mul(p, b.mul(knots, I64(size)))))
         given += [w.number(b, b.inttoptr(word[name], PTR), p) for name in SCALARS]
@@ -69,20 +80,20 @@ def emit_riccati(n: int, m: int, lanes: int, platform: Platform) -> ir.Module:
 class Sweep(Panels):
     """The recursion for one problem."""
 
-    def __init__(self, module: ir.Module, lanes: int, n: int, m: int) -> None:
+    def __init__(self, module: ir.Module, lanes: int, n: int, m: int, bounded: bool) -> None:
         super().__init__(module, lanes)
-        self.n, self.m, self.wide = n, m, m + n + 1
+        self.n, self.m, self.wide, self.bounded = n, m, m + n + 1, bounded
 
     def emit(self) -> ir.Function:
         """(knots, gaps, arrays, scalars, work)."""
         n, m, wide = self.n, self.m, self.wide
-        names = arrays(n, m)
+        names = arrays(n, m, self.bounded)
         f = self.function("sweep", [I64, I64, *[PTR] * (len(names) + len(SCALARS) + 1)])
         T, gaps = f.args[:2]
         given = dict(zip((*names, *SCALARS), f.args[2:-1], strict=True))
         b = ir.IRBuilder(f.append_basic_block("entry"))
         own, start = {}, 0
-        for name, size in work(n, m).items():
+        for name, size in work(n, m, self.bounded).items():
             own[name] = self.number(b, f.args[-1], I64(start))
             start += size
         forward = self.emit_product("forward", (n, n, n), (n, n, n, n), fresh=True)
@@ -94,7 +105,9 @@ class Sweep(Panels):
         onto_u = self.emit_product("onto_u", (1, m, n), (1, m, m, m))
         less_xx = self.emit_product("less_xx", (n, n, m), (wide, wide, n, n), plus=False, upper=True)
         less_x = self.emit_product("less_x", (1, n, m), (wide, wide, n, n), plus=False)
+        less_bounded = self.emit_product("less_bounded", (1, n, m), (1, wide, n, n), plus=False)
         eliminate, back = self.emit_eliminate(), self.emit_back()
+        program = box.Box(self.module, self.L, m, wide).emit(eliminate, back) if self.bounded else None
         r = self.load_number(b, given["regularisation"])
 
         def at(name: str, t: Value) -> Value:
@@ -112,8 +125,8 @@ class Sweep(Panels):
         self.copy(b, at("Lxx", T), at("Vxx", T), n * n)
         self.raise_diagonal(b, Matrix(at("Vxx", T), n), n, r)
         value_shifted(T, at("Lx", T))
-        b.store(zero, given["decrease"], align=8)
-        b.store(zero, given["failed"], align=8)
+        for name in ("slope", "bend", "failed"):
+            b.store(zero, given[name], align=8)
         G, Y, y = own["G"], self.number(b, own["G"], I64(m)), self.number(b, own["G"], I64(m + n))
         with self.loop(b, b.sub(T, I64(1)), I64(0), -1) as t:
             later = b.add(t, I64(1))
@@ -128,16 +141,31 @@ class Sweep(Panels):
             b.call(uu, [Fu, own["Wu"], at("Luu", t), G])
             self.raise_diagonal(b, Matrix(G, wide), m, r)
             self.transpose(b, Matrix(own["Qu"], m), Matrix(y, wide), 1, m)
-            with b.if_then(b.icmp_signed("==", b.call(eliminate, [G, own["pivots"]]), I64(0)), likely=False):
+            K, k = at("K", t), at("k", t)
+            if program is None:
+                positive = b.call(eliminate, [G, own["pivots"]])
+            else:
+                self.copy(b, G, own["given"], m * wide)
+                temporary = [own[x] for x in ("d", "next", "slope", "next_slope", "free")]
+                bounds = [at("low", t), at("high", t)]
+                positive = b.call(program, [own["given"], G, own["pivots"], *bounds, *temporary, K, k])
+            with b.if_then(b.icmp_signed("==", positive, I64(0)), likely=False):
                 b.store(one, given["failed"], align=8)
                 b.ret_void()
-            b.call(back, [G, own["pivots"], at("K", t), at("k", t)])
             b.call(less_xx, [Y, Y, own["Qxx"], at("Vxx", t)])
             self.mirror(b, Matrix(at("Vxx", t), n), n)
             self.raise_diagonal(b, Matrix(at("Vxx", t), n), n, r)
-            b.call(less_x, [y, Y, own["Qx"], own["Lux"]])
+            if program is None:
+                b.call(back, [G, own["pivots"], K, k])
+                b.call(less_x, [y, Y, own["Qx"], own["Lux"]])
+                for total in ("slope", "bend"):
+                    self.add_product(b, Matrix(y, wide), Matrix(y, wide), given[total])
+            else:
+                self.negate(b, own["d"], k)
+                b.call(less_bounded, [k, self.number(b, own["given"], I64(m)), own["Qx"], own["Lux"]])
+                self.add_product(b, Matrix(own["Qu"], 1), Matrix(k, 1), given["slope"])
+                self.add_bend(b, own["slope"], own["Qu"], k, given["bend"])
             value_shifted(t, own["Lux"])
-            self.add_squares(b, Matrix(y, wide), m, given["decrease"])
         b.ret_void()
         return f
 
@@ -216,12 +244,25 @@ class Sweep(Panels):
         with self.loop(b, I64(1), I64(size)) as i, self.loop(b, I64(0), i) as j:
             b.store(self.entry(b, x, j, i), self.at(b, x, i, j), align=8)
 
-    def add_squares(self, b: ir.IRBuilder, x: Matrix, size: int, total: Value) -> None:
-        """total += sum of the squares of a column."""
+    def add_product(self, b: ir.IRBuilder, x: Matrix, y: Matrix, total: Value) -> None:
+        """total += x^T y of two columns with an entry for each control."""
 
         def step(i: Value, sums: list[Value]) -> list[Value]:
-            y = self.entry(b, x, i, 0)
-            return [self.plus_product(b, sums[0], y, y)]
+            return [self.plus_product(b, sums[0], self.entry(b, x, i, 0), self.entry(b, y, i, 0))]
 
-        found = self.sums(b, I64(0), I64(size), [self.load_number(b, total)], step)
+        found = self.sums(b, I64(0), I64(self.m), [self.load_number(b, total)], step)
         b.store(found[0], total, align=8)
+
+    def add_bend(self, b: ir.IRBuilder, slope: Value, Qu: Value, k: Value, total: Value) -> None:
+        """total += k^T Quu k, where slope = Qu - Quu k."""
+
+        def step(i: Value, sums: list[Value]) -> list[Value]:
+            g, q, x = (self.load_number(b, self.number(b, y, i)) for y in (slope, Qu, k))
+            return [self.plus_product(b, sums[0], x, b.fsub(q, g))]
+
+        found = self.sums(b, I64(0), I64(self.m), [self.load_number(b, total)], step)
+        b.store(found[0], total, align=8)
+
+    def negate(self, b: ir.IRBuilder, x: Value, to: Value) -> None:
+        with self.loop(b, I64(0), I64(self.m)) as i:
+            b.store(b.fneg(self.load_number(b, self.number(b, x, i))), self.number(b, to, i), align=8)
