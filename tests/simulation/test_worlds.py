@@ -80,7 +80,7 @@ def test_percussions_obey_the_law_by_their_own_residual() -> None:
     table = ground.table(robot.evaluator, q)
     found = engine.impact("compression", q, v, table, np.zeros(4), np.zeros(12))
     for k in range(3):
-        _, J = ground.rows(robot.evaluator, q[k], table)
+        J = ground.footing(robot.evaluator, q[k], table).J
         G = J @ np.linalg.solve(robot.mass_matrix(q[k]), J.T)
         axes = J[:, :3] @ robot.frame_placement(q[k], "root")[:3, :3].T  # tangents and normals in the world
         P = np.einsum("nij,nj->ni", axes.reshape(4, 3, 3), found.P[k].reshape(4, 3)).ravel()

@@ -21,6 +21,7 @@ from ..model.builder import transform
 from ..model.model import WORLD, Array
 from ..model.tree import Tree
 from .bilateral import evaluator_of, numbered
+from .footing import Footing, Paths
 from .terrain import Plane, Terrain
 
 
@@ -65,7 +66,7 @@ class Ground:
         self._joints = [f.joint for f in frames]
         self._points = np.array([(f.placement @ [*x, 1.0])[:3] for f, x in zip(frames, offsets, strict=True)])
         self._radii = np.array([f.radius for f in self.feet])
-        self._moved = np.stack([evaluator.tree.moves(joint) for joint in self._joints])
+        self._paths = Paths(evaluator.tree, self._joints)
 
     def __repr__(self) -> str:
         return f"<Ground of {self.model.name}: {', '.join(self.names)}>"
@@ -134,20 +135,12 @@ class Ground:
         each = (Contact(j, X, WORLD, none, True, True, None, None) for j, X in zip(self._joints, placed, strict=True))
         return ContactSet(tuple(each), None)
 
-    def rows(self, evaluator: Evaluator, q: Array, table: Array) -> tuple[Array, Array]:
-        """The feet's centres (n, 3), and J (3 n, nv) of their lowest points: two tangents and the normal of each."""
-        centres = self._centres(evaluator, q)
-        frames = np.array([across(Vec3(*row[:3])).to_array() for row in table])
-        lowest = centres - self._radii[:, None] * table[:, :3]
-        return centres, self._jacobian(evaluator, q, lowest, np.swapaxes(frames, -1, -2))
-
-    def _jacobian(self, evaluator: Evaluator, q: Array, lowest: Array, frames: Array) -> Array:
-        columns = evaluator("joint_columns", q)  # each dof's motion at the world's origin, linear then angular
-        velocities = columns[:, :3] + np.cross(columns[:, 3:], lowest[:, None])
-        J = frames @ np.swapaxes(velocities * self._moved[..., None], -1, -2)
-        J = J.reshape(3 * len(self.feet), -1)
-        coupling = evaluator.tree.coupling
-        return J if coupling is None else J @ coupling.G
+    def footing(self, evaluator: Evaluator, q: Array, table: Array) -> Footing:
+        """The feet at configurations q (..., nq) over the planes of a table."""
+        axes = across(Vec3(*(table[..., k] for k in range(3)))).to_array()
+        radii = np.broadcast_to(self._radii, table.shape[:-1])
+        columns = evaluator("joint_columns", q)
+        return Footing(self._paths, self._centres(evaluator, q), np.swapaxes(axes, -1, -2), radii, columns)
 
     def _centres(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         T = evaluator("forward_kinematics", q)[..., self._joints, :, :]

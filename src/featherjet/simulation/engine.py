@@ -33,6 +33,15 @@ class Step(NamedTuple):
     held: Array | None = None
 
 
+class Struck(NamedTuple):
+    """Velocities (..., nv) that obey the contact laws at the end of a step; the rest as in `Step`."""
+
+    v: Array
+    P: Array
+    tally: Array
+    held: Array | None = None
+
+
 class Engine(Protocol):
     """Steps and impacts; arguments as in `treejit.stepping.StepCompiler`."""
 
@@ -41,6 +50,10 @@ class Engine(Protocol):
         self, q: Array, v: Array, tau: Array, soft: Array, table: Array, away: Array, start: Array, h: Array,
         stops: Array | None, held: Array | None,
     ) -> Step: ...  # fmt: skip
+    def strike(
+        self, half: Array, v: Array, mid: Array, tau: Array, soft: Array, table: Array, height: Array, start: Array,
+        h: Array, stops: Array | None, held: Array | None,
+    ) -> Struck: ...  # fmt: skip
     def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> Step: ...
     def balanced(self, q: Array, v: Array, end: Array, after: Array, tau: Array, h: Array) -> Array: ...
 
@@ -90,6 +103,16 @@ class Compiled:
             inputs += [stops, held]
         return Step(*self._run(self.kernels.step, inputs, q, v))
 
+    def strike(
+        self, half: Array, v: Array, mid: Array, tau: Array, soft: Array, table: Array, height: Array, start: Array,
+        h: Array, stops: Array | None, held: Array | None,
+    ) -> Struck:  # fmt: skip
+        inputs = [half, v, mid, tau, soft, table, height, start, h]
+        if stops is not None and held is not None:
+            inputs += [stops, held]
+        after, P, _, *rest = self._run(self.kernels.strike, inputs, half, v)
+        return Struck(after, P, *rest)
+
     def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> Step:
         kernel = getattr(self.kernels, law)
         after, P, tally = self._run(kernel, [q, v, table, height, start, self.one], q, v)
@@ -114,9 +137,9 @@ class Reference:
         return height, rate
 
     def _approach(self, q: Array, v: Array, table: Array) -> tuple[Array, Array]:
-        centres, J = self.ground.rows(self.evaluate, q, table)
+        feet = self.ground.footing(self.evaluate, q, table)
         normal, d, radius = table[:, :3], table[:, 3], table[:, 4]
-        return (normal * centres).sum(-1) - d - radius, (J @ v)[2::3]
+        return (normal * feet.centres).sum(-1) - d - radius, (feet.J @ v)[2::3]
 
     def step(
         self, q: Array, v: Array, tau: Array, soft: Array, table: Array, away: Array, start: Array, h: Array,
@@ -132,24 +155,39 @@ class Reference:
         stops: Array | None = None, held: Array | None = None,
     ) -> tuple[Array, ...]:  # fmt: skip
         height, guess, dt = self._approach(q, v, table)[0] + away, v, float(h[0])
-        move = after = v
-        found = Settled(start, held, np.zeros(3))
+        found = Struck(v, start, np.zeros(3), held)
         for _ in range(2):
             half, mid = self.evaluate("integrate", q, dt / 2 * guess), (v + guess) / 2
-            M = self.evaluate("mass_matrix", half) + np.diag(soft)
-            free = dt * np.linalg.solve(M, tau - self.evaluate("bias", half, mid))
-            laws = [
-                feet.Law(row, z, dt, Vec3(*P)) for row, z, P in zip(table, height, found.P.reshape(-1, 3), strict=True)
-            ]
-            _, J = self.ground.rows(self.evaluate, half, table)
-            problem = WorldProblem(M, J, v + free, v, laws, self.stops, stops, dt)
-            found = problem.solve(found.held)
-            after = guess = v + free + found.jump
-            move = dt * (v + (1.0 - 0.5 * found.tally[1]) * (after - v))
+            given = (half, v, mid, tau, soft, table, height, found.P, h)
+            found = Struck(*self._strike(*given, *(() if stops is None else (stops, found.held))))
+            guess = found.v
+        after, move = found.v, dt * (v + (1.0 - 0.5 * found.tally[1]) * (found.v - v))
         end = self.evaluate("integrate", q, move)
         if found.tally[1]:
             after = self._balanced(q, v, end, after, tau, h)
         results = (end, after, found.P, found.tally)
+        return results if found.held is None else (*results, found.held)
+
+    def strike(
+        self, half: Array, v: Array, mid: Array, tau: Array, soft: Array, table: Array, height: Array, start: Array,
+        h: Array, stops: Array | None, held: Array | None,
+    ) -> Struck:  # fmt: skip
+        cores = [(half, 1), (v, 1), (mid, 1), (tau, 1), (soft, 1), (table, 2), (height, 1), (start, 1), (h, 1)]
+        if stops is not None and held is not None:
+            cores += [(stops, 2), (held, 2)]
+        return Struck(*each(self._strike, *cores))
+
+    def _strike(
+        self, half: Array, v: Array, mid: Array, tau: Array, soft: Array, table: Array, height: Array, start: Array,
+        h: Array, stops: Array | None = None, held: Array | None = None,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        dt = float(h[0])
+        M = self.evaluate("mass_matrix", half) + np.diag(soft)
+        free = dt * np.linalg.solve(M, tau - self.evaluate("bias", half, mid))
+        laws = [feet.Law(row, z, dt, Vec3(*P)) for row, z, P in zip(table, height, start.reshape(-1, 3), strict=True)]
+        J = self.ground.footing(self.evaluate, half, table).J
+        found = WorldProblem(M, J, v + free, v, laws, self.stops, stops, dt).solve(held)
+        results = (v + free + found.jump, found.P, found.tally)
         return results if found.held is None else (*results, found.held)
 
     def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> Step:
@@ -157,7 +195,7 @@ class Reference:
 
         def one(q: Array, v: Array, table: Array, height: Array, start: Array) -> tuple[Array, ...]:
             laws = [kind(row, z, 1.0, Vec3(*P)) for row, z, P in zip(table, height, start.reshape(-1, 3), strict=True)]
-            _, J = self.ground.rows(self.evaluate, q, table)
+            J = self.ground.footing(self.evaluate, q, table).J
             found = WorldProblem(self.evaluate("mass_matrix", q), J, v, v, laws, [], None, 1.0).solve(None)
             return v + found.jump, found.P, found.tally
 
