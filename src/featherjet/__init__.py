@@ -18,7 +18,7 @@ from .robot.autodiff import autodiff
 from .robot.convert import convert
 from .robot.loading import load, robots
 from .robot.robot import Robot
-from .simulation import Servo, Trajectory, World
+from .simulation import Servo, TimeStep, Trajectory, World
 from .transition import Clip, Target, Transition, transition
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Servo",
     "SurfaceContact",
     "Target",
+    "TimeStep",
     "Trajectory",
     "Transition",
     "World",

@@ -2,7 +2,8 @@
 
 from .servos import Servo
 from .simulate import simulate
+from .timestep import StepDerivatives, StepGradients, StepResult, TimeStep
 from .trajectory import Trajectory
 from .world import World
 
-__all__ = ["Servo", "Trajectory", "World", "simulate"]
+__all__ = ["Servo", "StepDerivatives", "StepGradients", "StepResult", "TimeStep", "Trajectory", "World", "simulate"]

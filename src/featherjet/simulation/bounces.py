@@ -12,7 +12,7 @@ percussions do. If feet have different e, the second part is shortened, P = Pc +
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -25,6 +25,31 @@ AWAY = 1e9  # added to the height of feet that the laws of resting contact do no
 TOUCH = 1e-9  # m: a foot this close touches
 EVENTS = 8  # most impacts of a world in one step; then feet come to rest
 SEARCH = 60  # most trials for an instant
+
+
+class Impact(NamedTuple):
+    """An impact of some worlds (indices): velocities before; and, with percussions, after compression and restitution."""
+
+    worlds: Array
+    before: Array
+    compressed: Step
+    restored: Step
+
+
+class Passage(NamedTuple):
+    """What some worlds did until their next impact: where they began, how long it took, and the impact, if any.
+
+    away (k, n): what was added to heights, table: the planes below feet; hits (k,): the foot that ended it, or -1.
+    """
+
+    worlds: Array
+    q: Array
+    v: Array
+    spent: Array
+    away: Array
+    table: Array
+    hits: Array
+    impact: Impact | None
 
 
 class Between(Protocol):
@@ -53,8 +78,10 @@ class Bounces:
             # A foot comes to rest when all its further bounces would take less than a step: 2 e v / (g (1 - e)) < dt.
             self.slow = np.where(restitution > 0, g * steps.dt * (1 - restitution) / (2 * restitution), np.inf)
 
-    def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None) -> tuple[Step, Array]:
-        """The step, and all percussions during it."""
+    def __call__(
+        self, q: Array, v: Array, tau: Array, pull: Pull | None, log: list[Passage] | None = None
+    ) -> tuple[Step, Array]:
+        """The step, and all percussions during it; log: takes what happened, worlds being one axis."""
         batch = q.shape[:-1]
 
         def flat(x: Array, core: int = 1) -> Array:
@@ -74,6 +101,10 @@ class Bounces:
             pulls = None if pull is None else Pull(*(x[some] for x in pull))
             part = _Part(self, q[some], v[some], tau[some], pulls, last[some], None if held is None else held[some])
             found, spent, P = part.until_impact(left[some], event == EVENTS)
+            if log is not None:
+                past = (some, q[some], v[some], spent, part.away, part.table)
+                impact = part.impact and part.impact._replace(worlds=some[part.impact.worlds])
+                log.append(Passage(*past, part.hits, impact))
             q[some], v[some], last[some] = found.q, found.v, found.P
             if held is not None:
                 held[some] = found.held
@@ -84,8 +115,8 @@ class Bounces:
         step = Step(shaped(q), shaped(v), shaped(last), shaped(tally), None if held is None else shaped(held))
         return step, shaped(total)
 
-    def impact(self, q: Array, v: Array, table: Array, touching: Array) -> tuple[Array, Array]:
-        """Velocities after an impact of the feet that touch, and the percussions."""
+    def impact(self, q: Array, v: Array, table: Array, touching: Array) -> tuple[Step, Step]:
+        """Compression, and restitution after it, in an impact of the feet that touch."""
         engine, e = self.steps.engine, self.e
         height = np.where(touching, 0.0, AWAY)
         compressed = engine.impact("compression", q, v, table, height, np.zeros((len(q), 3 * len(e))))
@@ -95,7 +126,7 @@ class Bounces:
         restored = engine.impact("restitution", q, v, table, height, more.reshape(len(q), -1))
         share = self._share(q, v, compressed.v, restored.v)[:, None]
         after = compressed.v + share * (restored.v - compressed.v)
-        return after, compressed.P + share * (restored.P - compressed.P)
+        return compressed, Step(q, after, compressed.P + share * (restored.P - compressed.P), restored.tally)
 
     def _share(self, q: Array, before: Array, compressed: Array, restored: Array) -> Array:
         """How much of the restitution creates no energy; along it, the energy is a square function."""
@@ -119,6 +150,8 @@ class _Part:
         self.b, self.q, self.v, self.tau, self.pull, self.last, self.held = bounces, q, v, tau, pull, last, held
         self.steps = bounces.steps
         self.table = self.steps.table(q)
+        self.away, self.hits = np.zeros_like(last[:, ::3]), np.full(len(q), -1)
+        self.impact: Impact | None = None
 
     def until_impact(self, left: Array, at_rest: bool) -> tuple[Step, Array, Array]:
         """The state at the next impact, after it; or after all the time that is left. The time spent, percussions."""
@@ -127,7 +160,7 @@ class _Part:
         speed = np.sqrt(rate**2 + 2 * b.gravity * np.maximum(height, 0.0))  # with which it will meet the ground
         bouncing = (speed > b.slow) & (not at_rest)
         touched = np.asarray((bouncing & (height <= TOUCH) & (rate < 0)).any(-1))
-        away = np.where(bouncing, AWAY, 0.0)  # the laws of rest do not concern these feet
+        self.away = away = np.where(bouncing, AWAY, 0.0)  # the laws of rest do not concern these feet
         whole = self._step(slice(None), left, away)
         spent, P = left.copy(), whole.P.copy()
         found = Step(*(None if x is None else x.copy() for x in whole))  # type: ignore[arg-type]
@@ -137,6 +170,8 @@ class _Part:
         hits = bouncing & (ends < 0) & ~touched[:, None]
         for k in np.flatnonzero(hits.any(-1)):
             self._stop_at(int(k), left[k], away[k], hits[k], found, spent, P)
+            heights = self._heights(found.q[k], k)
+            self.hits[k] = np.where(hits[k], heights, np.inf).argmin()
         if touched.any():
             for x, y in ((found.q, self.q), (found.v, self.v), (found.P, self.last), (found.held, self.held)):
                 if x is not None and y is not None:
@@ -146,9 +181,11 @@ class _Part:
         if len(collide):
             table = self._table(collide)
             height, rate = steps.engine.approach(found.q[collide], found.v[collide], table)
-            after, percussions = b.impact(found.q[collide], found.v[collide], table, height <= TOUCH)
-            found.v[collide] = after
-            P[collide] += percussions
+            before = found.v[collide]
+            impact = Impact(collide, before, *b.impact(found.q[collide], before, table, height <= TOUCH))
+            found.v[collide] = impact.restored.v
+            P[collide] += impact.restored.P
+            self.impact = impact
         return found, spent, P
 
     def _table(self, which: Any) -> Array:

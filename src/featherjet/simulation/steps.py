@@ -4,6 +4,7 @@ stepping."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -110,6 +111,14 @@ class TimeStepping:
         self.none, self.nothing, self.whole = np.zeros(n), np.zeros(nv), np.array([dt])
         self.soft, self.pressed = laws.softness(self.whole), False  # pressed: whether a joint may be at a limit
         self.bounces = Bounces(self, self.ground.restitution) if self.ground.restitution.any() else None
+
+    def afresh(self, batch: tuple[int, ...]) -> TimeStepping:
+        """The same steps for other worlds, which know nothing of steps before."""
+        found = copy(self)
+        found.last, found.pressed = np.zeros((*batch, self.last.shape[-1])), False
+        found.held = np.zeros((*batch, len(self.laws.stops), 2)) if self.laws.stops else None
+        found.bounces = None if self.bounces is None else Bounces(found, self.ground.restitution)
+        return found
 
     def table(self, q: Array) -> Array:
         return self.ground.table(self.evaluate, q) if self.fixed is None else self.fixed

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..arrays import Out
 from ..contact.ground import Ground
 from ..errors import InputError, SimulationError
-from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..evaluate.evaluator import HasEvaluator
 from ..model.model import Array
 from .engine import Compiled
-from .laws import JointLaws
-from .steps import TimeStepping
+from .timestep import StepDerivatives, TimeStep, checked_robot
 
 
 class World:
@@ -29,21 +29,14 @@ class World:
         self, robot: HasEvaluator, q: ArrayLike, v: ArrayLike, contacts: Ground | None = None, dt: float = 1e-3,
         passive: bool = True,
     ) -> None:  # fmt: skip
-        evaluator = getattr(robot, "evaluator", None)
-        if not isinstance(evaluator, Evaluator):
-            raise InputError(f"World: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
-        if evaluator is not evaluator.standard:
-            raise InputError(f"World: does not know the convention {evaluator.convention!r}; use robot.simulate")
-        if contacts is not None and not (isinstance(contacts, Ground) and contacts.model.same_robot(evaluator.model)):
-            raise InputError("contacts: expected a Ground of this robot, or None")
-        if not (isinstance(dt, (int, float)) and 0 < dt < np.inf):
-            raise InputError(f"dt: expected a positive time in seconds, got {dt!r}")
+        evaluator = checked_robot(robot, contacts, dt, "World")
         q, v = evaluator.checked_q("q", q), evaluator.checked_v("v", v)
         batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         self.q, self.v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
         self.tau, self.t, self.dt = np.zeros_like(self.v), 0.0, float(dt)
-        self.laws = JointLaws(evaluator.model, passive)
-        self._steps = TimeStepping(evaluator, self.dt, contacts, self.laws, batch)
+        self._function = TimeStep(robot, contacts, dt, passive)
+        self.laws = self._function.laws
+        self._steps = self._function.steps(batch)
         feet = 0 if contacts is None else 3 * len(contacts.feet)
         self.forces, self.residual = np.zeros((*batch, feet)), np.zeros(batch)
         self._fast = _Fast(self) if not batch else None
@@ -57,6 +50,11 @@ class World:
             if self._fast is None or not self._fast():
                 self._step()
             self.t += self.dt
+
+    def step_derivatives(self, out: Out = None) -> StepDerivatives:
+        """The derivatives of the next step, which is not made, by q, v and tau; see `TimeStep`."""
+        self._refuse_nonfinite()
+        return self._function.derivatives(self.q, self.v, self.tau, out)
 
     def _step(self) -> None:
         self._refuse_nonfinite()

@@ -1,0 +1,184 @@
+"""The derivative of a time step by its inputs: every stage differentiated in turn, contacts in their modes.
+
+Worlds are one axis, B, and changes have columns, (B, n, K): what the state and torques do along K directions. Changes
+of q are tangent vectors. The length of a step may change, too, as it does where a bounce divides it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..algorithms.contacts.feet import GRAVITY, PUSH_OUT
+from ..contact.footing import Footing
+from ..model.model import Array
+from .balance import Balance, Load, State
+from .engine import Engine, Struck
+from .modes import Problem
+from .steps import TimeStepping
+
+FULL = 1e-9  # share of dry friction's most: closer to it, a joint slides
+
+
+class Ended(NamedTuple):
+    """The state after a step, and percussions (B, 3 n) in world axes with their changes (B, 3 n, K)."""
+
+    state: State
+    P: Array
+    dP: Array
+
+
+class Attempt(NamedTuple):
+    """A solution of the contact laws, and changes: of velocities, of percussions."""
+
+    found: Struck
+    du: Array
+    dP: Array
+
+
+class StepSlopes:
+    """Differentiates the steps of a TimeStepping."""
+
+    def __init__(self, steps: TimeStepping) -> None:
+        self.steps, self.evaluate, self.laws, self.ground = steps, steps.evaluate, steps.laws, steps.ground
+        self.model = steps.evaluate.model
+        self.balance = Balance(steps.evaluate)
+
+    def free(self, s: State, load: Load, table: Array, away: Array) -> Ended:
+        """A step without bounces. table (B, n, 6), away (B, n): see `treejit.stepping.StepCompiler.step`."""
+        steps, unlimited = self.steps, self.steps.unlimited
+        if unlimited is None:
+            return self._step(steps.engine, bool(self.laws.stops), s, load, table, away)
+        ended = self._step(unlimited, False, s, load, table, away)
+        beyond = self.laws.reached(ended.state.q)
+        if beyond.any():
+            some = State(*(x[beyond] for x in s)), Load(*(x[beyond] for x in load)), table[beyond], away[beyond]
+            stopped = self._step(steps.engine, True, *some)
+            for x, y in zip((*ended.state, ended.P, ended.dP), (*stopped.state, stopped.P, stopped.dP), strict=True):
+                x[beyond] = y
+        return ended
+
+    def _step(self, engine: Engine, stops: bool, s: State, load: Load, table: Array, away: Array) -> Ended:
+        height = engine.approach(s.q, s.v, table)[0] + away
+        dheight = self.ground.footing(self.evaluate, s.q, table).J[:, 2::3] @ s.dq
+        lands = landing_slope(height, dheight, load)
+        load, soft, dsoft = self._with_laws(s, load)
+        start = np.zeros((len(s.q), 3 * len(self.ground.feet)))
+        held = np.zeros((len(s.q), len(self.laws.stops), 2)) if stops else None
+        found = Struck(s.v, start, np.zeros(0), held)
+        du = s.dv
+        for _ in range(2):
+            attempt = self._attempt(engine, s, load, (soft, dsoft), (table, height, lands), found, du)
+            found, du = attempt.found, attempt.du
+        return self._ended(engine, s, load, attempt)
+
+    def _with_laws(self, s: State, load: Load) -> tuple[Load, Array, Array]:
+        """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
+        laws, (tau, dtau, h, dh) = self.laws, load
+        force = laws.pull(s.q, s.v).force - h * laws.stiffness * s.v
+        by_v = laws.damping + h * laws.stiffness
+        dforce = -by_v[..., None] * s.dv - (laws.stiffness * s.v)[..., None] * dh
+        dforce = dforce - np.where(laws.scalar, laws.stiffness, 0.0)[:, None] * s.dq
+        dsoft = (laws.damping + 2 * h * laws.stiffness)[..., None] * dh
+        return Load(tau + force, dtau + dforce, h, dh), laws.softness(h), dsoft
+
+    def _attempt(
+        self, engine: Engine, s: State, load: Load, soft: tuple[Array, Array], feet: tuple[Array, Array, Array],
+        guess: Struck, dguess: Array,
+    ) -> Attempt:  # fmt: skip
+        """The contact laws at the middle of a step that ends with the velocities of `guess`."""
+        (tau, dtau, h, dh), (table, height, lands) = load, feet
+        way, dway = 0.5 * h * guess.v, 0.5 * (h[..., None] * dguess + guess.v[..., None] * dh)
+        half, mid, dmid = self.evaluate("integrate", s.q, way), 0.5 * (s.v + guess.v), 0.5 * (s.dv + dguess)
+        dhalf = self._integrated(s, way, dway)
+        stops = self.laws.ways(s.q) if guess.held is not None else None
+        found = engine.strike(half, s.v, mid, tau, soft[0], table, height, guess.P, h, stops, guess.held)
+        jump = found.v - s.v
+        d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h)
+        A = d.dtau_da + soft[0][..., None] * np.eye(self.model.nv)
+        E = h[..., None] * (d.dtau_dq @ dhalf + d.dtau_dv @ dmid - dtau) - A @ s.dv
+        if dh.any():
+            bias = self.evaluate("bias", half, mid)
+            E = E + (bias - tau)[..., None] * dh + jump[..., None] * soft[1]
+        if not found.P.any() and (found.held is None or not found.held.any()):
+            return Attempt(found, np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
+        du, dP = self._struck(found, A, E, s, load, half, dhalf, feet)
+        return Attempt(found, du, dP)
+
+    def _struck(
+        self, found: Struck, A: Array, E: Array, s: State, load: Load, half: Array, dhalf: Array,
+        feet: tuple[Array, Array, Array],
+    ) -> tuple[Array, Array]:  # fmt: skip
+        table, height, lands = feet
+        count, n = len(half), len(self.ground.feet)
+        footing = self.ground.footing(self.evaluate, half, table)
+        F = found.P.reshape(count, n, 3)
+        P = (footing.axes @ F[..., None])[..., 0]
+        gamma = (footing.J @ found.v[..., None]).reshape(count, n, 3)
+        c = footing.moved(found.v) @ dhalf
+        c[:, 2::3] += lands
+        r = footing.pushed(F) @ dhalf - E
+        rows, held, e = footing.J, np.zeros((count, 0)), np.zeros_like(c)
+        if found.held is not None:
+            held, reach, rub = self._stops(found.held, s, load)
+            dofs = np.eye(self.model.nv)[list(self.laws.stops)]
+            rows = np.concatenate([rows, np.broadcast_to(dofs, (count, *dofs.shape))], 1)
+            c, e = np.concatenate([c, reach], 1), np.concatenate([e, rub], 1)
+        du, dx = Problem(A, rows, P, gamma, table[..., 5], held).solve(r, c, e)
+        return du, in_world(footing, dx[:, : 3 * n])
+
+    def _stops(self, held: Array, s: State, load: Load) -> tuple[Array, Array, Array]:
+        """For each stop: whether its rate is given, the change of that rate, and the change of free percussions."""
+        dry, limit = held[..., 0], held[..., 1]
+        h, dh, most = load.h, load.dh, load.h * self.laws.friction
+        pressed = limit != 0
+        full = np.abs(dry) >= most * (1 - FULL)
+        sign = np.where(full, np.sign(dry), 0.0)
+        ways = self.laws.ways(s.q)
+        way = np.where(limit > 0, ways[..., 0], -ways[..., 1])
+        along = s.dq[:, list(self.laws.stops)] / h[..., None] - (way / h**2)[..., None] * dh
+        reach = np.where(pressed[..., None], along, 0.0)
+        rub = np.where(pressed, 0.0, sign * self.laws.friction)[..., None] * dh
+        return (pressed | ~full).astype(float), reach, rub
+
+    def _integrated(self, s: State, way: Array, dway: Array) -> Array:
+        by_q, by_way = self.evaluate("integrate_jacobians", s.q, way)
+        return by_q @ s.dq + by_way @ dway
+
+    def _ended(self, engine: Engine, s: State, load: Load, attempt: Attempt) -> Ended:
+        """The state that the step leads to; in flight it moves with the mean velocity, and keeps its momentum."""
+        found, du, dP = attempt
+        h, dh = load.h, load.dh
+        flies = found.tally[..., 1:2]
+        share = 1.0 - 0.5 * flies
+        speed = s.v + share * (found.v - s.v)
+        dspeed = s.dv + share[..., None] * (du - s.dv)
+        way, dway = h * speed, h[..., None] * dspeed + speed[..., None] * dh
+        end, dend = self.evaluate("integrate", s.q, way), self._integrated(s, way, dway)
+        after, dafter = found.v, du
+        some = flies[..., 0] > 0
+        if self.laws.balanced and some.any():
+            part = [x[some] for x in (*s, *load, end, dend, after, dafter)]
+            before, push = State(*part[:4]), Load(*part[4:8])
+            then = State(part[8], part[10], part[9], part[11])
+            after, dafter = after.copy(), dafter.copy()
+            after[some] = engine.balanced(before.q, before.v, then.q, then.v, push.tau, push.h)
+            dafter[some] = self.balance(before, push, then, after[some])
+        return Ended(State(end, after, dend, dafter), found.P, dP)
+
+def in_world(footing: Footing, dP: Array) -> Array:
+    """Changes of percussions (B, 3 n, K) in world axes from those in the feet's axes."""
+    blocks = dP.reshape(len(dP), -1, 3, dP.shape[-1])
+    return (np.swapaxes(footing.axes, -1, -2) @ blocks).reshape(dP.shape)
+
+
+def landing_slope(height: Array, dheight: Array, load: Load) -> Array:
+    """How `feet.landing` changes (B, n, K): what feet may come down, or must come up, as a velocity."""
+    h, dh = load.h, load.dh
+    depth = np.maximum(-height, 0.0)
+    slow, fast = PUSH_OUT * depth / h, np.sqrt(2 * GRAVITY * depth)
+    share = np.where(height > 0, 1.0, PUSH_OUT)
+    by_height = np.where((height > 0) | (slow <= fast), share / h, GRAVITY / np.maximum(fast, 1e-300))
+    by_h = np.where((height > 0) | (slow <= fast), -share * height / h**2, 0.0)
+    return by_height[..., None] * dheight + by_h[..., None] * dh

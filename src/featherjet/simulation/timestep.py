@@ -1,0 +1,184 @@
+"""One time step as a function of state and torques, with its derivatives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import arrays
+from ..arrays import Out, copied
+from ..contact.ground import Ground
+from ..errors import InputError
+from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..model.model import Array
+from .balance import Load, State
+from .bounce_slopes import bounced
+from .laws import JointLaws
+from .slopes import Ended, StepSlopes
+from .steps import TimeStepping
+
+CHUNK = 256  # worlds that are differentiated at once
+
+
+class StepResult(NamedTuple):
+    """The state after a step, (..., nq) and (..., nv), and contact forces (..., 3 feet) [N] in world axes."""
+
+    q: Array
+    v: Array
+    forces: Array
+
+
+class StepDerivatives(NamedTuple):
+    """Partials of the state after a step, (..., nv, nv), and of contact forces, (..., 3 feet, nv).
+
+    Rows of q and columns by q are in the tangent spaces there.
+    """
+
+    dq_dq: Array
+    dq_dv: Array
+    dq_dtau: Array
+    dv_dq: Array
+    dv_dv: Array
+    dv_dtau: Array
+    dforces_dq: Array
+    dforces_dv: Array
+    dforces_dtau: Array
+
+
+class StepGradients(NamedTuple):
+    """Derivatives of a weighted sum of what a step gives, (..., nv) each; that by q is in its tangent space."""
+
+    by_q: Array
+    by_v: Array
+    by_tau: Array
+
+
+class TimeStep:
+    """A time step of dt as a function (q, v, tau) -> (q, v, forces): that of `World` and of "time-stepping".
+
+    contacts: the Ground that feet touch, or None; passive: whether the joints' own laws act, as in `Robot.simulate`.
+    Leading axes of q (..., nq), v, tau (..., nv) broadcast. Derivatives are exact while contacts keep their modes:
+    each foot stays open, sticks or slides, each joint stays at its limit or away from it. At a change of modes they are
+    those of one side. docs/contacts.md has more.
+
+        step = fj.TimeStep(robot, ground, dt=2e-3)
+        q, v, forces = step(q, v, tau)
+        d = step.derivatives(q, v, tau)  # d.dq_dq, d.dv_dtau, ...
+    """
+
+    def __init__(
+        self, robot: HasEvaluator, contacts: Ground | None = None, dt: float = 1e-3, passive: bool = True
+    ) -> None:
+        self.evaluator = evaluator = checked_robot(robot, contacts, dt, "TimeStep")
+        self.contacts, self.dt, self.passive = contacts, float(dt), bool(passive)
+        self.laws = JointLaws(evaluator.model, passive)
+        self._steps = TimeStepping(evaluator, self.dt, contacts, self.laws, ())
+        self._slopes = StepSlopes(self._steps)
+        self.forces = 0 if contacts is None else 3 * len(contacts.feet)
+
+    def __repr__(self) -> str:
+        return f"<TimeStep of {self.evaluator.model.name}: dt = {self.dt:g} s>"
+
+    def steps(self, batch: tuple[int, ...]) -> TimeStepping:
+        """The steps of worlds that go on from step to step."""
+        return self._steps.afresh(batch)
+
+    def __call__(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None) -> StepResult:
+        """The state after a step, and the contact forces during it."""
+        q, v, tau = self._checked(q, v, tau)
+        found = self.steps(q.shape[:-1])(q, v, self.laws.limited(tau))
+        return StepResult._make(copied(out, (found.q, found.v, found.forces)))
+
+    def derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None
+    ) -> StepDerivatives:
+        """Those of q, v and forces after the step, by q, v and tau."""
+        q, v, tau = self._checked(q, v, tau)
+        nv, batch = v.shape[-1], q.shape[:-1]
+        columns = [np.eye(3 * nv)[k * nv : (k + 1) * nv] for k in range(3)]
+        found = self._along(q, v, tau, *(np.broadcast_to(c, (*batch, *c.shape)) for c in columns))
+        parts = [x[..., k * nv : (k + 1) * nv] for x in found for k in range(3)]
+        return StepDerivatives._make(copied(out, tuple(map(np.ascontiguousarray, parts))))
+
+    def jvp(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, dq: ArrayLike | None = None,
+        dv: ArrayLike | None = None, dtau: ArrayLike | None = None,
+    ) -> StepResult:  # fmt: skip
+        """The change of q (..., nv, in its tangent space), v and forces along changes dq, dv, dtau (..., nv)."""
+        q, v, tau = self._checked(q, v, tau)
+        zero = np.zeros(v.shape[-1])
+        changes = [
+            zero if x is None else self.evaluator.checked_v(name, x)
+            for name, x in (("dq", dq), ("dv", dv), ("dtau", dtau))
+        ]
+        batch = np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in changes))
+        wide = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, tau, *changes)]
+        found = self._along(*wide[:3], *(x[..., None] for x in wide[3:]))
+        return StepResult._make(x[..., 0] for x in found)
+
+    def vjp(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wq: ArrayLike | None = None,
+        wv: ArrayLike | None = None, wforces: ArrayLike | None = None,
+    ) -> StepGradients:  # fmt: skip
+        """The derivatives of wq.q + wv.v + wforces.forces after the step by q, v and tau.
+
+        wq (..., nv) weighs the tangent vectors of q after the step; wv (..., nv), wforces (..., 3 feet).
+        """
+        d = self.derivatives(q, v, tau)
+        given = {"wq": wq, "wv": wv, "wforces": wforces}
+        sizes = (d.dq_dq.shape[-2], d.dv_dq.shape[-2], self.forces)
+        weights = [
+            np.zeros(n) if w is None else arrays.finite(name, w, (n,), f"{n} numbers")
+            for (name, w), n in zip(given.items(), sizes, strict=True)
+        ]
+        return StepGradients(*(
+            sum((w[..., None, :] @ M)[..., 0, :] for w, M in zip(weights, d[k::3], strict=True)) for k in range(3)
+        ))  # fmt: skip
+
+    def _checked(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None) -> tuple[Array, Array, Array]:
+        """The inputs with equal batches."""
+        e = self.evaluator
+        tau = np.zeros(e.model.nv) if tau is None else e.checked_v("tau", tau)
+        q, v = e.checked_q("q", q), e.checked_v("v", v)
+        batch = arrays.common_batch({"q": (q, 1), "v": (v, 1), "tau": (tau, 1)})
+        q, v, tau = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v, tau))
+        return q, v, tau
+
+    def _along(self, *given: Array) -> list[Array]:
+        """Changes of q, v and forces (..., n, K) from q, v, tau (..., n) and their changes (..., nv, K)."""
+        batch, cores = given[0].shape[:-1], (1, 1, 1, 2, 2, 2)
+        flat = [x.reshape(-1, *x.shape[x.ndim - core :]) for x, core in zip(given, cores, strict=True)]
+        parts = [self._of_some(*(x[k : k + CHUNK] for x in flat)) for k in range(0, max(len(flat[0]), 1), CHUNK)]
+        found = [np.concatenate(x) for x in zip(*parts, strict=True)]
+        return [x.reshape(*batch, *x.shape[1:]) for x in found]
+
+    def _of_some(self, q: Array, v: Array, tau: Array, dq: Array, dv: Array, dtau: Array) -> tuple[Array, ...]:
+        inside = (np.abs(tau) <= self.laws.effort)[..., None]
+        dtau = np.where(inside, dtau, 0.0)
+        h, dh = np.full((len(q), 1), self.dt), np.zeros((len(q), 1, dq.shape[-1]))
+        ended = self._ended(State(q, v, dq, dv), Load(self.laws.limited(tau), dtau, h, dh))
+        dforces = ended.dP[:, : self.forces] / self.dt
+        return ended.state.dq, ended.state.dv, dforces
+
+    def _ended(self, state: State, load: Load) -> Ended:
+        if self._steps.bounces is not None:
+            return bounced(self._slopes, self.steps((len(state.q),)), state, load)
+        table = self._steps.table(state.q)
+        table = np.broadcast_to(table, (len(state.q), *table.shape[-2:]))
+        return self._slopes.free(state, load, table, np.zeros(table.shape[:-1]))
+
+
+def checked_robot(robot: HasEvaluator, contacts: Ground | None, dt: float, what: str) -> Evaluator:
+    """The evaluator of a robot that is stepped on its ground in steps of dt; raises if they do not fit."""
+    evaluator = getattr(robot, "evaluator", None)
+    if not isinstance(evaluator, Evaluator):
+        raise InputError(f"{what}: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
+    if evaluator is not evaluator.standard:
+        raise InputError(f"{what}: does not know the convention {evaluator.convention!r}; use robot.simulate")
+    if contacts is not None and not (isinstance(contacts, Ground) and contacts.model.same_robot(evaluator.model)):
+        raise InputError("contacts: expected a Ground of this robot, or None")
+    if not (isinstance(dt, (int, float)) and 0 < dt < np.inf):
+        raise InputError(f"dt: expected a positive time in seconds, got {dt!r}")
+    return evaluator
