@@ -3,7 +3,7 @@
 A dof j moves everything beyond it by its motion S_j, so a motion S_i beyond it (i's joint is j's, or comes after it)
 changes by S_j x S_i. A foot's lowest point is its centre plus a vector that is fixed in the world. So
     d(J u)_k/dq_j   = [S_j x (v_k - v_before_j)] at the lowest point + w_k x (the centre's way along j)
-    d(J^T F)_i/dq_j = S_j . (S_i x* f_i) where j moves i's joint, + sum over feet of w_i . (the centre's way along j x F)
+    d(J^T F)_i/dq_j = S_j . (S_i x* f_i) where j moves i's joint, + sum over feet of w_i . (way along j x F)
 with v_k the velocity of the foot's body, v_before_j that of the body before j's joint, and f_i all forces beyond i.
 Motions are at the world's origin, linear then angular.
 """

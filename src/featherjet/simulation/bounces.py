@@ -28,7 +28,7 @@ SEARCH = 60  # most trials for an instant
 
 
 class Impact(NamedTuple):
-    """An impact of some worlds (indices): velocities before; and, with percussions, after compression and restitution."""
+    """An impact of some worlds (indices): velocities before it, after compression, and after restitution."""
 
     worlds: Array
     before: Array

@@ -57,46 +57,63 @@ def feet(P: Array, gamma: Array, mu: Array, scale: Array, given: bool) -> tuple[
 
 
 class Problem:
-    """The equations (1) of many worlds: A (B, nv, nv), rows (B, m, nv), of which the first 3 n are feet's."""
+    """The equations (1) of many worlds: A (B, nv, nv), rows (B, m, nv), of which the first 3 n are feet's.
+
+    P, gamma (B, n, 3): percussions and velocities in the feet's axes; mu (B, n); held (B, s): see Modes.
+    """
 
     def __init__(
         self, A: Array, rows: Array, P: Array, gamma: Array, mu: Array, held: Array, given: bool = False
     ) -> None:
-        self.A, self.rows = A, rows
+        self.A, self.rows, self.laws, self.held, self.given = A, rows, (P, gamma, mu), held, given
         self.n = P.shape[-2]
-        self.back = np.linalg.solve(A, np.swapaxes(rows, -1, -2))
-        G = rows @ self.back
-        diagonal = np.diagonal(G, axis1=-2, axis2=-1)
-        of_feet = diagonal[:, : 3 * self.n].reshape(-1, self.n, 3).mean(-1)
-        scale = 1.0 / np.sqrt(np.maximum(of_feet, TINY))
-        stops = 1.0 / np.sqrt(np.maximum(diagonal[:, 3 * self.n :], TINY))
-        self.scale = np.concatenate([np.repeat(scale, 3, -1), stops], -1)[..., None]
-        self.modes = Modes(*feet(P, gamma, mu, scale, given), held)
-        G = G * self.scale * np.swapaxes(self.scale, -1, -2)
-        m = rows.shape[-2]
-        self.system = self._of_velocities(G)
-        for k in range(self.n):
-            at = slice(3 * k, 3 * k + 3)
-            self.system[:, at, at] += self.modes.BP[:, k]
-        stop = np.arange(3 * self.n, m)
-        self.system[:, stop, stop] += 1.0 - held
-        self.regular = self.system + REGULAR * np.eye(m)
-
-    def _of_velocities(self, x: Array) -> Array:
-        """Bg times velocities (B, m, K)."""
-        cut = 3 * self.n
-        blocks = x[:, :cut].reshape(len(x), self.n, 3, -1)
-        found = (self.modes.Bg @ blocks).reshape(len(x), cut, -1)
-        return np.concatenate([found, self.modes.held[..., None] * x[:, cut:]], 1)
 
     def solve(self, r: Array, c: Array, e: Array) -> tuple[Array, Array]:
         """du (B, nv, K) and dx (B, m, K) from r (B, nv, K), c (B, m, K) and e (B, m, K), which is zero but where a
         percussion is given."""
-        free = np.linalg.solve(self.A, r)
-        right = e / self.scale - self._of_velocities(self.scale * (self.rows @ free + c))
-        inverse = np.linalg.inv(self.regular)
-        x = inverse @ right
-        for _ in range(REFINED):
-            x = x + inverse @ (right - self.system @ x)
-        x = self.scale * x
-        return free + self.back @ x, x
+        rows = self.rows
+        inverse = np.linalg.inv(self.A)
+        back, free = inverse @ np.swapaxes(rows, -1, -2), inverse @ r
+        G = rows @ back
+        scale, modes = self._scaled(np.diagonal(G, axis1=-2, axis2=-1))
+        system = self._system(G * scale * np.swapaxes(scale, -1, -2), modes)
+        x = scale * solved(system, e / scale - self._of_velocities(modes, scale * (rows @ free + c)))
+        return free + back @ x, x
+
+    def _scaled(self, diagonal: Array) -> tuple[Array, Modes]:
+        """Units (B, m, 1) in which the diagonal of G is one, on average over each foot; and the modes in these."""
+        cut = 3 * self.n
+        of_feet = 1.0 / np.sqrt(np.maximum(diagonal[:, :cut].reshape(-1, self.n, 3).mean(-1), TINY))
+        of_stops = 1.0 / np.sqrt(np.maximum(diagonal[:, cut:], TINY))
+        modes = Modes(*feet(*self.laws, of_feet, self.given), self.held)
+        return np.concatenate([np.repeat(of_feet, 3, -1), of_stops], -1)[..., None], modes
+
+    def _system(self, G: Array, modes: Modes) -> Array:
+        """Bg G + BP."""
+        system = self._of_velocities(modes, G)
+        for k in range(self.n):
+            at = slice(3 * k, 3 * k + 3)
+            system[:, at, at] += modes.BP[:, k]
+        stop = np.arange(3 * self.n, G.shape[-1])
+        system[:, stop, stop] += 1.0 - modes.held
+        return system
+
+    def _of_velocities(self, modes: Modes, x: Array) -> Array:
+        """Bg times velocities (B, m, K)."""
+        cut = 3 * self.n
+        blocks = x[:, :cut].reshape(len(x), self.n, 3, -1)
+        found = (modes.Bg @ blocks).reshape(len(x), cut, -1)
+        return np.concatenate([found, modes.held[..., None] * x[:, cut:]], 1)
+
+
+def solved(system: Array, right: Array) -> Array:
+    """system^-1 right; redundant contacts share what they must do, and of contradictions most is left."""
+    one = np.eye(system.shape[-1])
+    near = np.linalg.inv(system + REGULAR * one)
+    wrong = one - system @ near
+    if np.abs(wrong).max(initial=0.0) < 1e-5:  # none are redundant
+        return (near + near @ wrong + near @ (wrong @ wrong)) @ right
+    x = near @ right
+    for _ in range(REFINED):
+        x = x + near @ (right - system @ x)
+    return x

@@ -88,7 +88,7 @@ class StepSlopes:
         guess: Struck, dguess: Array,
     ) -> Attempt:  # fmt: skip
         """The contact laws at the middle of a step that ends with the velocities of `guess`."""
-        (tau, dtau, h, dh), (table, height, lands) = load, feet
+        (tau, dtau, h, dh), (table, height, _) = load, feet
         way, dway = 0.5 * h * guess.v, 0.5 * (h[..., None] * dguess + guess.v[..., None] * dh)
         half, mid, dmid = self.evaluate("integrate", s.q, way), 0.5 * (s.v + guess.v), 0.5 * (s.dv + dguess)
         dhalf = self._integrated(s, way, dway)
@@ -96,7 +96,7 @@ class StepSlopes:
         found = engine.strike(half, s.v, mid, tau, soft[0], table, height, guess.P, h, stops, guess.held)
         jump = found.v - s.v
         d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h)
-        A = d.dtau_da + soft[0][..., None] * np.eye(self.model.nv)
+        A = d.dtau_da if self.laws.free else d.dtau_da + soft[0][..., None] * np.eye(self.model.nv)
         E = h[..., None] * (d.dtau_dq @ dhalf + d.dtau_dv @ dmid - dtau) - A @ s.dv
         if dh.any():
             bias = self.evaluate("bias", half, mid)
@@ -110,7 +110,7 @@ class StepSlopes:
         self, found: Struck, A: Array, E: Array, s: State, load: Load, half: Array, dhalf: Array,
         feet: tuple[Array, Array, Array],
     ) -> tuple[Array, Array]:  # fmt: skip
-        table, height, lands = feet
+        table, _, lands = feet
         count, n = len(half), len(self.ground.feet)
         footing = self.ground.footing(self.evaluate, half, table)
         F = found.P.reshape(count, n, 3)
@@ -166,6 +166,7 @@ class StepSlopes:
             after[some] = engine.balanced(before.q, before.v, then.q, then.v, push.tau, push.h)
             dafter[some] = self.balance(before, push, then, after[some])
         return Ended(State(end, after, dend, dafter), found.P, dP)
+
 
 def in_world(footing: Footing, dP: Array) -> Array:
     """Changes of percussions (B, 3 n, K) in world axes from those in the feet's axes."""

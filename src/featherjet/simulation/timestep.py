@@ -91,9 +91,7 @@ class TimeStep:
         found = self.steps(q.shape[:-1])(q, v, self.laws.limited(tau))
         return StepResult._make(copied(out, (found.q, found.v, found.forces)))
 
-    def derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None
-    ) -> StepDerivatives:
+    def derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None) -> StepDerivatives:
         """Those of q, v and forces after the step, by q, v and tau."""
         q, v, tau = self._checked(q, v, tau)
         nv, batch = v.shape[-1], q.shape[:-1]
