@@ -66,11 +66,9 @@ class StepSlopes:
         load, soft, dsoft = self._with_laws(s, load)
         start = np.zeros((len(s.q), 3 * len(self.ground.feet)))
         held = np.zeros((len(s.q), len(self.laws.stops), 2)) if stops else None
-        found = Struck(s.v, start, np.zeros(0), held)
-        du = s.dv
+        attempt = Attempt(Struck(s.v, start, np.zeros(0), held), s.dv, start)
         for _ in range(2):
-            attempt = self._attempt(engine, s, load, (soft, dsoft), (table, height, lands), found, du)
-            found, du = attempt.found, attempt.du
+            attempt = self._attempt(engine, s, load, (soft, dsoft), (table, height, lands), attempt)
         return self._ended(engine, s, load, attempt)
 
     def _with_laws(self, s: State, load: Load) -> tuple[Load, Array, Array]:
@@ -85,9 +83,10 @@ class StepSlopes:
 
     def _attempt(
         self, engine: Engine, s: State, load: Load, soft: tuple[Array, Array], feet: tuple[Array, Array, Array],
-        guess: Struck, dguess: Array,
+        last: Attempt,
     ) -> Attempt:  # fmt: skip
-        """The contact laws at the middle of a step that ends with the velocities of `guess`."""
+        """The contact laws at the middle of a step that ends as the last attempt did."""
+        guess, dguess = last.found, last.du
         (tau, dtau, h, dh), (table, height, _) = load, feet
         way, dway = 0.5 * h * guess.v, 0.5 * (h[..., None] * dguess + guess.v[..., None] * dh)
         half, mid, dmid = self.evaluate("integrate", s.q, way), 0.5 * (s.v + guess.v), 0.5 * (s.dv + dguess)

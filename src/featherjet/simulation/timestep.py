@@ -131,9 +131,11 @@ class TimeStep:
             np.zeros(n) if w is None else arrays.finite(name, w, (n,), f"{n} numbers")
             for (name, w), n in zip(given.items(), sizes, strict=True)
         ]
-        return StepGradients(*(
-            sum((w[..., None, :] @ M)[..., 0, :] for w, M in zip(weights, d[k::3], strict=True)) for k in range(3)
-        ))  # fmt: skip
+        by = [
+            sum(((w[..., None, :] @ M)[..., 0, :] for w, M in zip(weights, d[k::3], strict=True)), np.zeros(()))
+            for k in range(3)
+        ]
+        return StepGradients._make(by)
 
     def _checked(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None) -> tuple[Array, Array, Array]:
         """The inputs with equal batches."""
