@@ -8,6 +8,7 @@ unless a test asks for code of one robot alone: tests meet many robots once.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         shared = path.parts[0] == "treejit" or path.stem in ("test_quick", "test_bound", "test_unrolled")
         group = "compiled code" if shared else "bridges" if path.parts[0] == "bridges" else path.as_posix()
         item.add_marker(pytest.mark.xdist_group(group))
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # inherited from nohup or a background job: tests press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -91,7 +91,7 @@ def test_version(capsys):
     [
         (["info", "quadrupet"], "did you mean: quadruped"),
         (["info", "nowhere.urdf"], "no such file"),
-        (["info", "arm", "--root", "free"], "omit `root`"),
+        (["info", "arm", "--root", "free"], "omit --root"),
         (["check", "broken.urdf"], "broken.urdf"),
         (["demo", "--robot", "nobody"], "unknown robot 'nobody'"),
     ],
@@ -588,3 +588,66 @@ def test_odd_numbers_give_one_line(command, says, capsys):
     last = capsys.readouterr().err.splitlines()[-1]
     assert says in last
     assert len(last) < 300
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what another process has written")
+def test_a_command_can_be_interrupted_where_its_parent_ignores_it():
+    """As in a job that a shell runs in the background."""
+    main(["sample", "humanoid", "--size", "20000", "--no-tau", "--out", "in.npz"])
+    ignore = "import os, signal as s, sys; s.signal(s.SIGINT, s.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    command = [sys.executable, "-m", "featherjet", "derive", "humanoid", "--states", "in.npz", "--out", "d.npz"]
+    process = subprocess.Popen([sys.executable, "-c", ignore, *command], stderr=subprocess.PIPE, text=True)
+    own = Path(f"/proc/{process.pid}/fd")
+    while not any(map(written_here, own.iterdir())):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert err.strip() == "interrupted"
+
+
+def test_advice_is_what_one_types_in_a_shell(capsys):
+    still = '<robot name="r"><link name="a"/></robot>'
+    assert main(["info", write("r.urdf", still)]) == 2
+    assert "load it with --root free to move it as one body" in capsys.readouterr().err
+    assert main(["info", "arm", "--root", "free"]) == 2
+    assert "--root free: the built-in robot 'arm' has its own root; omit --root" in capsys.readouterr().err
+
+
+def test_info_shows_what_drives_joints_and_judges_inertias(capsys):
+    assert main(["info", "quadruped"]) == 0
+    out = capsys.readouterr().out
+    heads, root, legs = out.split("\n\n")[2].splitlines()
+    assert heads.split() == ["joints", "velocity", "effort", "armature", "damping"]
+    assert root.split() == ["root", "none", "none", "0", "0"]
+    assert legs.split()[-4:] == ["10", "80", "0.04", "0.1"]
+    assert legs.count(",") == 11
+    assert "inertias: all 13 are physically possible" in out
+    assert main(["info", write("twisted.urdf", TWISTED)]) == 0
+    assert "physically possible" not in capsys.readouterr().out
+
+
+def test_robots_shows_other_names_too(capsys):
+    assert main(["robots", "talos_full"]) == 0
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()[1:]]
+    assert rows[0][:2] == ["talos_full_v2", "talos_full"]
+
+
+def test_the_demo_tells_compilation_and_work_apart(capsys, monkeypatch):
+    monkeypatch.setenv("FEATHERJET_BACKEND", "compiled")
+    assert main(["demo", "--size", "2", "--robot", "arm"]) == 0
+    out = capsys.readouterr().out
+    assert out.index("machine code ready after") < out.index("2 random states: all derivatives in")
+    assert "(later runs load it from disk)" in out
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
+    assert main(["demo", "--size", "2", "--robot", "arm"]) == 0
+    assert "(not kept on disk: FEATHERJET_CACHE_DIR is empty)" in capsys.readouterr().out
+
+
+def test_a_file_that_is_no_motion_says_what_it_is(states, capsys):
+    assert main(["derive", "arm", "--states", "states.npz", "--out", "d.npz"]) == 0
+    for file, says in (("d.npz", "results of `featherjet derive`"), ("states.npz", "states, as `featherjet sample`")):
+        capsys.readouterr()
+        assert main(["view", file]) == 2
+        assert f"{file}: not a featherjet transition file: it holds {says}" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_formats(tmp_path: Path) -> None:
     assert file_format({}) == ""
     require_format(found, "featherjet walk", "2")
     for arrays, kind, version, says in (
-        ({}, "featherjet walk", "2", "not a featherjet walk file: array 'format' is missing"),
+        ({}, "featherjet walk", "2", "not a featherjet walk file: it holds no arrays"),
         (found, "featherjet run", "2", "not a featherjet run file: its format is 'featherjet walk 2'"),
         (found, "featherjet walk", "3", "its format is 'featherjet walk 2'; this version of featherjet reads"),
     ):
@@ -126,7 +126,10 @@ def test_control_characters_never_reach_the_terminal(tmp_path: Path) -> None:
     assert str(caught.value).isprintable()
     for name in ("a\x1b[31m", "a\u202eb", "line\nbreak"):
         builder = ModelBuilder("r")
-        builder.add_joint(name, "revolute")
+        with pytest.raises(ModelError, match="control characters"):
+            builder.add_joint(name, "revolute")
+        builder.add_joint("j", "revolute")
+        builder.add_frame(name, "j")
         with pytest.raises(ModelError, match="control characters"):
             builder.build()
 

@@ -17,7 +17,7 @@ import featherjet as fj
 from featherjet.cli import main
 from featherjet.jit.engine import targets
 from featherjet.jit.graph import Graph
-from featherjet.lab.bench import checking, contenders, loops, peers, robots, run, second_order, timing
+from featherjet.lab.bench import chart, checking, contenders, loops, peers, robots, run, second_order, timing
 from featherjet.lab.bench.checking import States
 from featherjet.lab.bench.contenders import WAYS
 from featherjet.lab.bench.peak import fma_peak
@@ -137,6 +137,31 @@ def test_peers_that_are_not_installed_are_named(capsys, monkeypatch):
     ways = report["robots"][0]["quantities"]["inverse_dynamics"]["ways"]
     assert contenders.PIN_LOOP not in ways
     assert ways[contenders.BATCH]["ratio"] is None
+    bars, label = drawn(report, monkeypatch)
+    assert label == "states per second"
+    states = 1 / ways[contenders.BATCH]["seconds"]["median"]
+    assert any(np.isclose(end, states) and 0 < start <= end for start, end in bars)
+
+
+def drawn(report, monkeypatch) -> tuple[list[tuple[float, float]], str]:
+    """The ends of all bars of the first panel of a chart, and the label of its axis."""
+    figures = []
+    monkeypatch.setattr(chart, "save_png", lambda figure, path, dpi: figures.append(figure))
+    chart.save_chart(report, Path("chart.png"))
+    bars = [(p.get_x(), p.get_x() + p.get_width()) for p in figures[0].axes[0].patches]
+    return bars, figures[0].get_supxlabel()
+
+
+def test_a_chart_has_one_unit(monkeypatch):
+    """A robot that Pinocchio did not run has no bars beside those that are relative to it."""
+    entry = {"seconds": {"median": 1e-6}, "ratio": {"median": 20.0}}
+    robots = [
+        {"title": "a", "nv": 1, "quantities": {q: {"ways": {contenders.BATCH: x}} for q in QUANTITIES}}
+        for x in (entry, entry | {"ratio": None})
+    ]
+    bars, label = drawn({"robots": robots, "peers": {"pinocchio": "4"}}, monkeypatch)
+    assert bars == [(1.0, 20.0)]
+    assert "relative to" in label
 
 
 def test_without_matplotlib_there_are_numbers(capsys, monkeypatch):

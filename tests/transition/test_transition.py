@@ -429,6 +429,20 @@ def test_limits_and_targets_are_kept():
     assert free.energy < result.energy
 
 
+def test_a_target_that_cannot_be_met_is_told_with_its_distance():
+    robot, start, end = arm_task()
+    places = OVER, OVER + [0.0, 0.0, 0.2]  # at the same time
+    targets = [fj.Target("tool", 0.4, place) for place in places]
+    result = fj.transition(robot, start, end, 0.8, intervals=3, targets=targets, max_iterations=20)
+    assert not result.report.success
+    at = robot.frame_placement(result.q(0.4), "tool")[:3, 3]
+    for place in places:
+        away = np.linalg.norm(at - place)
+        if away > 1e-6:
+            assert f"at 0.4 s the frame 'tool' misses its target by {away:.2g} m" in result.report.message
+    assert "misses its target" in result.report.message
+
+
 @pytest.mark.parametrize("solver", ["trust-constr", "ipopt"])
 def test_solvers_agree(solver):
     if solver == "ipopt":

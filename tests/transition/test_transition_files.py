@@ -97,7 +97,7 @@ def test_clips_go_along():
 
 def test_files_that_are_no_transitions():
     np.savez("states.npz", q=np.zeros(3))
-    with pytest.raises(InputError, match=r"states\.npz: not a featherjet transition file: array 'format' is missing"):
+    with pytest.raises(InputError, match=r"states\.npz: not a featherjet transition file: it holds the arrays q"):
         fj.Transition.load("states.npz")
     with pytest.raises(InputError, match="no such file"):
         fj.Transition.load("nowhere.npz")

@@ -79,8 +79,9 @@ def test_the_guard_guards(arm):
         (dict(targets=[fj.Target("tool", (0.7, 0.2), (0, 0, 1))]), "two in order"),
         (dict(targets=[fj.Target("tool", "noon", (0, 0, 1))]), "expected a moment"),  # type: ignore[arg-type]
         (dict(targets=[fj.Target("tool", 0.5, placement=2 * np.eye(4))]), "not a rigid transform"),
-        (dict(targets=[fj.Target("tool", 0.0, (0, 0, 9))]), "at the start the frame is"),
-        (dict(targets=[fj.Target("tool", (0.5, 1.0), (0, 0, 9))]), "at the end the frame is"),
+        (dict(targets=[fj.Target("tool", 0.0, (0, 0, 1))]), "at the start the frame is"),
+        (dict(targets=[fj.Target("tool", (0.5, 1.0), (0, 0, 1))]), "at the end the frame is"),
+        (dict(targets=[fj.Target("tool", 0.5, (0, 0, 9))]), r"out of reach: it is 8\.66 m from joint 'joint1', and"),
         (dict(targets=["tool"]), "expected Target objects"),
         (dict(limits=("power",)), "unknown limit 'power'"),
         (dict(limits={"velocity": -1.0}), "limits: velocity: must not be negative"),

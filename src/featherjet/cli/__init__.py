@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import signal
 import sys
 import traceback
@@ -91,7 +92,7 @@ def run(arguments: Sequence[str] | None) -> int:
     except (FeatherjetError, OSError, MemoryError) as error:
         if debug:
             traceback.print_exc()
-        fail(describe(error))
+        fail(in_shell(describe(error)))
         if not flushed():
             silenced()
         return 2
@@ -105,6 +106,12 @@ def describe(error: BaseException) -> str:
         what = error.strerror or str(error)
         return f"{error.filename}: {what}" if error.filename else what
     return "out of memory; try fewer states at a time"
+
+
+def in_shell(text: str) -> str:
+    """An error's advice as one would type it here: root='free' is --root free."""
+    text = text.replace("`root`", "--root")
+    return re.sub(r"\b(root|mimic|strict)=(?:'(\w+)'|True)", lambda m: f"--{m[1]} {m[2] or ''}".strip(), text)
 
 
 def reserve_streams() -> None:
@@ -133,17 +140,23 @@ def silenced() -> int:
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Turn SIGTERM into KeyboardInterrupt, so that unfinished files are removed."""
+    """Turn SIGTERM into KeyboardInterrupt, so that unfinished files are removed.
+
+    SIGINT too, where a shell that starts programs in the background has it ignored: whoever sends it means it.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    signs = (signal.SIGTERM, signal.SIGINT) if ignored else (signal.SIGTERM,)
     try:
-        before = signal.signal(signal.SIGTERM, interrupt)
+        before = {sign: signal.signal(sign, interrupt) for sign in signs}
     except ValueError:  # not in the main thread
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for sign, handler in before.items():
+            signal.signal(sign, handler)

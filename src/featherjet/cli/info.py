@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
 from rich.text import Text
 
 from ..robot.robot import Robot
@@ -14,6 +15,10 @@ from .outline import outline
 from .output import collected_warnings, line, table
 from .parsing import add_robot, command, load_robot
 
+DRIVES = {
+    "velocity_limit": "velocity", "effort_limit": "effort", "armature": "armature", "damping": "damping",
+    "friction": "friction", "stiffness": "stiffness",
+}  # fmt: skip
 EXAMPLES = """\
 examples:
   featherjet info panda
@@ -22,7 +27,9 @@ examples:
   featherjet info panda --frames                   also list the frames
 
 A joint without a mark is a child of the one above it; marks show where the tree branches. q and v are the
-joint's entries in a configuration and a velocity; mass is that of the body it carries."""
+joint's entries in a configuration and a velocity; mass is that of the body it carries. The second table has
+what joints share: limits of velocity and effort (none: unlimited), armature, damping, friction and stiffness,
+in SI units. Damping, friction and stiffness act in simulations only."""
 
 
 def add(commands: Any) -> None:
@@ -37,11 +44,13 @@ def run(args: argparse.Namespace) -> int:
     with collected_warnings() as warned:
         robot = load_robot(args)
     show(robot)
+    show_drives(robot)
     if args.frames:
         show_frames(robot)
     found = [*warned, *diagnose(robot)]
-    if found:
-        line()
+    line()
+    if not any(joint.body.defects for joint in robot.model.joints):
+        line(f"inertias: all {robot.njoints} are physically possible")
     for sentence in found:
         line(("warning: ", "yellow"), sentence)
     return 0
@@ -61,6 +70,28 @@ def show(robot: Robot) -> None:
         name = Text.assemble((row.marks, "dim"), row.name)
         listing.add_row(name, row.kind, row.axis, row.limits, row.q, row.v, mass)
     console().print(listing)
+
+
+def show_drives(robot: Robot) -> None:
+    """Print what drives and brakes the joints, one row for all joints that share it; nothing if there is nothing."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for joint in robot.model.joints:
+        values = (number(getattr(joint, name)) for name in DRIVES)
+        groups.setdefault(tuple(values), []).append(joint.name)
+    used = [k for k in range(len(DRIVES)) if any(cells[k] not in ("0", "none") for cells in groups)]
+    if not used:
+        return
+    line()
+    listing = table("joints", *((list(DRIVES.values())[k], "right") for k in used))
+    for cells, names in groups.items():
+        listing.add_row(", ".join(names), *(cells[k] for k in used))
+    console().print(listing)
+
+
+def number(x: Any) -> str:
+    """One number for all degrees of freedom, or their range; "none" if infinite."""
+    low, high = (f"{x:.4g}" if np.isfinite(x) else "none" for x in (np.min(x), np.max(x)))
+    return low if low == high else f"{low} to {high}"
 
 
 def show_frames(robot: Robot) -> None:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from ..model.io.catalog import nicknames
 from ..robot.loading import robots
 from ..terminal import console
 from .output import line, table
@@ -16,8 +17,8 @@ examples:
   featherjet robots                list all
   featherjet robots talos          only names that contain talos
 
-Every command, and featherjet.load in Python, takes these names.
-For more robots: pip install 'featherjet[robots]'"""
+Every command, and featherjet.load in Python, takes these names, and the shorter ones beside them.
+For more robots: pip install 'featherjet[robots]', or 'featherjet[descriptions]', which fetches them when used."""
 
 
 def add(commands: Any) -> None:
@@ -26,13 +27,15 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    known = {name: origin for name, origin in robots().items() if args.part.lower() in name.lower()}
+    others = nicknames()
+    part = args.part.lower().replace("-", "_")
+    known = {k: x for k, x in robots().items() if any(part in name.lower() for name in (k, *others.get(k, ())))}
     if not known:
         line(f"no robot has {args.part!r} in its name", stderr=True)
         return 1
-    listing = table("robot", "from")
+    listing = table("robot", "also", "from")
     for name, origin in known.items():
         parts = Path(origin).parts
-        listing.add_row(name, origin if len(parts) < 4 else str(Path(*parts[-3:])))
+        listing.add_row(name, ", ".join(others.get(name, ())), origin if len(parts) < 4 else str(Path(*parts[-3:])))
     console().print(listing)
     return 0

@@ -95,12 +95,23 @@ def file_format(arrays: Mapping[str, Array]) -> str:
     return str(arrays["format"]) if "format" in arrays else ""
 
 
+def described(arrays: Mapping[str, Array]) -> str:
+    """What a file with these arrays is, in a few words."""
+    if found := file_format(arrays):
+        return f"its format is {found!r}"
+    if {"mass_matrix", "bias"} <= {*arrays}:
+        return "it holds results of `featherjet derive`, state by state, and no motion in time"
+    if {"q", "v"} <= {*arrays}:
+        return "it holds states, as `featherjet sample` writes them, and no motion in time"
+    listed = ", ".join([*arrays][:6]) + (", ..." if len(arrays) > 6 else "")
+    return f"it holds the arrays {listed}" if arrays else "it holds no arrays"
+
+
 def require_format(arrays: Mapping[str, Array], kind: str, version: str) -> None:
     """Raise an InputError unless the arrays come from a file of the format f"{kind} {version}"."""
     found, expected = file_format(arrays), f"{kind} {version}"
     if not found.startswith(kind):
-        missing = "array 'format' is missing" if not found else f"its format is {found!r}"
-        raise InputError(f"not a {kind} file: {missing}")
+        raise InputError(f"not a {kind} file: {described(arrays)}")
     if found != expected:
         raise InputError(f"its format is {found!r}; this version of featherjet reads {expected!r}")
 

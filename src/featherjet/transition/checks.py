@@ -150,11 +150,29 @@ def checked_targets(robot: Robot, given: Any, spline: Spline, start: EndState, e
         if robot.model.frame(target.frame).joint == WORLD:
             raise InputError(f"target of {target.frame!r}: this frame is fixed to the world")
         T, point = target_placement(target)
+        _refuse_out_of_reach(robot, target.frame, T[:3, 3])
         times = _target_span(target, spline.duration)
         for name, t, x in (("start", 0.0, start), ("end", spline.duration, end)):
             if t in times and (away := _distance(robot, target.frame, T, point, x)) > REACH:
                 raise InputError(f"target of {target.frame!r}: at the {name} the frame is {away:.3g} m or rad away")
     return tuple(target for target in targets if target_times(target, spline).size)
+
+
+def _refuse_out_of_reach(robot: Robot, name: str, place: Array) -> None:
+    """Raise an InputError if a frame is never as far from its first joint as a place (3,) is [m].
+
+    Joints that only turn keep the distances between their origins, whose sum is the farthest that the frame gets.
+    """
+    frame, joints = robot.model.frame(name), robot.model.joints
+    reach, i = float(np.linalg.norm(frame.placement[:3, 3])), frame.joint
+    while not joints[i].kind.slides and joints[i].parent != WORLD:
+        reach, i = reach + float(np.linalg.norm(joints[i].placement[:3, 3])), joints[i].parent
+    away = float(np.linalg.norm(place - joints[i].placement[:3, 3]))
+    if not joints[i].kind.slides and away > reach + REACH:
+        raise InputError(
+            f"target of {name!r}: out of reach: it is {away:.3g} m from joint {joints[i].name!r}, and even stretched "
+            f"out the frame gets only {reach:.3g} m from there, {away - reach:.3g} m short"
+        )
 
 
 def target_placement(target: Target) -> tuple[Array, bool]:

@@ -58,6 +58,24 @@ class Problem:
         """The largest force on an unactuated root between the times at which it is zero, relative to the weight."""
         return self._between(control, self._idle)
 
+    def missed(self, control: Array, tolerance: float) -> list[str]:
+        """A sentence for each target that the frame misses by more than a tolerance [m, rad]."""
+        found = []
+        for target in self.setting.targets:
+            condition = self._aim(target)
+            apart = Conditions(self.chart, self.spline, [condition]).values(control).reshape(len(condition.times), -1)
+            k = int(np.abs(apart).max(1).argmax())
+            if np.abs(apart[k]).max() > tolerance:
+                turned = "" if condition.point else f" and {np.linalg.norm(apart[k, 3:]):.2g} rad"
+                by = f"{np.linalg.norm(apart[k, :3]):.2g} m{turned}"
+                found.append(f"at {condition.times[k]:.3g} s the frame {target.frame!r} misses its target by {by}")
+        return found
+
+    def _aim(self, target: Target) -> FrameCondition:
+        T, point = target_placement(target)
+        times = target_times(target, self.spline)
+        return FrameCondition(self.setting.robot, target.frame, times, T, point)
+
     def _between(self, control: Array, conditions: Callable[[Array], list[Condition]]) -> float:
         t = np.linspace(0.0, self.spline.duration, 8 * self.spline.intervals + 1)
         found = Conditions(self.chart, self.spline, conditions(t)).values(control)
@@ -80,15 +98,12 @@ class Problem:
         return [ZeroTorqueCondition(robot, times, root_dofs(robot), max(float(weight), 1.0))]
 
     def _equalities(self) -> list[Condition]:
-        s, robot = self.setting, self.setting.robot
+        s = self.setting
         # As many times as free control points: more would overdetermine a limb with six joints.
         inner = s.spline.greville[s.spline.free]
         # Also at the ends: a force there would change the root's momentum for the whole flight.
         found = self._held(inner) + self._idle(np.concatenate([[0.0], inner, [s.spline.duration]]))
-        for target in s.targets:
-            T, point = target_placement(target)
-            found.append(FrameCondition(robot, target.frame, target_times(target, s.spline), T, point))
-        return found
+        return [*found, *map(self._aim, s.targets)]
 
 
 def energy_of(robot: Robot, chart: FlatChart, s: Setting) -> Energy:

@@ -69,7 +69,7 @@ def solve(
     report = Report(
         solver=solver,
         success=bool(converged and kept and not interrupted and not search.stopped),
-        message=(search.stopped or message) + _shortcomings(violation, drift, push),
+        message=(search.stopped or message) + _shortcomings(violation, problem.missed(control, FEASIBLE), drift, push),
         iterations=search.iterations,
         evaluations=search.evaluations,
         seconds=time.perf_counter() - started,
@@ -99,11 +99,13 @@ def _run_until_limits_hold(search: Search, solver: str) -> tuple[str, bool]:
         search.add_limits(control)
 
 
-def _shortcomings(violation: float, drift: float, push: float) -> str:
+def _shortcomings(violation: float, missed: list[str], drift: float, push: float) -> str:
     """What is wrong with a motion, to be appended to the solver's message."""
     found = ""
     if violation > FEASIBLE:
         found += f"; conditions are violated by {violation:.2g}"
+    if missed:
+        found += f"; {'; '.join(missed)}: it may be out of reach, or other conditions keep it away"
     if drift > SLIP:
         found += f"; supports slip by {drift:.2g} m or rad between the times they are held at: take more intervals"
     if push > PUSH:

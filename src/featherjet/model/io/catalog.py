@@ -96,17 +96,22 @@ def _warn_of_laws(model: Model, source: str) -> None:
 def robots() -> dict[str, str]:
     """All robots that can be loaded by name, and their origin: "built-in", the path of the file, or a package."""
     found = dict.fromkeys(descriptions.names(), descriptions.PACKAGE)
-    found |= {name: str(path) for name, path in sorted(_wheel_robots().items())}
-    return dict.fromkeys(_built_in(), BUILT_IN) | {k: v for k, v in found.items() if k not in _built_in()}
+    found |= {names[0]: str(_wheel_robots()[robot]) for robot, names in sorted(_names_of_wheel_robots().items())}
+    return dict.fromkeys(_built_in(), BUILT_IN) | found
 
 
 def nicknames() -> dict[str, tuple[str, ...]]:
-    """For each robot of the wheel the other names that mean it alone, shortest first."""
+    """The other names that mean a robot that `robots` lists, shortest first."""
+    return {first: tuple(sorted(rest, key=lambda x: (len(x), x))) for first, *rest in _names_of_wheel_robots().values()}
+
+
+def _names_of_wheel_robots() -> dict[str, list[str]]:
+    """For each robot of the wheel all names that mean it alone, its own first unless a built-in robot has it."""
     found: dict[str, list[str]] = {}
-    for alias, (name, *others) in _known_names().items():
-        if alias != name and not others and alias not in robots():
+    for alias, (name, *others) in sorted(_known_names().items(), key=lambda x: x[0] not in x[1]):
+        if not others and alias not in _built_in():
             found.setdefault(name, []).append(alias)
-    return {name: tuple(sorted(aliases, key=lambda x: (len(x), x))) for name, aliases in found.items()}
+    return found
 
 
 def _as_path(given: object) -> Path | None:
