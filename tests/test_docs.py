@@ -18,12 +18,26 @@ EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 
 
 def blocks() -> list:
-    """Every python block of every page."""
+    """Every python block of every page; those of a page that says so are one program, its lines where the page's."""
     found = []
     for page in PAGES:
-        for k, code in enumerate(re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)):
-            found.append(pytest.param(code, id=f"{page.relative_to(ROOT)}-{k}"))
+        text, name = page.read_text(), str(page.relative_to(ROOT))
+        if "<!-- one program -->" in text:
+            found.append(pytest.param(program(text), id=name))
+            continue
+        for k, code in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)):
+            found.append(pytest.param(code, id=f"{name}-{k}"))
     return found
+
+
+def program(text: str) -> str:
+    """All python blocks of a page, with empty lines in place of everything else."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        fence = line.startswith("```")
+        lines.append(line if inside and not fence else "")
+        inside = line == "```python" or (inside and not fence)
+    return "\n".join(lines)
 
 
 def skip_without_peers(code: str) -> None:

@@ -361,14 +361,17 @@ class Model(Rebuilt):
 
     @property
     def njoints(self) -> int:
+        """The number of joints, mimicking ones included."""
         return len(self.joints)
 
     @property
     def nq(self) -> int:
+        """The length of a configuration."""
         return self._sizes[0]
 
     @property
     def nv(self) -> int:
+        """The number of degrees of freedom."""
         return self._sizes[1]
 
     @cached_property
@@ -429,6 +432,7 @@ class Model(Rebuilt):
         return any(j.mimic for j in self.joints)
 
     def joint_index(self, name: str) -> int:
+        """The place of a joint in every array over joints."""
         try:
             return self.joint_names.index(name)
         except ValueError:
@@ -452,6 +456,7 @@ class Model(Rebuilt):
         return _same_robot(self, other)
 
     def with_gravity(self, gravity: object) -> Model:
+        """The same model under another gravity (3,) [m/s^2]."""
         return replace(self, gravity=numbers(gravity, "gravity"))
 
     def with_placements(self, placements: Mapping[str, object]) -> Model:

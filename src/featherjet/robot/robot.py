@@ -105,10 +105,12 @@ class Robot:
 
     @property
     def backend(self) -> str:
+        """Either "compiled", or "numpy" for the reference."""
         return self.evaluator.backend
 
     @property
     def unroll(self) -> bool | None:
+        """Whether code is compiled for this robot alone; None: for each quantity, whichever pays."""
         return self.evaluator.unroll
 
     @property
@@ -122,6 +124,7 @@ class Robot:
 
     @property
     def name(self) -> str:
+        """The robot's name."""
         return self.model.name
 
     @property
@@ -136,14 +139,17 @@ class Robot:
 
     @property
     def njoints(self) -> int:
+        """The number of joints that move, mimicking ones included."""
         return self.model.njoints
 
     @property
     def joint_names(self) -> tuple[str, ...]:
+        """The joints' names, in the order of every array over joints."""
         return self.model.joint_names
 
     @property
     def frame_names(self) -> tuple[str, ...]:
+        """The names of all frames: joints, links, and those that were added."""
         return tuple(f.name for f in self.model.frames)
 
     @property
