@@ -11,13 +11,16 @@ COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov" if sys.version_in
 # A local version: it matches the builds for CPUs alone, and never those that bring gigabytes of CUDA along.
 TORCH ?= 2.13.0+cpu
 .DEFAULT_GOAL := help
-.PHONY: help demo test coverage fuzz soak lint smoke release clean
+.PHONY: help demo docs test coverage fuzz soak lint smoke release clean
 
 help:   ## list the targets
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 demo: $(VENV)/.demo  ## set up, then all derivatives of the built-in quadruped, verified, with pictures in demo/
 	$(BIN)/featherjet demo --out demo
+
+docs: $(VENV)/.docs  ## set up, then build the documentation into site/; open site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
 
 test: lint  ## set up, then lint and every test
 	@$(if $(COVERAGE),,echo 'coverage is measured from Python 3.12 on; here, make coverage does it')
@@ -54,6 +57,11 @@ $(VENV)/.demo: pyproject.toml
 	$(BIN)/python -m pip install -q -e '.[plots]'
 	touch $@
 
+$(VENV)/.docs: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e '.[docs]'
+	touch $@
+
 $(VENV)/.test: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25'
@@ -61,7 +69,7 @@ $(VENV)/.test: pyproject.toml
 	$(BIN)/python -m pip install -q --retries 1 --timeout 10 --only-binary :all: \
 		--extra-index-url https://download.pytorch.org/whl/cpu 'torch==$(TORCH)' \
 		|| echo 'no PyTorch $(TORCH) for this Python: its tests are skipped'
-	touch $@ $(VENV)/.demo
+	touch $@ $(VENV)/.demo $(VENV)/.docs
 
 $(VENV)/.release: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -69,4 +77,4 @@ $(VENV)/.release: pyproject.toml
 	touch $@
 
 clean:  ## remove the environment and everything generated
-	rm -rf .venv demo build dist .pytest_cache .ruff_cache
+	rm -rf .venv demo site build dist .pytest_cache .ruff_cache

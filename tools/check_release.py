@@ -19,7 +19,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 SDIST = ("src", "tests", "docs", "examples", "tools")  # folders whose every file the sdist has
-TOP = ("pyproject.toml", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "PKG-INFO")
+TOP = (
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "CITATION.cff",
+    "Makefile",
+    "mkdocs.yml",
+    "PKG-INFO",
+)
 COMPUTATION = """\
 import featherjet as fj, numpy as np
 robot = fj.load("arm")
