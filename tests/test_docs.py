@@ -41,8 +41,8 @@ def program(text: str) -> str:
 
 
 def skip_without_peers(code: str) -> None:
-    for peer in ("pinocchio", "jax", "torch", "dask", "casadi"):
-        if f"import {peer}" in code:
+    for peer in ("pinocchio", "mujoco", "pydrake", "jax", "torch", "dask", "casadi"):
+        if re.search(rf"^\s*(?:import|from) {peer}\b", code, re.M):
             pytest.importorskip(peer)
 
 

@@ -31,6 +31,7 @@ INSIDE = {  # public for other parts of the package, not for users
     "Ground": ("arrows", "core", "flat", "gaps", "rows", "surface", "table"),
     "HeightField": ("nearest", "surface"),
     "Model": ("has_mimic", "joint_limits", "modest", "parts", "q_starts", "same_robot", "v_starts"),
+    "ModelBuilder": ("doubt",),
     "Plane": ("nearest", "surface"),
     "PointContact": ("placement", "rows"),
     "Robot": ("checked_q", "checked_v", "of"),

@@ -1,0 +1,187 @@
+"""Draw the pictures of the examples in docs/figures/examples, named without their numbers.
+
+    python tools/pictures.py            # those that are missing
+    python tools/pictures.py lqr ilqr   # these
+
+Each example runs as users run it. What it computed is drawn by the function of its name below; an example without one
+shows what it prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import runpy
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "docs/figures/examples"
+Names = dict[str, Any]
+
+
+def derivatives(x: Names) -> None:
+    matrices({f"dtau_d{k}": getattr(x["by"], f"dtau_d{k}") for k in "qva"})
+
+
+def batch(x: Names) -> None:
+    matrices({"mean size of dtau_dq over 200 states": np.abs(x["d"].dtau_dq).mean(0)})
+
+
+def floating_base(x: Names) -> None:
+    difference = (x["ahead"] - x["behind"]) / (2 * x["h"])
+    curve(
+        ["central difference", "column of dtau_dq"], np.stack([difference, x["column"]], -1), "dof", "N m", marker="o"
+    )
+
+
+def newton_swing_up(x: Names) -> None:
+    plt.bar(["Newton", "Gauss-Newton"], [x["newton"][0], x["gauss_newton"][0]], color=["C0", "C7"])
+    plt.ylabel("iterations")
+
+
+def quadruped_drop(x: Names) -> None:
+    motion = x["motion"]
+    curve(motion.contacts, motion.forces[:, 2::3], "time [s]", "vertical force [N]", motion.t)
+
+
+def hopping_leg(x: Names) -> None:
+    curve(["body"], x["height"][:, None], "time [s]", "height [m]", x["motion"].t)
+
+
+def four_bar(x: Names) -> None:
+    curve(["crank", "coupler", "rocker"], x["motion"].q, "time [s]", "angle [rad]", x["motion"].t)
+
+
+def force_estimation(x: Names) -> None:
+    noise = np.stack([x["predicted"], x["sampled"]], -1)
+    curve(["predicted", "sampled"], noise, "force component", "standard deviation [N]", marker="o")
+
+
+def co_design(x: Names) -> None:
+    thigh = np.linspace(0.6, 1.9, 40)
+    plt.plot(thigh, [x["effort"](np.array([l, 2 - l]))[0] for l in thigh])
+    plt.plot(*[x["best"][0], x["effort"](x["best"])[0]], "o")
+    plt.xlabel("thigh [m] of a leg of 2 m")
+    plt.ylabel("mean tau² [N² m²]")
+
+
+def thousand_drops(x: Names) -> None:
+    plt.hist(x["peak"], 60)
+    plt.xlabel("hardest landing force / weight")
+    plt.ylabel("worlds")
+
+
+def swing_up(x: Names) -> None:
+    t, weak = x["t"], x["weak"]
+    t = np.linspace(0, weak.duration, 300)
+    curve(["shoulder", "elbow"], weak.tau(t), "time [s]", "torque of weak motors [N m]", t)
+
+
+def arm_with_load(x: Names) -> None:
+    motion = x["careful"]
+    t = motion.times()
+    curve([f"joint {k + 1}" for k in range(7)], motion.tau(t), "time [s]", "torque [N m]", t)
+
+
+def stand_to_crouch(x: Names) -> None:
+    curve(["feet", "weight"], np.stack([x["upward"], 0 * x["t"] + x["weight"]], -1), "time [s]", "force [N]", x["t"])
+
+
+def clip_to_clip(x: Names) -> None:
+    q = np.asarray(x["whole"].q)
+    curve([""], q[:, 7:], "time [s]", "joint angles [rad]", x["whole"].dt * np.arange(len(q)))
+
+
+def inverse_kinematics(x: Names) -> None:
+    curve(["goals reached"], 100 * np.array(x["reached"])[:, None], "iterations", "%")
+
+
+def lqr(x: Names) -> None:
+    t = x["h"] * np.arange(len(x["states"]))
+    curve(["cart [m]", "lower [rad]", "upper [rad]"], x["states"][:, :3], "time [s]", "", t)
+
+
+def ilqr(x: Names) -> None:
+    left, right = plt.gcf().subplots(1, 2)
+    left.semilogy(x["costs"], "o-")
+    left.set(xlabel="iteration", ylabel="cost")
+    right.plot(x["h"] * np.arange(x["T"] + 1), 1e2 * np.linalg.norm(x["path"] - x["goal"], axis=-1))
+    right.set(xlabel="time [s]", ylabel="tool to goal [cm]")
+
+
+def parameter_identification(x: Names) -> None:
+    plt.bar(list(x["errors"]), list(x["errors"].values()), color=["C7", "C1", "C0"])
+    plt.ylabel("error of torques at new states [N m]")
+
+
+DRAWN: tuple[Callable[[Names], None], ...] = (
+    derivatives, batch, floating_base, newton_swing_up, quadruped_drop, hopping_leg, four_bar, force_estimation,
+    co_design, thousand_drops, swing_up, arm_with_load, stand_to_crouch, clip_to_clip, inverse_kinematics, lqr, ilqr,
+    parameter_identification,
+)  # fmt: skip
+
+
+def matrices(named: dict[str, np.ndarray]) -> None:
+    """Matrices side by side, by the size of their entries."""
+    for axes, (name, matrix) in zip(np.ravel(plt.gcf().subplots(1, len(named))), named.items(), strict=True):
+        largest = np.abs(matrix).max()
+        axes.imshow(matrix, cmap="RdBu_r", vmin=-largest, vmax=largest)
+        axes.set(title=name, xticks=[], yticks=[])
+
+
+def curve(names: Any, columns: np.ndarray, along: str, up: str, t: Any = None, marker: str = "") -> None:
+    t = np.arange(len(columns)) if t is None else t
+    for k in range(columns.shape[-1]):
+        plt.plot(t, columns[:, k], marker=marker, label=names[k] if k < len(names) else None)
+    plt.xlabel(along)
+    plt.ylabel(up)
+    if any(names):
+        plt.legend(fontsize=8)
+
+
+def printed(text: str) -> None:
+    """What an example prints, as a terminal shows it."""
+    figure = plt.gcf()
+    lines = [line[:92] for line in text.strip().splitlines()[:16]]
+    figure.set_size_inches(6, 0.5 + 0.17 * len(lines))
+    figure.set_facecolor("#1e2430")
+    figure.text(0.02, 0.5, "\n".join(lines), color="#e6e9ef", family="monospace", fontsize=8, va="center")
+
+
+def draw(script: Path) -> Path:
+    """Run an example and write its picture."""
+    name, out = script.stem.split("_", 1)[1], io.StringIO()
+    sys.argv = [str(script)]
+    with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+        found = runpy.run_path(str(script), run_name="__main__")
+    plt.close("all")
+    plt.figure(figsize=(6, 3), layout="constrained")
+    by_name = {f.__name__: f for f in DRAWN}
+    if name in by_name:
+        by_name[name](found)
+    else:
+        printed(out.getvalue())
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"{name}.png"
+    plt.savefig(path, dpi=90, facecolor=plt.gcf().get_facecolor())
+    return path
+
+
+def main(wanted: list[str]) -> None:
+    for script in sorted(ROOT.glob("examples/*.py")):
+        name = script.stem.split("_", 1)[1]
+        if name in wanted or (not wanted and not (FOLDER / f"{name}.png").exists()):
+            print(draw(script).relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
