@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+import tomllib  # Python 3.11
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -27,6 +28,7 @@ EXTRAS = {
     "ipopt": "IPOPT as a solver of transitions",
     "mujoco": "MJCF files, and MuJoCo to compare with",
     "robots": 'well-known robots by name (`fj.load("talos")`)',
+    "descriptions": "more robots by name, fetched over the network",
     "dask": "lazy arrays, clusters",
     "jax": "`fj.jax`",
     "casadi": "`fj.casadi`",
@@ -45,11 +47,25 @@ def installed(name: str) -> Distribution | None:
 
 def requirements(name: str, extras: frozenset[str]) -> Iterator[Requirement]:
     """What a package needs here, with some of its extras."""
+    if name == "featherjet":
+        yield from own(extras)
+        return
     found = installed(name)
     for line in (found.requires or []) if found else []:
         r = Requirement(line)
         if r.marker is None or any(r.marker.evaluate({"extra": e}) for e in (extras or {""})):
             yield r
+
+
+def own(extras: frozenset[str]) -> Iterator[Requirement]:
+    """What featherjet needs, from its project file: an editable install may be older."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    lines = (
+        [line for e in extras for line in project["optional-dependencies"][e]] if extras else project["dependencies"]
+    )
+    for line in lines:
+        r = Requirement(line)
+        yield from own(frozenset(r.extras)) if r.name == "featherjet" else [r]
 
 
 def closure(name: str, extras: frozenset[str] = frozenset()) -> set[str]:
@@ -96,9 +112,7 @@ def extras_table() -> str:
     base = closure("featherjet")
     rows = ["| extra | for | brings | adds |", "|---|---|---|---:|"]
     for extra, purpose in EXTRAS.items():
-        direct = [
-            r.name for r in requirements("featherjet", frozenset({extra})) if r.marker and "extra" in str(r.marker)
-        ]
+        direct = [r.name for r in own(frozenset({extra}))]
         more = closure("featherjet", frozenset({extra})) - base
         missing = [p for p in more if installed(p) is None]
         known = "not measured" if {canonicalize_name(d) for d in direct} & set(missing) else f"{total(more):,.0f} MB"

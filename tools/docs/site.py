@@ -24,6 +24,7 @@ ROOT = Path(__file__).parent.parent.parent
 PAGES = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S)
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+SHIM = "https://unpkg.com/iframe-worker/shim"
 PICTURES = "figures/examples"
 NOT_IN_NAV = InclusionLevel.NOT_IN_NAV
 log = logging.getLogger("mkdocs.featherjet")
@@ -53,6 +54,16 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     """Equations as MathML."""
     return FORMULA.sub(lambda m: formula(m[2], m[1] == "div", page.file.src_uri), content)
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The theme would fetch a script for search from the network; the site has its own copy."""
+    return output.replace(SHIM, "../" * page.file.dest_uri.count("/") + "assets/iframe-worker.js")
+
+
+def on_post_template(output: str, template_name: str, config: Any) -> str:
+    """The same for the page of errors."""
+    return output.replace(SHIM, "assets/iframe-worker.js")
 
 
 def formula(text: str, block: bool, where: str) -> str:
