@@ -147,11 +147,11 @@ def test_second_derivatives_are_the_hessians_of_every_entry(name):
 
 
 def test_compiled_second_derivatives():
-    """Small robots have code of their own, others take that of the contracted Hessians."""
+    """Small robots have code of their own; large ones without loops take that of the contracted Hessians."""
     for model, unroll in ((fj.models.chain(3), None), (fj.models.chain(3), False)):
         robot, reference = fj.Robot(model, "compiled", unroll=unroll), fj.Robot(model, "numpy")
         if unroll is False:
-            robot.evaluator.compiler.short = lambda record: False  # type: ignore[method-assign]
+            robot.evaluator.compiler.quick = lambda record: False  # type: ignore[method-assign]
         s = random_state(reference, 11)
         want = reference.inverse_dynamics_second_derivatives(s.q, s.v, s.a)
         for x, y in zip(robot.inverse_dynamics_second_derivatives(s.q, s.v, s.a), want, strict=True):

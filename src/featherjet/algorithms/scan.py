@@ -139,6 +139,46 @@ class Scan:
                     M[i, i] = M[i, i] + extra
         return tuple(matrices)
 
+    def triples(
+        self,
+        given: Callable[[T, T, bool], A],
+        within: Callable[[A, A], tuple],
+        across: Callable[[A, A], tuple],
+        own: Callable[[A, A], tuple],
+        dofs: Sequence[Sequence[T]],
+    ) -> tuple[Array, ...]:
+        """Tensors over triples of degrees of freedom on a common path to the root; all other entries are exact zeros.
+
+        Slab k has the matrices of `pairs` over the dofs on a path with dof k, whose records are given(k, j, below):
+        `below` says whether dof j is strictly below k's joint.
+        """
+        records = [r for joint in dofs for r in joint]
+        tensors: list[Array] = []
+        for K in self.tree.nodes:
+            after = self.tree.subtree(K).stop
+            kin = np.array([*self.tree.dof_path(K.index), *range(K.v.stop, after)])
+            nodes = [*self.tree.path(K.index), *self.tree.nodes[K.index + 1 : self.tree.ends[K.index]]]
+            for k in K.dofs:
+                found = stacked([given(records[k], records[j], bool(j >= K.v.stop)) for j in kin], self.stack)
+                for node in nodes:
+                    end = self.tree.subtree(node).stop
+                    here, subtree, below = (
+                        slice(*np.searchsorted(kin, ends))
+                        for ends in ((node.v.start, node.v.stop), (node.v.start, end), (node.v.stop, end))
+                    )
+                    for i, dof in ((i, picked(found, int(np.searchsorted(kin, i)))) for i in node.dofs):
+                        lower = within(dof, picked(found, subtree))
+                        if not tensors:
+                            tensors = [self.zeros(self.nv, self.nv, self.nv) for _ in lower]
+                        upper = across(dof, picked(found, below)) if below.start < below.stop else ()
+                        for T3, column in zip(tensors, lower, strict=True):
+                            T3[k, kin[subtree], i] = column
+                        for T3, column in zip(tensors, own(dof, picked(found, here)), strict=True):
+                            T3[k, kin[here], i] = column
+                        for T3, row in zip(tensors, upper, strict=False):
+                            T3[k, i, kin[below]] = row
+        return tuple(tensors)
+
     def responses(
         self,
         start: Callable[..., tuple],

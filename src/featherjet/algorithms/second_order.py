@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..conventions.rules import Jvp, Vjp
-from .derivatives import forward_hessian, hessian, products, products_body
+from .derivatives import forward_hessian, hessian, products, products_body, tensors
 from .derivatives import methods as ways
 from .derivatives.forward_hessian import hessian_alone
 from .record import FEXT, TAU, VV, A, Cost, Input, Q, Quantity, Result, V, named
@@ -25,6 +25,7 @@ TAU_BY = tuple(Result(name, ("v",)) for name in InverseDynamicsGradients._fields
 A_BY = tuple(Result(name, ("v",), name == "by_tau") for name in ForwardDynamicsGradients._fields)
 A_SECOND = 12_000  # operations that compile within a second
 A_QUADRUPED = 36_000  # operations for a free base and twelve joints: nearly twice as fast as rolled code
+TENSORS = 32_000  # operations for a free base and twelve joints
 BY_FEXT = Result("by_fext", FEXT.axes)
 ID_VJP, FD_VJP = Vjp("inverse_dynamics", third="a"), Vjp("forward_dynamics", True, True, "tau")
 ID_JVP, FD_JVP = Jvp("inverse_dynamics"), Jvp("forward_dynamics", True, True)
@@ -79,8 +80,8 @@ RECORDS = (
     ),
     Quantity(
         "inverse_dynamics_second_derivatives", "the Hessians of all torques; qq[k] is that of tau_k", (Q, V, A),
-        named(InverseDynamicsHessian, ("v", "v", "v")), hessian.inverse_dynamics_second_derivatives,
-        returns=InverseDynamicsHessian._make, forces=True, cost=Cost(400, 170), rule=None,
+        named(InverseDynamicsHessian, ("v", "v", "v")), tensors.inverse_dynamics_second_derivatives,
+        returns=InverseDynamicsHessian._make, forces=True, cost=Cost(400, 170), unrolls=TENSORS, rolled=True, rule=None,
     ),
     Quantity(
         "forward_dynamics_hessian", "second derivatives of w.a; zero by (v, tau) and (tau, tau)", (Q, V, TAU, W_A),

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from ..algorithms.quantities import QUANTITIES
 from ..jit.graph import Expr, Graph
 from ..jit.schedule import Schedule
 from ..model.tree import Node, Tree
 from ..treejit.compiler import TreeCompiler
-from ..treejit.program import Blocks, Pairs, Program, Responses, Store, Sum, Torques, Variant, Walk
+from ..treejit.program import Blocks, Pairs, Program, Responses, Store, Sum, Torques, Triples, Variant, Walk
 from ..treejit.rolled import trace_rolled
 from ..treejit.tables import variants
 
@@ -38,6 +40,8 @@ def quantity_instructions(tree: Tree, quantity: str) -> int:
             total += sum(count.walk(loop, _variant(node)) for node in tree.nodes)
         elif isinstance(loop, Pairs):
             total += _pairs(tree, loop, count)
+        elif isinstance(loop, Triples):
+            total += _triples(tree, loop, count)
         elif isinstance(loop, Sum):
             total += tree.nv**2 * (2 if loop.transposed else 1)
         elif isinstance(loop, Responses):
@@ -104,6 +108,26 @@ def _responses(tree: Tree, loop: Responses, count: _ProgramCounter) -> int:
         j, end = J.index, tree.ends[J.index]
         outside = sum(still[root[j] : tree.ends[root[j]]]) - sum(still[j:end])
         total += (J.v.stop - J.v.start) * (start + path[j] + outside + at[j] + sum(inside[j + 1 : end]))
+    return total
+
+
+def _triples(tree: Tree, loop: Triples, count: _ProgramCounter) -> int:
+    """Instructions of all entries whose three dofs lie on one path to the root, and of the dofs' terms for each torque.
+
+    Within one joint of several dofs, entries count as those within a path.
+    """
+    n, total = tree.nv, 0
+    below = np.zeros((n, n), bool)  # [k, j]: j is strictly below k's joint
+    for node in tree.nodes:
+        below[node.v, node.v.stop : tree.subtree(node).stop] = True
+    own = np.zeros((n, n), bool)
+    for node in tree.nodes:
+        own[node.v, node.v] = True
+    kin = below | below.T | own
+    total += int(below.sum()) * count.values(loop.below) + int((kin & ~below).sum()) * count.values(loop.above)
+    for pairs, of in ((below.T | own, loop.within), (below, loop.across)):
+        triples = int(np.einsum("ij,ki,kj->", pairs.astype(int), kin.astype(int), kin.astype(int)))
+        total += triples * count.values(of)
     return total
 
 

@@ -127,9 +127,9 @@ class TreeCompiler:
         """What a quantity's algorithm walks: the Tree, or Places."""
         return self.places if quantity.of_space and self.places else self.tree
 
-    def short(self, quantity: Quantity) -> bool:
-        """Whether straight-line code for this robot is quick to compile."""
-        return quantity.cost is not None and quantity.cost.of(self.tree) <= UNROLLED
+    def quick(self, quantity: Quantity) -> bool:
+        """Whether code is quick to compile: loops, or short straight-line code for this robot."""
+        return not self.unrolls(quantity) or (quantity.cost is not None and quantity.cost.of(self.tree) <= UNROLLED)
 
     def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
         """The straight-line code of a quantity without options, for these inputs."""

@@ -17,7 +17,7 @@ COUNTS = ("joints", "nq", "nv", "n_units", "groups", "n_tile_runs")
 TABLES = (
     "parent", "variant", "q_start", "v_start", "units", "table", "dofs", "param", "pair_masks", "pair_starts",
     "pair_runs", "start", "bodies", "paths", "ends", "body_ends", "torque_starts", "torque_steps", "torque_paths",
-    "tile_runs", "tile_codes",
+    "tile_runs", "tile_codes", "slab_starts", "slab_runs",
 )  # fmt: skip
 # Those of contacts follow, in kernels that know contacts.
 CONTACT_COUNTS = ("grips", "rows", "entries", "factor", "stops")
@@ -45,11 +45,13 @@ class Variant(NamedTuple):
     nv: int
 
 
-Space = Literal["J", "D", "G", "T", "E", "S", "WJ", "WD", "M"]  # the last four: see `looped/program.py`
+Space = Literal["J", "D", "G", "T", "E", "R", "S", "WJ", "WD", "M"]  # the last four: see `looped/program.py`
 
 
 class Key(NamedTuple):
     """A number stored for each joint ("J"), dof ("D"), grip ("T") or entry of a grip's rows ("E"), or once ("G").
+
+    "R": for each dof, by the loop over one slab of `Triples`.
 
     field: which field it belongs to; path: where it is within the field's value.
     """
@@ -207,6 +209,33 @@ class Pairs:
 
 
 @dataclass
+class Triples:
+    """Tensors: slab k has all entries of some matrices over the dofs on a path with dof k, as in `Pairs`.
+
+    Before each slab, the numbers `keys` of each such dof are computed: by `below` where it is strictly below k's joint,
+    else by `above`; roles "slab" and "col".
+    """
+
+    matrices: list[int]
+    keys: list[Key]  # R
+    below: list[Expr]
+    above: list[Expr]
+    within: list[Expr]  # roles "row" and "col"; R and D
+    across: list[Expr]
+    own: list[Expr]
+
+    @property
+    def values(self) -> list[Expr]:
+        """All expressions that the loop computes."""
+        return [*self.below, *self.above, *self.within, *self.across, *self.own]
+
+    @property
+    def extra(self) -> list[Expr]:
+        """On the diagonal: nothing."""
+        return [x.graph.const(0.0) for x in self.within]
+
+
+@dataclass
 class Blocks:
     """A matrix over dofs and columns of bodies, `width` for each body: `entry` where the dof moves the body, else zero.
 
@@ -295,7 +324,7 @@ class Sum:
         return []
 
 
-MATRICES = (Pairs, Responses, Torques, Sum)  # loops that compute matrices of one sample, with columns in lanes
+MATRICES = (Pairs, Responses, Torques, Sum, Triples)  # loops that compute matrices of one sample, columns in lanes
 
 
 @dataclass
@@ -304,7 +333,9 @@ class Program:
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | Sweep | Hold | Pairs | Responses | Torques | Sum | Blocks] = field(default_factory=list)
+    loops: list[Walk | Sweep | Hold | Pairs | Responses | Torques | Sum | Triples | Blocks] = field(
+        default_factory=list
+    )
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
     outputs: list[Output] = field(default_factory=list)
     watched: Key | None = None  # flagged unless clearly positive
@@ -365,7 +396,7 @@ class Program:
 
 @dataclass
 class Output:
-    """A result: a matrix over dofs, or over dofs and blocks of columns; numbers stored for each dof, joint, grip or
+    """A result: a matrix or tensor over dofs, or over dofs and blocks of columns; numbers of each dof, joint, grip or
     entry; `values` of sums over all bodies; grips' rows over dofs; the factor of G; or, of a `Meet`, the system."""
 
     kind: Literal[

@@ -28,6 +28,7 @@ from .program import (
     Store,
     Sum,
     Torques,
+    Triples,
     Variant,
     Walk,
 )
@@ -197,6 +198,39 @@ class RolledScan:
                 [self.graph.lift(x) for x in extra],
             )
         )
+        return tuple(matrices)
+
+    def triples(
+        self,
+        given: Callable[..., Any],
+        within: Callable[..., tuple],
+        across: Callable[..., tuple],
+        own: Callable[..., tuple],
+        dofs: Field,
+    ) -> tuple[int, ...]:
+        k, j = self._dof(dofs, "slab"), self._dof(dofs, "col")
+        below, above = (self._lifted(given(k, j, x)) for x in (True, False))
+        found = {path: (x, y) for (path, x), (_, y) in zip(leaves(below), leaves(above), strict=True)}
+
+        def record(role: str) -> Any:
+            """That of any one dof: what dofs have whatever the slab, and what is computed for each slab."""
+
+            def leaf(path: tuple, x: Expr) -> Expr:
+                op = self.graph.ops[x.index]
+                if x.index != found[path][1].index or op.args:
+                    return self._load(Ref("R", role, 0, Key("R", 0, path)))
+                return x if op.name == "const" else self._load(op.data._replace(role=role))  # type: ignore[union-attr]
+
+            return mapped(below, leaf)
+
+        row, col = record("row"), record("col")
+        entries = [[self.graph.lift(x) for x in part] for part in (within(col, row), across(row, col), own(col, row))]
+        loads = (self.graph.ops[i] for i in self.graph.reachable(x.index for part in entries for x in part))
+        read = {op.data.key for op in loads if op.name == "load" and op.data.space == "R"}  # type: ignore[union-attr]
+        keys = [key for key in (Key("R", 0, path) for path in found) if key in read]
+        either = [[found[key.path][n] for key in keys] for n in range(2)]
+        matrices = self._new_matrices(len(entries[0]))
+        self.program.loops.append(Triples(matrices, keys, *either, *entries))
         return tuple(matrices)
 
     def blocks(self, entry: Callable[..., Any], dofs: Field, columns: Field) -> BlockMatrix:

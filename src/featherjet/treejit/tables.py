@@ -20,6 +20,7 @@ from .tiles import samples_at_once, tile_runs, tile_size
 MASKS = 5
 NOTHING, WITHIN, ACROSS, MIXED = range(4)  # kinds of runs of groups
 RUN = 3  # integers for each run: its kind, its first group and the one after its last
+SLAB = 3  # integers for each run of rows of a slab: whether they have entries, the first and the one after the last
 # The four lists that each group has (see ColumnSteps), and the integers of each of their entries.
 OWN, UP, OUT, UNRELATED = range(4)
 STEP = 7
@@ -55,6 +56,7 @@ class Tables(Data):
         variant = [known.index((n.kind.name, n.is_root, n.kind.nq, n.kind.nv)) for n in nodes]
         masks = pair_masks(tree, columns)
         pair_starts, runs = pair_runs(masks)
+        slab_starts, slabs = slab_runs(tree)
         tiles, codes = tile_runs(tree, tile_size(samples_at_once(columns, kind)))
         responses, torques = ColumnSteps(tree, columns, variant), TorqueSteps(tree, columns, variant)
         self.arrays: dict[str, Any] = {
@@ -85,6 +87,8 @@ class Tables(Data):
             "torque_paths": integers(torques.paths),
             "tile_runs": tiles,
             "tile_codes": codes,
+            "slab_starts": slab_starts,
+            "slab_runs": slabs,
         }
         self.kinds = [n.kind.name for n in nodes]
         self.mimics = [x.tobytes() for x in (c.qi, c.qs, c.q0, c.vi, c.vs)] if c else []
@@ -148,6 +152,21 @@ def pair_runs(masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         edges = [0, *(np.flatnonzero(np.diff(kinds)) + 1), groups]
         runs += [(kinds[a], a, b) for a, b in itertools.pairwise(edges)]
     starts.append(len(runs))
+    return integers(starts), integers(runs)
+
+
+def slab_runs(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
+    """For each dof, runs of rows two at a time: where they start, and the list of (on a path with it?, from, to)."""
+    n, starts, runs = tree.nv, [0], []
+    for node in tree.nodes:
+        kin = np.zeros(n + n % 2, bool)
+        kin[tree.subtree(node)] = kin[tree.dof_path(node.index)] = True
+        some = kin.reshape(-1, 2).any(1)
+        edges = [0, *(np.flatnonzero(np.diff(some)) + 1), len(some)]
+        found = [(some[a], 2 * a, min(2 * b, n)) for a, b in itertools.pairwise(edges)]
+        for _ in node.dofs:
+            runs += found
+            starts.append(len(runs))
     return integers(starts), integers(runs)
 
 

@@ -24,16 +24,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from ...math.fieldwise import Additive
 from ...math.spatial import Coriolis, Force, Inertia, Motion
 from ...math.vec3 import Sym3, Vec3
 from ...model.tree import Node
 from ..dynamics.aba import BodyResponse
-from ..motion import DofMotion, Moving, dof_motion, moving, net_force
+from ..dynamics.coriolis import Composite
+from ..motion import DofMotion, Moving, dof_motion, moving
 from ..results import InverseDynamicsHessian
 from ..scan import Array, Scan
+from . import idsva
 from .idsva import ForcedComposite
 from .products import sweep
 
@@ -64,13 +64,19 @@ class SweptComposite(ForcedComposite):
 
 
 @dataclass(slots=True, eq=False)
-class SecondTerms(DofMotion):
-    """All that a degree of freedom contributes to the pair pass."""
+class FirstTerms(DofMotion):
+    """What a degree of freedom contributes whatever V is."""
 
-    L: Motion  # V_parent x S
     t1: Force  # IC S
     t2: Force  # 2 BC S + IC (Sd + Psid)
     t3: Force  # 2 BC Psid + IC Psidd + fC xbar* S
+
+
+@dataclass(slots=True, eq=False)
+class SecondTerms(FirstTerms):
+    """All that a degree of freedom contributes to the pair pass."""
+
+    L: Motion  # V_parent x S
     E: Vec3
     F: Force
     G: Vec3
@@ -85,14 +91,6 @@ def inverse_dynamics_hessian(
     return InverseDynamicsHessian(*scan.pairs(within, across, dofs, own=own))
 
 
-def inverse_dynamics_second_derivatives(
-    scan: Scan, q: Array, v: Array, a: Array, fext: Sequence | None = None
-) -> InverseDynamicsHessian:
-    """The Hessian of each torque, (nv, nv, nv) each: w is a constant, so that a trace keeps only what it reaches."""
-    each = [inverse_dynamics_hessian(scan, q, v, a, unit, fext) for unit in np.eye(scan.nv)]
-    return InverseDynamicsHessian(*(np.stack(block) for block in zip(*each, strict=True)))
-
-
 def swept_terms(
     scan: Scan, bodies: Sequence[Moving], swept: Sequence[BodyResponse], fext: Sequence | None
 ) -> list[list[SecondTerms]]:
@@ -103,27 +101,30 @@ def swept_terms(
 
 def seed(node: Node, body: Moving, swept: BodyResponse, fext) -> SweptComposite:
     """A body's own share."""
-    I = node.body.placed(body.X)
-    B2 = Coriolis.of(I, body.v, I @ body.v)
-    return SweptComposite(I, B2, net_force(node, body, I, fext), Swept.of(I, B2, swept.a))
+    C = idsva.seed(node, body, fext)
+    return SweptComposite(C.I, C.B2, C.f, Swept.of(C.I, C.B2, swept.a))
 
 
 def collect(
     node: Node, C: SweptComposite, body: Moving, swept: BodyResponse
 ) -> tuple[SweptComposite, list[SecondTerms]]:
     """The terms of a joint's dofs; the composite goes on to the parent."""
-    return C, [terms(C, body, swept.a_parent, S) for S in body.S]
+    return C, [second_terms(first_terms(C, body, S), C, C.sweep, swept.a_parent.cross(S)) for S in body.S]
 
 
-def terms(C: SweptComposite, body: Moving, V_parent: Motion, S: Motion) -> SecondTerms:
-    """The terms of one column S."""
-    m, L = dof_motion(body, S), V_parent.cross(S)
-    t1 = C.I @ S
+def first_terms(C: ForcedComposite, body: Moving, S: Motion) -> FirstTerms:
+    """The terms of one column S that do not depend on V."""
+    m = dof_motion(body, S)
     t2 = C.B2 @ S + C.I @ m.SPd
     t3 = C.B2 @ m.Psid + C.I @ m.Psidd + C.f.cross_bar(S)
-    E = C.B2.transposed_times(L) + S.ang.cross(C.sweep.b) + C.sweep.D(m.Psid)
-    F = C.I @ L + C.sweep.h.cross_bar(S)
-    return SecondTerms(S, m.Psid, m.Psidd, m.SPd, L, t1, t2, t3, E, F, C.sweep.D(S))
+    return FirstTerms(S, m.Psid, m.Psidd, m.SPd, C.I @ S, t2, t3)
+
+
+def second_terms(t: FirstTerms, C: Composite, sweep: Swept, L: Motion) -> SecondTerms:
+    """All terms of one column."""
+    E = C.B2.transposed_times(L) + t.S.ang.cross(sweep.b) + sweep.D(t.Psid)
+    F = C.I @ L + sweep.h.cross_bar(t.S)
+    return SecondTerms(t.S, t.Psid, t.Psidd, t.SPd, t.t1, t.t2, t.t3, L, E, F, sweep.D(t.S))
 
 
 def within(i: SecondTerms, k: SecondTerms) -> tuple:

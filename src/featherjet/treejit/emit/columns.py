@@ -18,12 +18,13 @@ import llvmlite.ir as ir
 from ...jit.emit.lanes import I8, I64, PTR, VOID, Value, external, transposed
 from ...jit.graph import Expr
 from ...jit.number import Number
-from ..program import Key, Pairs, Program, Ref, Sum
+from ..program import Key, Pairs, Program, Ref, Sum, Triples
 from ..tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 from .lanes import TreeLanes
 
 I16 = ir.IntType(16)
 Place = tuple[Value, Value]  # a pointer, and how many bytes ahead of it to prefetch
+NOT_AHEAD = I64(0)  # nothing to prefetch: the memory is in a cache
 
 
 class MatrixPlace(NamedTuple):
@@ -58,7 +59,8 @@ class Columns(TreeLanes):
                 self.store(b, x1, pointer)
             return
         for _, (pointer, ahead) in x:
-            self.prefetch(b, pointer, ahead)
+            if ahead is not NOT_AHEAD:
+                self.prefetch(b, pointer, ahead)
         full = b.icmp_unsigned("==", existing, ir.Constant(existing.type, (1 << self.L) - 1))
         with b.if_else(full, likely=True) as (yes, no):
             with yes:
@@ -146,7 +148,9 @@ class Columns(TreeLanes):
 class PairsCode:
     """Emits one loop over pairs."""
 
-    def __init__(self, e: Columns, loop: Pairs) -> None:
+    loop: Pairs | Triples
+
+    def __init__(self, e: Columns, loop: Pairs | Triples) -> None:
         self.e, self.loop, self.n_out = e, loop, len(loop.matrices)
 
     def emit(self, number: int) -> ir.Function:
@@ -154,15 +158,11 @@ class PairsCode:
         f = e.function(f"pairs{number}", [PTR, PTR, PTR])
         data, self.P, places = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
-        self.groups, self.masks = e.slot(b, data, "groups"), e.slot(b, data, "pair_masks")
+        self.open(data)
         starts, runs = e.slot(b, data, "pair_starts"), e.slot(b, data, "pair_runs")
         self.places = e.places(b, places, self.n_out)
-        nv = e.slot(b, data, "nv")
-        last = b.sub(nv, I64(1))
-        with e.loop(b, I64(0), nv, 2) as r:
-            # If the number of rows is odd, the last is computed twice, over its own runs.
-            second = b.add(r, I64(1))
-            rows = [r, b.select(b.icmp_signed("<", r, last), second, r)]
+        with e.loop(b, I64(0), self.nv, 2) as r:
+            rows = self.two_rows(r)
             pair = b.udiv(r, I64(2))
             first, after = (e.integer(b, starts, b.add(pair, I64(k))) for k in range(2))
             with e.loop(b, first, after) as k:
@@ -178,6 +178,17 @@ class PairsCode:
         b.ret_void()
         return f
 
+    def open(self, data: Value) -> None:
+        """Find what all loops over pairs read."""
+        b, e = self.b, self.e
+        self.groups, self.masks, self.nv = (e.slot(b, data, s) for s in ("groups", "pair_masks", "nv"))
+        self.last = b.sub(self.nv, I64(1))
+
+    def two_rows(self, r: Value) -> list[Value]:
+        """Row r and the next. If the number of rows is odd, the last is computed twice, over its own runs."""
+        b = self.b
+        return [r, b.select(b.icmp_signed("<", r, self.last), b.add(r, I64(1)), r)]
+
     def bits(self, row: Value, g: Value, k: int) -> Value:
         """Mask number k of a row and a group."""
         b = self.b
@@ -192,11 +203,14 @@ class PairsCode:
         e.put(b, list(zip(values, places, strict=True)), existing)
 
     def zeros(self, rows: Sequence[Value], g0: Value, g1: Value) -> None:
-        e = self.e
-        with e.loop(self.b, g0, g1) as g:
-            existing = self.bits(rows[0], g, 3)
-            for m in range(self.n_out):
-                self.put(rows, g, existing, m, [e.const(0.0)] * len(rows))
+        with self.e.loop(self.b, g0, g1) as g:
+            self.nothing(rows, g)
+
+    def nothing(self, rows: Sequence[Value], g: Value) -> None:
+        """A group of zeros."""
+        existing = self.bits(rows[0], g, 3)
+        for m in range(self.n_out):
+            self.put(rows, g, existing, m, [self.e.const(0.0)] * len(rows))
 
     def run(self, rows: Sequence[Value], g0: Value, g1: Value, of: Sequence[Expr], kind: int) -> None:
         """Groups of one kind for both rows. Each matrix is stored before the next begins, so that both rows and the few
@@ -234,25 +248,29 @@ class PairsCode:
 
     def row_loader(self, row: Value, of: Sequence[Expr]) -> Callable[[Ref], Value]:
         """A loader of a row's record, which loads all of it now."""
-        b, e = self.b, self.e
-        record = e.record(b, self.P, row)
-        refs = [ref for ref in e.loads(of) if ref.role == "row"]
-        known = {ref: e.splat_from(b, record, ref.key) for ref in refs if ref.key is not None}
-        return known.__getitem__
+        return self.splats(row, [ref for ref in self.e.loads(of) if ref.role == "row"]).__getitem__
+
+    def splats(self, row: Value, refs: Sequence[Ref]) -> dict[Ref, Value]:
+        """Numbers of one dof, in all lanes."""
+        record = self.e.record(self.b, self.P, row)
+        return {ref: self.e.splat_from(self.b, record, ref.key) for ref in refs if ref.key is not None}
 
     def group_loader(self, g: Value) -> Callable[[Ref], Value]:
         """A loader of a group's records, which loads each number once, when first needed."""
-        b, e = self.b, self.e
-        group = e.group(b, self.P, g)
+        group = self.e.group(self.b, self.P, g)
         known: dict[Ref, Value] = {}
 
         def load(ref: Ref) -> Value:
-            assert ref.key is not None
             if ref not in known:
-                known[ref] = e.load(b, e.key_at(b, group, ref.key))
+                known[ref] = self.from_group(group, g, ref)
             return known[ref]
 
         return load
+
+    def from_group(self, group: Value, g: Value, ref: Ref) -> Value:
+        """A number of all dofs of group g, whose vectors begin at `group`."""
+        assert ref.key is not None
+        return self.e.load(self.b, self.e.key_at(self.b, group, ref.key))
 
     @staticmethod
     def by_role(row: Callable[[Ref], Value], group: Callable[[Ref], Value]) -> Callable[[Ref], Value]:

@@ -6,7 +6,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.border import AHEAD, Border
 from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
-from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum, Torques
+from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum, Torques, Triples
 from ..tiles import tile_size
 from .columns import Columns
 from .tiles import HEAD
@@ -22,6 +22,7 @@ class MatrixOutput(Border):
     w: Walks
     c: Columns
     nv: Value
+    rest: list[Value]  # the lengths of a matrix's or tensor's axes but the first
     area: Value
     P: Value
     own: Value
@@ -75,12 +76,14 @@ class MatrixOutput(Border):
         known = {out.matrix for _, out in self.results() if out.kind == "matrix"}
         return sorted({number for loop in loops for number in loop.matrices} - known)
 
-    def write_matrices(self, lane: Value) -> None:
+    def write_matrices(self, lane: Value, samples: Value) -> None:
         """Write all matrices of one sample: directly, or through spare memory if rows are not contiguous."""
         b, w = self.b, self.w
         P = w.number(b, self.P, b.mul(self.area, lane))
         results = {out.matrix: o for o, out in self.results() if out.kind == "matrix"}
-        width: Value = b.mul(self.nv, I64(w.bytes))
+        width: Value = I64(w.bytes)
+        for length in self.rest:
+            width = b.mul(width, length)
         at: dict[int, tuple[Value, Value]] = {}
         for k, number in enumerate(self.inner()):
             at[number] = self.square(self.inner_matrices, k), width
@@ -95,10 +98,11 @@ class MatrixOutput(Border):
             assert isinstance(loop, MATRICES)
             for m, number in enumerate(loop.matrices):
                 start, by_row = at[number]
-                ahead = self.ahead(results[number], loop) if number in results and not isinstance(loop, Sum) else I64(0)
+                seen = number in results and not isinstance(loop, Sum)
+                ahead = self.ahead(results[number], loop, samples) if seen else I64(0)
                 for j, x in enumerate((b.ptrtoint(start, I64), by_row, ahead)):
                     b.store(x, b.gep(places, [I64(3 * m + j)], source_etype=I64), align=8)
-            b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses | Torques) else [])])
+            b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses | Torques | Triples) else [])])
         for number, o in results.items():
             with b.if_then(b.not_(self.dense(o)), likely=False):
                 self.scatter_matrix(o, at[number][0], self.lane_pointer(o, lane))
@@ -155,12 +159,15 @@ class MatrixOutput(Border):
         with b.if_then(b.not_(dense), likely=False):
             self.scatter_matrix(o, self.spare, target)
 
-    def ahead(self, o: int, loop: Pairs | Responses | Torques) -> Value:
+    def ahead(self, o: int, loop: Pairs | Responses | Torques | Triples, samples: Value) -> Value:
         """How many bytes ahead to prefetch: some samples, or the next rows or columns of large matrices.
 
-        Prefetched memory must still be in the second-level cache when it is written.
+        Prefetched memory must still be in the second-level cache when it is written. Of tensors instead: how many bytes
+        all samples have.
         """
         b = self.b
+        if isinstance(loop, Triples):
+            return b.mul(b.mul(self.nv, self.strides[o][0]), samples)
         by_row = self.strides[o][0]
         rows = ROWS if isinstance(loop, Pairs) else self.c.L
         near = I64(self.c.bytes * (2 * self.c.L - 1)) if isinstance(loop, Responses) else b.mul(by_row, I64(rows))
@@ -170,7 +177,10 @@ class MatrixOutput(Border):
     def square(self, base: Value, k: int) -> Value:
         """Matrix number k of those that begin at `base`."""
         b = self.b
-        return self.w.number(b, base, b.mul(b.mul(self.nv, self.nv), I64(k)))
+        size = self.nv
+        for length in self.rest:
+            size = b.mul(size, length)
+        return self.w.number(b, base, b.mul(size, I64(k)))
 
     def scatter_matrix(self, o: int, matrix: Value, target: Value) -> None:
         """Copy a matrix from spare memory to a target of any strides."""

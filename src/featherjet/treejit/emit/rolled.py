@@ -13,7 +13,21 @@ from ...jit.emit.platform import Platform
 from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
-from ..program import MATRICES, Blocks, Hold, Output, Pairs, Program, Responses, Strike, Sum, Sweep, Torques, Walk
+from ..program import (
+    MATRICES,
+    Blocks,
+    Hold,
+    Output,
+    Pairs,
+    Program,
+    Responses,
+    Strike,
+    Sum,
+    Sweep,
+    Torques,
+    Triples,
+    Walk,
+)
 from ..tiles import samples_at_once, tile_size
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
@@ -24,8 +38,10 @@ from .responses import ResponsesCode
 from .strikes import StrikeWalks
 from .tiles import TilesCode
 from .torques import TorquesCode
+from .triples import TriplesCode
 from .walks import Walks
 
+OWN = (Responses, Torques, Triples)  # loops that have scratch memory of their own
 PACKED = 12  # numbers that an entry or a factor has at least
 
 
@@ -68,15 +84,17 @@ def walks_of(program: Program) -> type[Walks]:
     return ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
 
 
-def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum) -> ir.Function:
+def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum | Triples) -> ir.Function:
     """The function of a loop that computes matrices of one sample."""
     if isinstance(loop, Pairs):
         return columns.pairs(number, loop)
     return columns.sum(number, loop) if isinstance(loop, Sum) else travelling(columns, loop).emit(number)
 
 
-def travelling(columns: Columns, loop: Responses | Torques) -> ResponsesCode | TorquesCode:
-    """The code of a loop whose lanes go up to the root and out again; it has scratch memory."""
+def travelling(columns: Columns, loop: Responses | Torques | Triples) -> ResponsesCode | TorquesCode | TriplesCode:
+    """The code of a loop that has scratch memory: its lanes go up to the root and out again, or it makes tensors."""
+    if isinstance(loop, Triples):
+        return TriplesCode(columns, loop)
     return ResponsesCode(columns, loop) if isinstance(loop, Responses) else TorquesCode(columns, loop)
 
 
@@ -134,7 +152,7 @@ class RolledCode(MatrixOutput):
             b.call(self.arrange, [self.data, self.spaces["D"], self.P, self.area])
             left = b.sub(samples, s)
             with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
-                self.write_matrices(lane)
+                self.write_matrices(lane, samples)
                 self.write_blocks(lane)
 
     def scratch(self, samples: Value) -> Value:
@@ -142,17 +160,21 @@ class RolledCode(MatrixOutput):
         b, w = self.b, self.w
         self.joints, self.nq, self.nv = (w.slot(b, self.data, s) for s in ("joints", "nq", "nv"))
         groups = w.slot(b, self.data, "groups")
+        tensors = any(isinstance(loop, Triples) for loop in self.program.loops)
+        self.rest = [self.nv, self.nv] if tensors else [self.nv]
         self.area = I64(0) if self.tiles else self.product(groups, I64(self.c.L * len(self.c.keys)))
         own = I64(0)
         for loop in self.program.loops:
-            if isinstance(loop, Responses | Torques):
+            if isinstance(loop, OWN):
                 by_joint, by_dof = travelling(self.c, loop).sizes()
                 parts = self.product(self.joints, I64(by_joint)), self.product(groups, I64(self.c.L * by_dof))
                 own = self.product(self.checked("sadd", *parts), I64(self.c.L))
+            if isinstance(loop, Triples):
+                own = self.checked("sadd", own, self.product(self.nv, self.nv, I64(len(loop.matrices))))
         self.sizes = [self.length(x) for x in self.names]
         inputs = [self.product(size, I64(w.L)) for size in self.sizes]
         matrices = [o for o, out in self.results() if out.kind == "matrix"]
-        square = self.product(self.nv, self.nv, I64(len(matrices) * (w.L if self.tiles else 1)))
+        square = self.product(self.nv, *self.rest, I64(len(matrices) * (w.L if self.tiles else 1)))
         spare = I64(0)
         for o in matrices:
             spare = b.select(self.dense(o), spare, square)
