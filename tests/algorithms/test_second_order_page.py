@@ -166,6 +166,29 @@ def test_gradient_and_hessian_of_inverse_dynamics(case: tuple[fj.Robot, State]) 
 
 @quickly
 @given(drawn)
+def test_terms_of_tensors(case: tuple[fj.Robot, State]) -> None:
+    """(5a): what each dof contributes to the Hessian of one torque; and that other dofs contribute nothing."""
+    robot, s = case
+    tree, state = robot.evaluator.tree, (s.q[0], s.v[0], s.a[0])
+    for k in range(robot.nv):
+        page = SecondPage(tree, *state, np.eye(robot.nv)[k])
+        K, S = page.joint[k], page.S[k]
+        for j, J in enumerate(page.joint):
+            below = page.within(J, K) and J != K
+            at = J if below else K
+            h, b = page.IC[at] @ S, page.BC[at].T @ S
+            BV = sum(twice_coriolis(page.I[i], S) for i in range(len(page.I)) if page.within(i, at))
+            L = cross(S) @ page.S[j] if below else np.zeros(6)
+            D = [2 * star(x) @ h - BV @ x for x in (page.Psid[j], page.S[j])]
+            E = page.BC[J].T @ L + star(page.S[j]) @ b + D[0]
+            F = page.IC[J] @ L + star(page.S[j]) @ h
+            together = below or page.within(K, J)
+            for x, y in ((page.L, L), (page.E, E), (page.F, F), (page.G, D[1])):
+                agree(x[j], y if together else np.zeros(6), 1e-11, floor=np.abs(page.IC[K]).max())
+
+
+@quickly
+@given(drawn)
 def test_identities(case: tuple[fj.Robot, State]) -> None:
     """(3), and that the linear half of D vanishes."""
     robot, s = case

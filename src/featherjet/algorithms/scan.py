@@ -1,4 +1,4 @@
-"""The ways an algorithm walks a tree: outward, inward, over pairs of dofs, by columns of responses, and by torques.
+"""The ways an algorithm walks a tree: outward, inward, over pairs and triples of dofs, by responses, and by torques.
 
 An algorithm passes small step functions on spatial quantities to these walks; it never loops over bodies itself. `Scan`
 runs the steps one body after the other in Python, on whatever scalars it is given.
