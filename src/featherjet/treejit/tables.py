@@ -161,7 +161,7 @@ def slab_runs(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     for node in tree.nodes:
         kin = np.zeros(n + n % 2, bool)
         kin[tree.subtree(node)] = kin[tree.dof_path(node.index)] = True
-        some = kin.reshape(-1, 2).any(1)
+        some = kin[::2] | kin[1::2]
         edges = [0, *(np.flatnonzero(np.diff(some)) + 1), len(some)]
         found = [(some[a], 2 * a, min(2 * b, n)) for a, b in itertools.pairwise(edges)]
         for _ in node.dofs:

@@ -148,8 +148,6 @@ class Columns(TreeLanes):
 class PairsCode:
     """Emits one loop over pairs."""
 
-    loop: Pairs | Triples
-
     def __init__(self, e: Columns, loop: Pairs | Triples) -> None:
         self.e, self.loop, self.n_out = e, loop, len(loop.matrices)
 

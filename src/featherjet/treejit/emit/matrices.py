@@ -98,8 +98,9 @@ class MatrixOutput(Border):
             assert isinstance(loop, MATRICES)
             for m, number in enumerate(loop.matrices):
                 start, by_row = at[number]
-                seen = number in results and not isinstance(loop, Sum)
-                ahead = self.ahead(results[number], loop, samples) if seen else I64(0)
+                ahead: Value = I64(0)
+                if number in results and not isinstance(loop, Sum):
+                    ahead = self.ahead(results[number], loop, samples)
                 for j, x in enumerate((b.ptrtoint(start, I64), by_row, ahead)):
                     b.store(x, b.gep(places, [I64(3 * m + j)], source_etype=I64), align=8)
             b.call(f, [self.data, P, places, *([self.own] if isinstance(loop, Responses | Torques | Triples) else [])])

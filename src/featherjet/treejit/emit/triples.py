@@ -25,10 +25,9 @@ LARGE = 1 << 21  # bytes of one result of all samples beyond which it is written
 class TriplesCode(PairsCode):
     """Emits one loop over triples."""
 
-    loop: Triples
-
     def __init__(self, e: Columns, loop: Triples) -> None:
         super().__init__(e, loop)
+        self.terms = loop.below, loop.above
         self.offset = {key: n for n, key in enumerate(loop.keys)}
         self.at: dict[Value, tuple[Value, ...]] = {}
 
@@ -75,9 +74,8 @@ class TriplesCode(PairsCode):
 
     def records(self) -> None:
         """Compute the numbers R of all dofs on a path with dof k."""
-        b, e, loop = self.b, self.e, self.loop
-        both = [*loop.below, *loop.above]
-        known = self.splats(self.k, [ref for ref in e.loads(both) if ref.role == "slab"])
+        b, e, (of_below, of_above) = self.b, self.e, self.terms
+        known = self.splats(self.k, [ref for ref in e.loads([*of_below, *of_above]) if ref.role == "slab"])
         with e.loop(b, I64(0), self.groups) as g:
             above, below = (self.bits(self.k, g, n) for n in range(2))
 
@@ -91,7 +89,7 @@ class TriplesCode(PairsCode):
                 return [found[n : n + len(self.offset)] for n in range(0, len(found), len(self.offset))]
 
             def mixed() -> None:
-                lower, upper = values(loop.below, loop.above)
+                lower, upper = values(of_below, of_above)
                 mask = e.mask(b, below)
                 store([b.select(mask, x, y) for x, y in zip(lower, upper, strict=True)])
 
@@ -99,8 +97,8 @@ class TriplesCode(PairsCode):
             some = [b.zext(b.icmp_unsigned("!=", x, none), I64) for x in (above, below)]
             cases = [
                 (0, lambda: None),
-                (1, lambda: store(*values(loop.above))),
-                (2, lambda: store(*values(loop.below))),
+                (1, lambda: store(*values(of_above))),
+                (2, lambda: store(*values(of_below))),
                 (3, mixed),
             ]
             e.switch(b, b.add(some[0], b.mul(some[1], I64(2))), cases)
@@ -127,8 +125,7 @@ class TriplesCode(PairsCode):
             )
 
             def some(masks: Sequence[Value]) -> Value:
-                either = b.or_(*masks)
-                return b.zext(b.icmp_unsigned("!=", either, ir.Constant(either.type, 0)), I64)
+                return b.zext(b.icmp_unsigned("!=", b.or_(*masks), ir.Constant(kin.type, 0)), I64)
 
             # 0 nothing, 1 within, 2 across, 3 both; own entries are within, and count as both
             kind = b.or_(b.or_(some(within), b.mul(some(across), I64(2))), b.mul(some(own), I64(3)))
