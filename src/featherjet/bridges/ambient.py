@@ -9,6 +9,7 @@ operations, which frameworks differentiate.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,11 @@ class Ambient:
                 width = place.q.stop - q.start
                 block = Euclidean(width), slice(q.start, place.q.stop), slice(v.start, place.v.stop)
             self.blocks.append(block)
+
+    @cached_property
+    def neutral(self) -> np.ndarray:
+        """The configuration of no displacement."""
+        return np.concatenate([m.neutral() for m, _, _ in self.blocks])
 
     @property
     def flat(self) -> bool:

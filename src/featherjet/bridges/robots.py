@@ -22,6 +22,8 @@ from ..evaluate.frames import FrameName
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
 from ..jit.number import DOUBLE
+from ..simulation.timestep import TimeStep
+from . import steps
 from .ambient import Ambient, CompiledAmbient
 from .lifted import replayed
 from .rules import Arrays, Point, Shape
@@ -35,6 +37,7 @@ class Selection(NamedTuple):
     frame: str = "local"
     contacts: Contacts | None = None
     restitution: float = 0.0
+    step: TimeStep | None = None
 
 
 class RobotFunction:
@@ -131,7 +134,8 @@ class RobotFunction:
         evaluator, selection = self.robot.evaluator, self.selection
         held = None if selection.contacts is None else fingerprint(selection.contacts.core)
         constants = None if self.record.quantity is None else fingerprint(self.constants)
-        chosen = selection.frame, selection.restitution, held
+        step = None if selection.step is None else fingerprint(selection.step.facts)
+        chosen = selection.frame, selection.restitution, held, step
         parts = (self.name, evaluator.compiler.tables(DOUBLE).digest, chosen, constants)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -204,7 +208,11 @@ class RobotFunctions:
         selection = selection or Selection()
         key = name, self._key(selection)
         found = self._known.get(key)
-        return found or self._known.setdefault(key, RobotFunction(self, smooth(name), selection))
+        return found or self._known.setdefault(key, RobotFunction(self, self._record(name, selection), selection))
+
+    @staticmethod
+    def _record(name: str, selection: Selection) -> FunctionRecord:
+        return smooth(name) if selection.step is None else steps.records(selection.step)[name]
 
     def _key(self, selection: Selection) -> Any:
         frame = selection.name
@@ -215,4 +223,5 @@ class RobotFunctions:
             selection.frame,
             id(selection.contacts),
             selection.restitution,
-        )  # `_known` keeps the contacts alive
+            id(selection.step),
+        )  # `_known` keeps contacts and steps alive

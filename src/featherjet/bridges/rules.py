@@ -40,6 +40,10 @@ class Point(NamedTuple):
     def zeros(self, shape: Shape) -> Any:
         return self.constant(np.zeros(shape))
 
+    def host(self, function: Callable[..., Arrays], shapes: Sequence[Shape]) -> Arrays:
+        """The results of a function of NumPy arrays at the inputs, which are vectors; shapes: of one sample's."""
+        return function(*self.x)
+
     def filled(self, changes: Arrays, shapes: Sequence[Shape]) -> list[Any]:
         """Tangent vectors of these shapes, with zeros for None."""
         return [self.zeros(shape) if d is None else d for d, shape in zip(changes, shapes, strict=True)]

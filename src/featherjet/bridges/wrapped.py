@@ -10,9 +10,11 @@ from ..algorithms.results import (
     ImpulseDynamics,
     InverseDynamicsDerivatives,
 )
-from ..contact import Contacts
+from ..contact import Contacts, Ground
 from ..evaluate.evaluator import HasEvaluator
 from ..evaluate.frames import FrameChoice, FrameName
+from ..robot.robot import Robot
+from ..simulation.timestep import StepResult, TimeStep
 from .robots import RobotFunction, RobotFunctions, Selection
 
 NONE = Selection()
@@ -27,6 +29,7 @@ class WrappedRobot:
     def __init__(self, robot: HasEvaluator, bridge: str) -> None:
         self._functions = RobotFunctions(robot, bridge)
         self._known: dict[str, RobotFunction] = {}  # those that need no selection
+        self._steps: dict[tuple, Selection] = {}  # time steps, by ground, dt and whether the joints' laws act
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._functions.evaluator.model.name}: nq {self.nq}, nv {self.nv}>"
@@ -145,3 +148,17 @@ class WrappedRobot:
         """Velocities (..., nv) after an impact and impulses (..., rows)."""
         selection = Selection(contacts=contacts, restitution=float(restitution))
         return ImpulseDynamics._make(self.call("impulse_dynamics", q, v, selection=selection))
+
+    def step(
+        self, q: Any, v: Any, tau: Any, contacts: Ground | None = None, dt: float = 1e-3, passive: bool = True
+    ) -> StepResult:
+        """The state after a time step, and contact forces (..., 3 feet); see `featherjet.TimeStep`.
+
+        Derivatives are exact while contacts keep their modes. NumPy computes the step, on the host.
+        """
+        key = id(contacts), dt, passive
+        found = self._steps.get(key)
+        if found is None:
+            robot = Robot.of(self._functions.evaluator)
+            found = self._steps.setdefault(key, Selection(step=TimeStep(robot, contacts, dt, passive)))
+        return StepResult._make(self.call("step", q, v, tau, selection=found))

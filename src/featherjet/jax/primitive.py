@@ -7,7 +7,7 @@ inputs that are zero and left out; strict, whether bad inputs raise.
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -66,10 +66,15 @@ def gapped(f: RobotFunction, given: Sequence[Any], absent: tuple[int, ...]) -> l
 
 
 class JaxPoint(Point):
-    """A point whose functions leave out zeros instead of computing with them."""
+    """A point whose functions leave out zeros instead of computing with them, and call the host as the program runs."""
 
     def filled(self, changes: Arrays, shapes: Sequence[Any]) -> list[Any]:
         return list(changes)
+
+    def host(self, function: Callable[..., Arrays], shapes: Sequence[Any]) -> Arrays:
+        batch, dtype = self.x[0].shape[:-1], self.x[0].dtype
+        results = [jax.ShapeDtypeStruct((*batch, *s), dtype) for s in shapes]
+        return jax.pure_callback(lambda *x: function(*map(np.asarray, x)), results, *self.x)
 
 
 def point(f: RobotFunction, x: Sequence[Any], strict: bool) -> Point:

@@ -81,6 +81,13 @@ class TimeStep:
     def __repr__(self) -> str:
         return f"<TimeStep of {self.evaluator.model.name}: dt = {self.dt:g} s>"
 
+    @property
+    def facts(self) -> tuple:
+        """What tells one step from another, of the same robot."""
+        ground = self.contacts
+        own = () if ground is None else (ground.core, ground.feet, ground.friction, ground.restitution, ground.terrain)
+        return self.dt, self.passive, *own
+
     def steps(self, batch: tuple[int, ...]) -> TimeStepping:
         """The steps of worlds that go on from step to step."""
         return self._steps.afresh(batch)
