@@ -43,7 +43,7 @@ def _on_host(function: Callable[..., Sequence[np.ndarray]], ambient: Ambient, sh
         kind = np.float32 if all(x.dtype == np.float32 for x in given) else np.float64
         batch = np.broadcast_shapes(*(x.shape[:-1] for x in given))
         q, v, tau = (np.broadcast_to(np.asarray(x, float), (*batch, x.shape[-1])) for x in given)
-        bad = ~(np.isfinite(q).all(-1) & np.isfinite(v).all(-1) & np.isfinite(tau).all(-1))
+        bad = np.asarray(~(np.isfinite(q).all(-1) & np.isfinite(v).all(-1) & np.isfinite(tau).all(-1)))
         if bad.any():
             still = (ambient.neutral, 0.0, 0.0)
             q, v, tau = (np.where(bad[..., None], y, x) for x, y in zip((q, v, tau), still, strict=True))
