@@ -75,8 +75,8 @@ class NonFiniteResult(FeatherjetError, FloatingPointError):
 
 
 class SingularContacts(FeatherjetError, ArithmeticError):
-    """Contacts contradict each other, or hold a point that cannot move so; or they are redundant, and have derivatives
-    only with damping. In a batch, they do at all samples; see `ContactWarning`.
+    """Contacts contradict each other, or hold a point that cannot move so; or they do in neighbouring states, and have
+    derivatives only with damping. In a batch, they do at all samples; see `ContactWarning`.
     """
 
 

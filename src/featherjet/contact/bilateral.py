@@ -79,7 +79,7 @@ class Contacts:
 
     baumgarte (kp, kd): makes relative accelerations -kp * error - kd * velocity instead of zero [1/s^2, 1/s].
     damping: mu [1/kg]: each contact accelerates by mu times its force. Redundant contacts hold without it, by the
-    smallest forces, but only with it are their forces and derivatives determined.
+    smallest forces, but only with it are their forces determined.
     """
 
     def __init__(

@@ -171,15 +171,20 @@ def singular(name: str, contacts: Contacts, margin: SmallMargin) -> SingularCont
     first = next(n for n, at in held if margin.row < at.stop)
     many = int(margin.samples.sum())
     where = f"{margin.where}{f' and {many - 1} more' if many > 1 else ''}"
-    values = name in ("constrained_dynamics", "impulse_dynamics")
-    undetermined = "inertias" if name == "contact_inertia" else "derivatives"
     why = (
         f"no force at {first!r} makes it move as required: it cannot move so, or contradicts other contacts. Remove a "
         "contact, make velocities agree with the contacts"
-        if values
-        else f"the force at {first!r} is not determined, nor are {undetermined}: it cannot move there anyway, or other "
-        "contacts already fix it. Remove a contact"
     )
+    if name == "contact_inertia":
+        why = (
+            f"the force at {first!r} is not determined, nor are inertias: it cannot move there anyway, or other "
+            "contacts already fix it. Remove a contact"
+        )
+    elif name not in ("constrained_dynamics", "impulse_dynamics"):
+        why = (
+            f"there are no derivatives: in neighbouring states no force at {first!r} makes it move as required, or the "
+            "force jumps, since here it cannot move there (a limb is stretched out). Remove a contact"
+        )
     return SingularContacts(
         f"contacts {', '.join(contacts.names)}: singular{where}: {why}, or give Contacts a damping, such as 1e-6"
     )

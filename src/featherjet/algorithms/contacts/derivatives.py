@@ -3,7 +3,8 @@
     M da - J^T dlambda  = dtau - dE,   E = ID(q, v, a) - J^T lambda     at the solution's a and lambda
     J da + mu dlambda   = -dK,         K = J a + gamma                                                             (2)
 
-The matrix is that of (1), so its factors serve all columns. dE comes from [IDSVA] with the contact forces as external
+The matrix is that of (1), so its factors serve all columns; if contacts are redundant, da is determined all the same,
+and dlambda the smallest. dE comes from [IDSVA] with the contact forces as external
 forces, which move with their bodies. A lambda in contact axes moves with the first body; for the second, (3) adds the
 missing terms. dK needs the changes of twists and accelerations in contact axes: with s = +-1 for dofs j that move only
 the first or only the second body, Psid, Psidd and Sd as in [IDSVA] eqs. 31-32, and all in the common frame,
@@ -28,12 +29,16 @@ from ...math.spatial import Motion
 from ...math.vec3 import Scalar, Vec3
 from ...model.model import WORLD
 from ..derivatives.idsva import inverse_dynamics_derivatives
+from ..dynamics import ltl
 from ..dynamics.coupled import reduce_matrix
 from ..dynamics.rnea import inverse_dynamics
 from ..motion import DofMotion, dof_motions
 from ..scan import Array, Scan
 from . import dynamics as ct
-from .dynamics import ContactSet, Held, Scene, Touch
+from . import redundant
+from .dynamics import ContactSet, Held, Scene, System, Touch
+
+STEADY = 1e-7  # of the accelerations by forces of one: rounding in how a force that does nothing changes
 
 
 class ConstrainedPartials(NamedTuple):
@@ -174,7 +179,7 @@ def constrained_dynamics_derivatives(
     s = ct.scene(scan, contacts, q, v)
     K = ct.system(scan, contacts, q, ct.jacobian(scan, contacts, s))
     h = ct.to_independent(scan.tree, inverse_dynamics(scan, q, v, None, fext))
-    a, forces = ct.solve(K, tau - h, -ct.residuals(scan, contacts, s))
+    a, forces, margins = ct.hold(K, tau - h, -ct.residuals(scan, contacts, s))
     a_tree = _of_tree(scan, a)
     s = ct.scene(scan, contacts, q, v, a_tree)
     on_bodies = ct.external_forces(scan, contacts, s, forces, fext)
@@ -185,11 +190,12 @@ def constrained_dynamics_derivatives(
     K_v = ct.matrix(scan, contacts, s, lambda c, t, node, k: residual_by_v(c, t, table[node.index][k]))
     E_q, E_v = (_square(scan, x) for x in (by_q, by_v))
     f = np.concatenate([-E_q, -E_v, _identity(E_q)], axis=1)
-    da, dl = ct.solve(K, f, -np.concatenate([K_q, K_v, np.zeros_like(K_q)], axis=1))
+    da, dl, also = ct.hold(K, f, -np.concatenate([K_q, K_v, np.zeros_like(K_q)], axis=1))
     (a_q, a_v, a_tau), (l_q, l_v, l_tau) = np.split(da, 3, axis=1), np.split(dl, 3, axis=1)
     l_q = to_user_axes_by_q(scan, contacts, s, forces, l_q)
     l_v, l_tau = ct.to_user_axes(contacts, s, l_v), ct.to_user_axes(contacts, s, l_tau)
-    return ConstrainedPartials(a_q, a_v, a_tau, l_q, l_v, l_tau, K.contact_margins, K.margins)
+    margins = steady(scan, contacts, s, q, K, least(margins, also))
+    return ConstrainedPartials(a_q, a_v, a_tau, l_q, l_v, l_tau, margins, K.margins)
 
 
 def impulse_dynamics_derivatives(
@@ -212,7 +218,7 @@ def impulse_dynamics_derivatives(
     J = ct.jacobian(scan, contacts, s)
     K = ct.system(scan, contacts, q, J)
     xi = scan.vector([ct.rows_of(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
-    jump, impulses = ct.solve(K, np.zeros_like(K.Y[:, 0]), -xi * speed)
+    jump, impulses, margins = ct.hold(K, np.zeros_like(K.Y[:, 0]), -xi * speed)
     jump_tree = _of_tree(scan, jump)
     on_bodies = ct.external_forces(scan, contacts, s, impulses, None)
     by_q, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, np.zeros_like(jump_tree), jump_tree, on_bodies)
@@ -221,10 +227,30 @@ def impulse_dynamics_derivatives(
     table = scan.each(dof_motions, s.bodies)
     K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: t.F1.motion_inverse(xi_by_q(t, table[node.index][k])))
     f = np.concatenate([-E_q, np.zeros_like(E_q)], axis=1)
-    dv, dl = ct.solve(K, f, -np.concatenate([K_q, J * speed], axis=1))
+    dv, dl, also = ct.hold(K, f, -np.concatenate([K_q, J * speed], axis=1))
     (v_q, v_v), (l_q, l_v) = np.split(dv, 2, axis=1), np.split(dl, 2, axis=1)
     l_q, l_v = to_user_axes_by_q(scan, contacts, s, impulses, l_q), ct.to_user_axes(contacts, s, l_v)
-    return ImpulsePartials(v_q, v_v, l_q, l_v, K.contact_margins, K.margins)
+    margins = steady(scan, contacts, s, q, K, least(margins, also))
+    return ImpulsePartials(v_q, v_v, l_q, l_v, margins, K.margins)
+
+
+def least(margins: Array, others: Array) -> Array:
+    """The smaller margins; symbols have the same of values and derivatives."""
+    return margins if margins.dtype == object else np.where(margins < others, margins, others)
+
+
+def steady(scan: Scan, contacts: ContactSet, s: Scene, q: Array, K: System, margins: Array) -> Array:
+    """The margins, but zero where forces that do nothing here do something nearby; see `redundant`."""
+    n = redundant.idle(K.whole, K.contact_margins)
+    if n is None:
+        return margins
+    rest = np.zeros((scan.nv, *scan.lanes), margins.dtype)
+    pulls = ct.external_forces(scan, contacts, s, n, None)
+    change, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, rest, rest, pulls)
+    columns = _square(scan, change + reaction_by_q(scan, contacts, s, n))
+    free, _, _ = ct.hold(K, columns, np.zeros((len(n), *columns.shape[1:]), columns.dtype))
+    unit = np.abs(ltl.solve_outward(K.M, K.Y.copy())).max((0, 1))  # accelerations by forces of one
+    return np.where(np.abs(free).max((0, 1)) <= STEADY * unit, margins, 0.0)
 
 
 # Products

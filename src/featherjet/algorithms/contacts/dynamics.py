@@ -290,15 +290,11 @@ def diagonal(A: Array) -> Array:
     return np.stack([A[i, i] for i in range(len(A))])
 
 
-def solve(s: System, f: Array, g: Array) -> tuple[Array, Array]:
-    """x and lambda with M x - J^T lambda = f and J x + mu lambda = g; f and g may have columns."""
-    y, rest = freed(s, f, g)
-    forces = ltl.solve(s.G, rest)
-    return held(s, y, forces), forces
-
-
 def hold(s: System, f: Array, g: Array) -> tuple[Array, Array, Array]:
-    """The same for one column and contacts that may be redundant; and the margins of G, zero if they cannot hold."""
+    """x and lambda with M x - J^T lambda = f and J x + mu lambda = g; and the margins of G, zero if there are none.
+
+    f and g may have columns. Of redundant contacts, lambda is the smallest.
+    """
     y, rest = freed(s, f, g)
     forces, margins = redundant.settled(s.whole, s.G, rest, s.contact_margins)
     return held(s, y, forces), forces, margins
