@@ -54,7 +54,9 @@ def idle(G: Array, margins: Array) -> Array | None:
 
     None if they are nowhere.
     """
-    redundant = np.zeros(()) if margins.dtype == object else ~(np.real(margins) > LEAST_MARGIN).all(0)
+    if margins.dtype == object:
+        return None
+    redundant = ~(np.real(margins) > LEAST_MARGIN).all(0)
     if not redundant.any():
         return None
     found = np.zeros_like(margins)
