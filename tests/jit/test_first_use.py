@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import types
 import weakref
 
 import numpy as np
@@ -168,12 +169,19 @@ with notices.announced("compiling some\\x1b[2Jthing", "once"):
 """
 
 
-def on_a_terminal(seconds: float, **environment: str) -> str:
+UNDER_A_BAR = """
+from featherjet.terminal import progress
+with progress() as bar:
+    bar.add_task("steps", total=3)
+"""
+
+
+def on_a_terminal(seconds: float, code: str = SLOW, **environment: str) -> str:
     """What a program that works for some seconds prints on stderr, a terminal."""
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
-    code = [sys.executable, "-c", SLOW.format(seconds=seconds)]
-    subprocess.run(code, stderr=theirs, env={**os.environ, **environment}, check=True, timeout=120)
+    command = [sys.executable, "-c", code.format(seconds=seconds)]
+    subprocess.run(command, stderr=theirs, env={**os.environ, **environment}, check=True, timeout=120)
     os.write(theirs, b"|")
     text = b""
     while not text.endswith(b"|"):
@@ -188,6 +196,24 @@ def test_long_work_says_so_on_a_terminal_only():
     assert on_a_terminal(0.0) == ""
     code = [sys.executable, "-c", SLOW.format(seconds=0.3)]
     assert subprocess.run(code, capture_output=True, check=True, timeout=120).stderr == b""
+
+
+def test_long_work_says_so_above_a_progress_bar():
+    inner = "".join(f"    {line}\n" for line in SLOW.splitlines())
+    shown = on_a_terminal(1.0, UNDER_A_BAR + inner, TERM="xterm")
+    assert r"featherjet: compiling some\x1b[2Jthing (once) ..." in shown
+    assert "steps" in shown
+
+
+def test_a_notebook_is_told(monkeypatch, capsys):
+    monkeypatch.delenv("FEATHERJET_QUIET", raising=False)
+    assert not notices.somebody_watches(), "the output of tests goes to a file"
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    monkeypatch.setattr(notices, "PATIENCE", 0.0)
+    said = threading.Event()
+    monkeypatch.setattr(notices, "_say", lambda line: said.set())
+    with notices.announced("compiling something", "once"):
+        assert said.wait(60)
 
 
 def test_compiling_is_announced(compilations, monkeypatch):

@@ -431,7 +431,7 @@ def test_limits_and_targets_are_kept():
 
 def test_a_target_that_cannot_be_met_is_told_with_its_distance():
     robot, start, end = arm_task()
-    places = OVER, OVER + [0.0, 0.0, 0.2]  # at the same time
+    places = OVER, OVER + 0.2 * np.eye(3)[2]  # at the same time
     targets = [fj.Target("tool", 0.4, place) for place in places]
     result = fj.transition(robot, start, end, 0.8, intervals=3, targets=targets, max_iterations=20)
     assert not result.report.success

@@ -48,7 +48,8 @@ _muted = 0
 def somebody_watches() -> bool:
     if _muted or os.environ.get("FEATHERJET_QUIET", "") not in ("", "0") or sys.stderr is None:
         return False
-    return "ipykernel" in sys.modules or sys.stderr.isatty()
+    stream = getattr(sys.stderr, "rich_proxied_file", sys.stderr)  # under a progress bar, rich stands before it
+    return "ipykernel" in sys.modules or stream.isatty()
 
 
 def _say(line: str) -> None:
