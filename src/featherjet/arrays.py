@@ -91,6 +91,8 @@ def outputs(out: Out) -> tuple[Array, ...]:
     for o in outs:
         if not isinstance(o, np.ndarray):
             raise InputError(f"out: expected an array or a tuple of arrays, got {type(o).__name__}")
+        if o.dtype.kind in "biu":
+            raise InputError(f"out: expected arrays of float64 or float32, got {o.dtype}")
     for k, o in enumerate(outs):
         if any(_share(o, other) for other in outs[:k]):
             raise InputError("out: two of the arrays share memory; give each result its own")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
+from typing import Any, TypeVar
 
 MOST_CHARACTERS = 1000  # of a message
 SHOWN_PLACES = 3  # of those that one warning is about
 HERE = str(Path(__file__).parent)
+Class = TypeVar("Class", bound=type)
 
 
 def escaped(text: str) -> str:
@@ -60,6 +63,37 @@ class UnknownName(FeatherjetError, KeyError):
 
     def __str__(self) -> str:  # KeyError shows the repr of the message instead
         return str(self.args[0])
+
+
+class FixedAttribute(FeatherjetError, AttributeError):
+    """An attribute cannot be set: the object has none of that name, or has it for good."""
+
+    def __init__(self, owner: str, name: str, known: Iterable[str], settable: Iterable[str] = ()) -> None:
+        self.name, free = name, tuple(settable)
+        if name in known:
+            reason = f"its {name} is fixed; make another {owner}"
+        else:
+            close = get_close_matches(name, [x for x in known if not x.startswith("_")], n=1)
+            reason = f"it has no attribute {name!r}" + (f"; did you mean: {close[0]}" if close else "")
+        super().__init__(f"{owner}: {reason}" + (f". You can set {', '.join(free)}" if free else ""))
+
+
+def sealed(cls: Class) -> Class:
+    """Fix the attributes of a class's objects once they are made: setting one, or a mistyped name, is an error."""
+    make: Callable[..., None] = cls.__init__
+
+    @wraps(make)
+    def __init__(self: Any, *given: Any, **settings: Any) -> None:
+        make(self, *given, **settings)
+        self.__dict__["_sealed"] = True
+
+    def __setattr__(self: Any, name: str, value: Any) -> None:
+        if "_sealed" in self.__dict__:
+            raise FixedAttribute(cls.__name__, name, self.__dict__)
+        object.__setattr__(self, name, value)
+
+    cls.__init__, cls.__setattr__ = __init__, __setattr__
+    return cls
 
 
 class SingularMassMatrix(FeatherjetError, ArithmeticError):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.errors import UnknownName
+from featherjet.errors import FixedAttribute, InputError, UnknownName
 from featherjet.model import Mimic
 from helpers import agree
 
@@ -115,7 +117,58 @@ def test_tables_in_notebooks_escape_names() -> None:
     assert "(5, 1, 1)" in d._repr_html_()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("make", [lambda r: r, lambda r: fj.ModelBuilder("x"), lambda r: r.model], ids=str)
+MAKERS = {
+    "Robot": lambda r: r,
+    "Model": lambda r: r.model,
+    "ModelBuilder": lambda r: fj.ModelBuilder("x"),
+    "Contacts": lambda r: fj.Contacts(r, [fj.PointContact("LF_foot")]),
+    "Ground": lambda r: fj.Ground(r, ["LF_foot"]),
+    "Servo": lambda r: fj.Servo(r, kd=1.0),
+    "World": lambda r: fj.World(r, r.neutral(), np.zeros(r.nv)),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
 def test_a_mistyped_attribute_is_an_error(robot: fj.Robot, make) -> None:
     with pytest.raises(AttributeError):
         make(robot).thread = 3
+
+
+def test_attributes_that_nobody_reads_again_are_fixed(robot: fj.Robot) -> None:
+    ground = fj.Ground(robot, ["LF_foot"])
+    with pytest.raises(FixedAttribute, match="Ground: its friction is fixed; make another Ground"):
+        ground.friction = 0.3
+    with pytest.raises(FixedAttribute, match="Ground: it has no attribute 'frictin'; did you mean: friction"):
+        ground.frictin = 0.3
+    contacts = fj.Contacts(robot, [fj.PointContact("LF_foot")])
+    for again in (copy.copy(contacts), pickle.loads(pickle.dumps(contacts))):
+        assert again.names == contacts.names
+        with pytest.raises(FixedAttribute, match="its damping is fixed"):
+            again.damping = 0.1
+
+
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_a_world_is_written_in_place_however_one_writes_it(robot: fj.Robot, batch: tuple[int, ...], rng) -> None:
+    q, v = robot.neutral() * np.ones((*batch, 1)), np.zeros((*batch, robot.nv))
+    ground = fj.Ground(robot, ["LF_foot", "RH_foot"])
+    worlds = [fj.World(robot, q, v, contacts=ground) for _ in range(2)]
+    moved, tau = robot.random_configuration(rng), rng.normal(size=robot.nv)
+    a, b = worlds
+    a.q, a.v, a.tau, a.t = moved, 0.1, tau, 2.0
+    b.q[...], b.v[...], b.tau[...] = moved, 0.1, tau
+    for world in worlds:
+        world.step(3)
+    assert np.array_equal(a.q, b.q)
+    assert np.array_equal(a.v, b.v)
+    assert not np.allclose(a.q, moved, atol=1e-6)
+    assert a.t == pytest.approx(2.003)
+    with pytest.raises(InputError, match=r"world.tau: expected shape .*18.*, got \(3,\)"):
+        a.tau = np.zeros(3)
+    with pytest.raises(FixedAttribute, match="its dt is fixed; make another World. You can set q, v, tau, t"):
+        a.dt = 0.1
+
+
+def test_results_do_not_fit_into_integers(robot: fj.Robot) -> None:
+    v = np.zeros(robot.nv)
+    with pytest.raises(InputError, match="out: expected arrays of float64 or float32, got int64"):
+        robot.inverse_dynamics(robot.neutral(), v, v, out=np.zeros(robot.nv, np.int64))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..algorithms.contacts import dynamics as algorithm
 from ..algorithms.quantities import FEXT, quantity
-from ..errors import InputError, ModelError, UnknownName
+from ..errors import InputError, ModelError, UnknownName, sealed
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import canonical, placement
 from ..math.spatial import Transform
@@ -74,6 +74,7 @@ class SurfaceContact:
 Held = PointContact | SurfaceContact
 
 
+@sealed
 class Contacts:
     """Contacts of one robot that hold at the same time.
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..algorithms.contacts.dynamics import Contact, ContactSet
 from ..algorithms.contacts.percussion import across
-from ..errors import InputError
+from ..errors import InputError, sealed
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import canonical
 from ..math.spatial import Transform
@@ -34,6 +34,7 @@ class Foot:
     offset: ArrayLike = (0.0, 0.0, 0.0)
 
 
+@sealed
 class Ground:
     """Feet and their terrain; contact is unilateral, with Coulomb friction and Newton's restitution.
 

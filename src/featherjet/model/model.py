@@ -461,6 +461,10 @@ class Model(Rebuilt):
 
     def with_placements(self, placements: Mapping[str, object]) -> Model:
         """The same robot with the named joints placed elsewhere (4, 4) in their parents' frames."""
+        if not isinstance(placements, Mapping):
+            raise ModelError(
+                f"placements: expected a mapping of joint names to (4, 4), got {type(placements).__name__}"
+            )
         joints = list(self.joints)
         for name, placement in placements.items():
             i = self.joint_index(name)
@@ -472,13 +476,16 @@ class Model(Rebuilt):
         return np.concatenate([joint.body.parameters for joint in self.joints])
 
     def with_inertial_parameters(self, parameters: Mapping[str, object] | object) -> Model:
-        """The same robot with other inertial parameters: of all bodies (10 njoints,), or (10,) by name of the joint.
+        """The same robot with other inertial parameters: of all bodies (10 njoints,) or (njoints, 10), or (10,) by name
+        of the joint.
 
         A warning tells which of them no body can have.
         """
         if not isinstance(parameters, Mapping):
-            whole = bounded(parameters, (10 * self.njoints,), "inertial parameters")
-            parameters = dict(zip(self.joint_names, whole.reshape(-1, 10), strict=True))
+            every = numbers(parameters, "inertial parameters")
+            every = every.ravel() if every.shape == (self.njoints, 10) else every
+            every = bounded(every, (10 * self.njoints,), "inertial parameters").reshape(-1, 10)
+            parameters = dict(zip(self.joint_names, every, strict=True))
         joints = list(self.joints)
         for name, given in parameters.items():
             i = self.joint_index(name)

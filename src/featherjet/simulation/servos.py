@@ -24,6 +24,8 @@ class Servo:
     difference target - q is that of the manifold. A simulation treats kp and kd implicitly: any gains are stable.
     """
 
+    __slots__ = ("evaluator", "feedforward", "kd", "kp", "model", "target", "velocity")
+
     def __init__(
         self,
         robot: HasEvaluator,

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Out
 from ..contact.ground import Ground
-from ..errors import InputError, SimulationError
+from ..errors import FixedAttribute, InputError, SimulationError
 from ..evaluate.evaluator import HasEvaluator
 from ..model.model import Array
 from .engine import Compiled
 from .timestep import StepDerivatives, TimeStep, checked_robot
 
+WRITABLE = ("q", "v", "tau")
+
 
 class World:
     """A robot on its ground, or many (leading axes of q and v), in time steps of dt; the method is "time-stepping".
 
-    q (..., nq), v (..., nv), tau (..., nv) and t [s] are read and may be written between steps, in place. forces
-    (..., 3 feet) [N]: those of the last step, in world axes; residual (...) [N s]: see `Trajectory`.
+    q (..., nq), v (..., nv), tau (..., nv) and t [s] are read and may be written between steps; `world.q = q` writes
+    into the array. forces (..., 3 feet) [N]: those of the last step, in world axes; residual (...) [N s]: see `Trajectory`.
 
         world = fj.World(robot, q, v, contacts=ground, dt=2e-3)
         world.tau[:] = controller(world.q, world.v)
@@ -41,6 +45,19 @@ class World:
         self.forces, self.residual = np.zeros((*batch, feet)), np.zeros(batch)
         self._fast = _Fast(self) if not batch else None
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Write into the arrays, which machine code reads and so remain the same; nothing else but t can be set."""
+        if "_fast" not in self.__dict__ or name == "t":
+            self.__dict__[name] = value
+        elif name in WRITABLE:
+            array: Array = self.__dict__[name]
+            try:
+                array[...] = value
+            except (TypeError, ValueError):
+                raise InputError(f"world.{name}: expected shape {array.shape}, got {np.shape(value)}") from None
+        else:
+            raise FixedAttribute("World", name, self.__dict__, (*WRITABLE, "t"))
+
     def __repr__(self) -> str:
         return f"<World of {self._steps.evaluate.model.name}: {self.q.shape[:-1] or 'one'}, t = {self.t:g} s>"
 
@@ -49,7 +66,7 @@ class World:
         for _ in range(count):
             if self._fast is None or not self._fast():
                 self._step()
-            self.t += self.dt
+            self.__dict__["t"] += self.dt
 
     def step_derivatives(self, out: Out = None) -> StepDerivatives:
         """The derivatives of the next step, which is not made, by q, v and tau; see `TimeStep`."""
