@@ -92,7 +92,8 @@ def sealed(cls: Class) -> Class:
             raise FixedAttribute(cls.__name__, name, self.__dict__)
         object.__setattr__(self, name, value)
 
-    cls.__init__, cls.__setattr__ = __init__, __setattr__
+    cls.__init__ = __init__
+    cls.__setattr__ = __setattr__  # pyright: ignore[reportAttributeAccessIssue]
     return cls
 
 

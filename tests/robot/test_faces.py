@@ -164,7 +164,7 @@ def test_a_world_is_written_in_place_however_one_writes_it(robot: fj.Robot, batc
     assert a.t == pytest.approx(2.003)
     with pytest.raises(InputError, match=r"world.tau: expected shape .*18.*, got \(3,\)"):
         a.tau = np.zeros(3)
-    with pytest.raises(FixedAttribute, match="its dt is fixed; make another World. You can set q, v, tau, t"):
+    with pytest.raises(FixedAttribute, match=r"its dt is fixed; make another World\. You can set q, v, tau, t"):
         a.dt = 0.1
 
 

@@ -462,9 +462,7 @@ class Model(Rebuilt):
     def with_placements(self, placements: Mapping[str, object]) -> Model:
         """The same robot with the named joints placed elsewhere (4, 4) in their parents' frames."""
         if not isinstance(placements, Mapping):
-            raise ModelError(
-                f"placements: expected a mapping of joint names to (4, 4), got {type(placements).__name__}"
-            )
+            raise ModelError(f"placements: expected a mapping from joint names, got {type(placements).__name__}")
         joints = list(self.joints)
         for name, placement in placements.items():
             i = self.joint_index(name)

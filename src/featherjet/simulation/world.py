@@ -22,7 +22,8 @@ class World:
     """A robot on its ground, or many (leading axes of q and v), in time steps of dt; the method is "time-stepping".
 
     q (..., nq), v (..., nv), tau (..., nv) and t [s] are read and may be written between steps; `world.q = q` writes
-    into the array. forces (..., 3 feet) [N]: those of the last step, in world axes; residual (...) [N s]: see `Trajectory`.
+    into the array. forces (..., 3 feet) [N]: those of the last step, in world axes; residual (...) [N s]: see
+    `Trajectory`.
 
         world = fj.World(robot, q, v, contacts=ground, dt=2e-3)
         world.tau[:] = controller(world.q, world.v)
