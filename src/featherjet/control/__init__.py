@@ -2,7 +2,8 @@
 
 from .fddp import Progress
 from .horizon import Horizon, Quadratic, Receding, Values
+from .mpc import MPC
 from .solution import Log, Solution
 from .solve import solve
 
-__all__ = ["Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "Values", "solve"]
+__all__ = ["MPC", "Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "Values", "solve"]

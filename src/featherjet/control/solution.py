@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,3 +115,9 @@ class Solution:
         return Solution(
             self.horizon, **parts, log=log, seconds=self.seconds, violation=violation, multipliers=multipliers
         )
+
+    def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
+        """Plot states, controls against their limits, costs by term, and the solver's way there, as a PNG."""
+        from .pictures import save_plot
+
+        return save_plot(self, Path(path), overwrite)

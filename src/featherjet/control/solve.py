@@ -12,11 +12,12 @@ from .. import arrays
 from ..arrays import Array
 from ..errors import InputError, UnknownName
 from ..terminal import progress as bar
+from .constrained import Multipliers, solve_constrained
 from .fddp import Fddp, Progress, Settings
 from .horizon import Horizon, Quadratic, Values
-from .solution import Log, Solution
+from .solution import Solution
 
-METHODS = ("fddp", "box-fddp")
+METHODS = ("fddp", "box-fddp", "augmented-lagrangian")
 Record = TypeVar("Record", bound=Values)
 
 
@@ -32,6 +33,7 @@ def solve(
     iterations: int = 100,
     regularisation: float = 1e-9,
     seconds: float | None = None,
+    violation: float = 1e-6,
     callback: Callable[[Progress], object] | None = None,
     progress: bool = False,
 ) -> Solution:
@@ -40,9 +42,11 @@ def solve(
     problem: a Problem or another Horizon.
     x0 (..., nx): where it starts, if not at the problem's own x0; a leading axis makes a batch of problems.
     xs (..., T + 1, nx), us (..., T, nu): a first guess, by default the problem's own; `start`: that of a solution.
-    method: "box-fddp" keeps controls within their limits; "fddp" knows no limits. By default, what the problem needs.
+    method: "augmented-lagrangian" keeps limits of controls and constraints; "box-fddp" keeps limits of controls alone;
+    "fddp" keeps neither. By default, what the problem has.
     tolerance: the solver stops when it expects to gain less than this; iterations: the most; regularisation: what is
     added to Hessians at first; seconds: a time limit, after which the best motion so far is returned.
+    violation: how well constraints have to hold.
     callback: called with a `Progress` after each iteration; the solver stops if it returns True.
     progress: shows a bar of the problems of a batch, on a terminal.
     """
@@ -50,22 +54,44 @@ def solve(
         raise UnknownName("method", method, METHODS)
     arrays.positive_number("tolerance", tolerance)
     arrays.positive_number("regularisation", regularisation)
+    arrays.positive_number("violation", violation)
     arrays.whole_number("iterations", iterations, 1)
     if seconds is not None:
         arrays.positive_number("seconds", seconds)
     horizon: Horizon = problem
     batch, x0, xs, us = beginning(horizon, x0, xs, us, start)
+    one = horizon if batch else OneProblem(horizon)
+    method = method or _needed(one, xs, us)
     limited = horizon.u_lower is not None or horizon.u_upper is not None
-    clip = limited if method is None else method == "box-fddp"
+    clip = limited and method != "fddp"
     if clip:
-        us = np.clip(us, horizon.u_lower, horizon.u_upper) if limited else us
+        us = np.clip(us, horizon.u_lower, horizon.u_upper)
     settings = Settings(tolerance, iterations, regularisation, seconds, clip, callback)
     with bar() as shown:
         if progress:
             settings = _watched(settings, shown, len(x0))
-        found = Fddp(horizon if batch else OneProblem(horizon), settings, x0, xs, us).solve()
+        if method == "augmented-lagrangian":
+            found = solve_constrained(one, settings, violation, x0, xs, us, _multipliers(start, bool(batch)))
+        else:
+            found = Fddp(one, settings, x0, xs, us).solve()
     found.horizon = horizon
-    return found if batch else only(found)
+    return found if batch else found[0]
+
+
+def _needed(h: Horizon, xs: Array, us: Array) -> str:
+    """The method for what a horizon has: constraints, limits of controls, or neither."""
+    at = h.values(xs[:1], us[:1]) if len(xs) == 1 else h.take(np.arange(1)).values(xs[:1], us[:1])
+    if at.equality is not None or at.inequality is not None:
+        return "augmented-lagrangian"
+    return "fddp" if h.u_lower is None and h.u_upper is None else "box-fddp"
+
+
+def _multipliers(start: Solution | None, batch: bool) -> Multipliers | None:
+    """Those of a solution to start with, if it has any."""
+    if start is None or not start.multipliers:
+        return None
+    known = {name: np.array(x if batch else x[None]) for name, x in start.multipliers.items()}
+    return Multipliers(known.get("equality"), known.get("inequality"), known["penalty"])
 
 
 def beginning(
@@ -86,13 +112,6 @@ def beginning(
     B = batch or (1,)
     x0, xs, us = (np.broadcast_to(x, (*B, *x.shape[x.ndim - k :])) for x, k in ((x0, 1), (xs, 2), (us, 2)))
     return batch, x0, xs, us
-
-
-def only(found: Solution) -> Solution:
-    """The solution of a batch of one as that of one problem."""
-    one = found[0]
-    one.log = Log(found.log.columns[0])
-    return one
 
 
 def _watched(settings: Settings, shown: Any, total: int) -> Settings:
