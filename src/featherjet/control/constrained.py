@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arrays import Array
 from .fddp import Fddp, Settings
-from .horizon import Horizon, Quadratic, Values
+from .horizon import Horizon, Quadratic, Values, part
 from .solution import CONVERGED, ITERATIONS, TIME, VIOLATED, Log, Solution
 
 FIRST_PENALTY, MOST_PENALTY, FACTOR = 10.0, 1e9, 10.0
@@ -73,6 +73,7 @@ class Penalised:
     def __init__(self, inner: Horizon, multipliers: Multipliers) -> None:
         self.inner, self.multipliers = inner, multipliers
         self.T, self.nx, self.ndx, self.nu = inner.T, inner.nx, inner.ndx, inner.nu
+        self.batch = multipliers.rho.shape
         self.x0, self.durations, self.exact = inner.x0, inner.durations, inner.exact
         self.u_lower, self.u_upper = inner.u_lower, inner.u_upper
         self.difference, self.integrate, self.guess = inner.difference, inner.integrate, inner.guess
@@ -110,7 +111,7 @@ class Penalised:
         return self.inner.terms(xs, us)
 
     def take(self, problems: Any) -> Penalised:
-        return Penalised(self.inner.take(problems), self.multipliers.take(problems))
+        return Penalised(part(self.inner, problems), self.multipliers.take(problems))
 
 
 def solve_constrained(
@@ -119,26 +120,24 @@ def solve_constrained(
     """Solve a batch of problems with constraints that hold to `tolerance`; `settings` are those of each search."""
     began, B = time.perf_counter(), len(x0)
     known = start or _first(horizon.values(xs, us), B)
-    found = Fddp(horizon, settings, x0, xs, us).result(0.0)
+    found = Fddp(horizon, settings, x0, xs, us).result()
     logs: list[Array] = [np.full((B, 0, found.log.columns.shape[-1]), np.nan)]
     left, before, feasible = np.arange(B), np.full(B, np.inf), np.zeros(B, bool)
     violation, iterations = np.full(B, np.inf), np.zeros(B, int)
     for round_ in range(ROUNDS):
-        whole = len(left) == B
-        part = horizon if whole else horizon.take(left)
+        some = horizon if len(left) == B else part(horizon, left)
         own = known.take(left)
         patience = None if settings.seconds is None else settings.seconds - (time.perf_counter() - began)
         final = settings.tolerance
         inner = replace(settings, tolerance=max(final, FIRST_TOLERANCE * 0.1**round_), seconds=patience)
-        search = Fddp(Penalised(part, own), inner, x0[left], found.xs[left], found.us[left])
-        search.feasible[:] = feasible[left]
+        search = Fddp(Penalised(some, own), inner, x0[left], found.xs[left], found.us[left], feasible[left])
         got = search.solve()
-        feasible[left] = search.feasible
+        feasible[left] = search.all.feasible
         _merge(found, got, left)
         logs.append(np.full((B, len(got.log), logs[0].shape[-1]), np.nan))
         logs[-1][left] = got.log.columns
         iterations[left] += got.iterations + 1
-        at = part.values(got.xs, got.us)
+        at = some.values(got.xs, got.us)
         violation[left] = own.violation(at)
         found.cost[left] = at.cost.sum(-1)
         slow = violation[left] > BETTER * before[left]

@@ -12,23 +12,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from .horizon import Horizon, Quadratic
+from .horizon import Horizon, Quadratic, part
 from .riccati import Gains, Riccati
 from .solution import CALLBACK, COLUMNS, CONVERGED, ITERATIONS, STUCK, TIME, Log, Solution
 
-STEPS = 0.5 ** np.arange(10.0)  # lengths of steps, in the order of trying
+STEPS = tuple(0.5**i for i in range(10))  # lengths of steps, in the order of trying
 LEAST_REGULARISATION, MOST_REGULARISATION, FACTOR = 1e-9, 1e9, 10.0
 GOOD_STEP, POOR_STEP = 0.5, 0.01  # longer steps lower the regularisation, shorter ones raise it
 FLAT = 1e-12  # expected slopes below this are rounding
 ENOUGH, TOLERATED = 0.1, 2.0  # of the expected gain; of the expected loss, while gaps close
 CLOSED = 1e-16  # gaps up to this are none
 SLOT_BYTES = 8e6  # of all slots' matrices
-MOST_SLOTS = 64
+FEWEST_SLOTS, MOST_SLOTS = 8, 64
+COST, STEP, GAIN, EXPECTED, GAP, REGULARISATION, STOP = range(len(COLUMNS))
 
 
 @dataclass(frozen=True)
@@ -59,177 +61,228 @@ class Settings:
     callback: Callable[[Progress], object] | None = None
 
 
-class Fddp:
-    """Solves the problems of a horizon; xs (B, T + 1, nx), us (B, T, nu), x0 (B, nx) are where it starts."""
+@dataclass
+class Slots:
+    """The problems at work, p of them, and where they are.
 
-    def __init__(self, horizon: Horizon, settings: Settings, x0: Array, xs: Array, us: Array) -> None:
-        self.h, self.settings, self.x0 = horizon, settings, x0
-        self.B, T, n, m = len(x0), horizon.T, horizon.ndx, horizon.nu
-        per_problem = 8 * T * (3 * n * n + 3 * n * m)
-        self.room = int(min(self.B, max(8, min(MOST_SLOTS, SLOT_BYTES // per_problem))))
+    feasible: whether their knots join; was: whether they did before the last step. costates: for exact Hessians.
+    """
+
+    problems: Array
+    x0: Array
+    xs: Array
+    us: Array
+    costates: Array
+    cost: Array
+    regularisation: Array
+    feasible: Array
+    was: Array
+    iterations: Array
+
+    def __getitem__(self, which: Any) -> Slots:
+        return Slots(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def joined(self, other: Slots) -> Slots:
+        if not len(other):
+            return self
+        return Slots(**{f.name: np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)})
+
+
+class Fddp:
+    """Solves the problems of a horizon; x0 (B, nx), xs (B, T + 1, nx), us (B, T, nu) are where it starts.
+
+    feasible (B,): whether the knots of this start join, as they do after a search.
+    """
+
+    def __init__(
+        self, horizon: Horizon, settings: Settings, x0: Array, xs: Array, us: Array, feasible: Array | None = None
+    ) -> None:
+        self.h, self.settings = horizon, settings
+        B, T, n, m = len(x0), horizon.T, horizon.ndx, horizon.nu
+        fitting = int(SLOT_BYTES / (8 * T * (3 * n * n + 3 * n * m)))
+        self.room = min(B, max(FEWEST_SLOTS, min(MOST_SLOTS, fitting // FEWEST_SLOTS * FEWEST_SLOTS)))
         self.riccati = Riccati(T, n, m, self.room, settings.clip)
-        self.xs, self.us = xs.copy(), us.copy()
-        self.k, self.K = np.zeros((self.B, T, m)), np.zeros((self.B, T, m, n))
-        self.Vx = np.zeros((self.B, T + 1, n))
-        self.costates = np.zeros((self.B, T + 1, n)) if horizon.exact else None
-        self.cost, self.gap = np.full(self.B, np.nan), np.full(self.B, np.nan)
-        self.regularisation = np.full(self.B, float(settings.regularisation))
-        self.feasible, self.was = np.zeros(self.B, bool), np.zeros(self.B, bool)
-        self.iterations, self.outcome = np.zeros(self.B, int), np.full(self.B, ITERATIONS)
+        new = np.zeros
+        self.all = Slots(
+            problems=np.arange(B), x0=x0, xs=xs.copy(), us=us.copy(),
+            costates=new((B, T + 1, n) if horizon.exact else (B, 0)), cost=np.full(B, np.nan),
+            regularisation=np.full(B, float(settings.regularisation)),
+            feasible=new(B, bool) if feasible is None else feasible.copy(), was=new(B, bool), iterations=new(B, int),
+        )  # fmt: skip
+        self.k, self.K, self.Vx = new((B, T, m)), new((B, T, m, n)), new((B, T + 1, n))
+        self.gap, self.outcome = np.full(B, np.nan), np.full(B, ITERATIONS)
         self.rows: list[tuple[Array, Array, Array]] = []  # problems, their iterations, their rows of the log
 
     def solve(self) -> Solution:
-        began = time.perf_counter()
-        waiting = self.B
-        slots = np.arange(0)
-        count = done = 0
-        while waiting or len(slots):
-            fresh = np.arange(self.B - waiting, self.B - waiting + min(waiting, self.room - len(slots)))
-            waiting -= len(fresh)
-            slots = np.concatenate([slots, fresh])
-            stays, rows = self.iterate(slots)
-            self.rows.append((slots, self.iterations[slots], rows))
-            limit = self.settings.seconds
-            late = limit is not None and time.perf_counter() - began > limit
-            done += int((~stays).sum())
-            told = Progress(count, slots, rows, done, self.B)
-            if (self.settings.callback is not None and self.settings.callback(told)) or late:
-                rest = slots[stays]
-                self.outcome[rest] = self.outcome[self.B - waiting :] = TIME if late else CALLBACK
-                break
-            slots = slots[stays]
-            self.iterations[slots] += 1
+        began, B, begun, count = time.perf_counter(), len(self.all), 0, 0
+        slots, h = self.all[:0], self.h
+        while begun < B or len(slots):
+            more = min(B - begun, self.room - len(slots))
+            if more:
+                slots, begun = slots.joined(self.all[begun : begun + more]), begun + more
+                h = self._part(slots)
+            rows, stays, gains = self.iterate(h, slots)
+            self.rows.append((slots.problems, slots.iterations.copy(), rows))
+            stop = self._interrupted(began, count, slots, rows, begun - int(stays.sum()))
+            if stop:
+                self.outcome[slots.problems[stays]] = self.outcome[begun:] = stop
+                stays[:] = False
+                begun = B
+            if not stays.all():
+                self._leave(slots, gains, rows, ~stays)
+                slots = slots[stays]
+                h = self._part(slots)
+            slots.iterations += 1
             count += 1
         return self.result(time.perf_counter() - began)
 
-    def iterate(self, p: Array) -> tuple[Array, Array]:
-        """One iteration of problems p: which of them go on, and their rows of the log."""
+    def _part(self, slots: Slots) -> Horizon:
+        """The horizon of the problems at work."""
+        return part(self.h, slots.problems) if 0 < len(slots) < len(self.all) else self.h
+
+    def _interrupted(self, began: float, count: int, slots: Slots, rows: Array, done: int) -> int:
+        """Why everything stops now, or zero."""
         s = self.settings
-        h, whole = (self.h, slice(None)) if len(p) == self.B else (self.h.take(p), p)
-        xs, us, x0 = self.xs[whole], self.us[whole], self.x0[whole]
-        before = xs if self.costates is None else xs.copy()
-        quadratic = h.linearize(xs, us, self._multipliers(whole, p))
-        self.cost[whole] = quadratic.cost.sum(-1)
-        gaps = self._gaps(h, quadratic, x0, xs, p)
-        gains, stuck = self._backward(quadratic, gaps, p, self._bounds(h, us))
-        self._keep(gains, p)
-        rows = self._search(h, p, x0, xs, us, gains, gaps, stuck)
-        if self.costates is not None:
-            self._follow(h, p, gains, gaps, before)
-        self.gap[whole] = rows[:, COLUMNS.index("gap")]
-        step = rows[:, COLUMNS.index("step")]
-        regularisation = self.regularisation[p]
-        longer, shorter = step > GOOD_STEP, step <= POOR_STEP
-        regularisation[longer] = np.maximum(regularisation[longer] / FACTOR, LEAST_REGULARISATION)
-        regularisation[shorter] = np.minimum(regularisation[shorter] * FACTOR, MOST_REGULARISATION)
-        self.regularisation[p] = regularisation
-        stuck |= shorter & (regularisation == MOST_REGULARISATION)
-        converged = self.was[p] & (rows[:, COLUMNS.index("stop")] < s.tolerance) & ~stuck
-        self.outcome[p[stuck]], self.outcome[p[converged]] = STUCK, CONVERGED
-        return ~(stuck | converged | (self.iterations[p] + 1 >= s.iterations)), rows
+        if s.callback is not None and s.callback(Progress(count, slots.problems, rows, done, len(self.all))):
+            return CALLBACK
+        return TIME if s.seconds is not None and time.perf_counter() - began > s.seconds else 0
 
-    def _multipliers(self, whole: Array | slice, p: Array) -> Array | None:
-        """Costates for exact Hessians; there are none before the first backward pass."""
-        return None if self.costates is None or not self.iterations[p].all() else self.costates[whole]
+    def _leave(self, slots: Slots, gains: Gains, rows: Array, going: Array) -> None:
+        """Keep what was found for problems that leave their slots."""
+        p = slots.problems[going]
+        for name in ("xs", "us", "cost", "feasible", "iterations"):
+            getattr(self.all, name)[p] = getattr(slots, name)[going]
+        self.k[p], self.K[p], self.Vx[p] = gains.k[going], gains.K[going], gains.Vx[going]
+        self.gap[p] = np.where(slots.feasible[going], 0.0, rows[going, GAP])
 
-    def _gaps(self, h: Horizon, at: Quadratic, x0: Array, xs: Array, p: Array) -> Array | None:
+    def iterate(self, h: Horizon, s: Slots) -> tuple[Array, Array, Gains]:
+        """One iteration: rows of the log, which problems go on, and the gains."""
+        at = h.linearize(s.xs, s.us, s.costates if h.exact and s.iterations.all() else None)
+        s.cost = at.cost.sum(-1)
+        gaps = self._gaps(h, at, s)
+        gains, stuck = self._backward(h, at, gaps, s)
+        before = s.xs
+        rows = self._search(h, s, gains, gaps, stuck)
+        if h.exact:
+            s.costates = self._costates(h, gains, gaps, before, s.xs)
+        step, r = rows[:, STEP], s.regularisation
+        poor = step <= POOR_STEP
+        r = np.where(step > GOOD_STEP, np.maximum(r / FACTOR, LEAST_REGULARISATION), r)
+        s.regularisation = r = np.where(poor, np.minimum(r * FACTOR, MOST_REGULARISATION), r)
+        stuck |= poor & (r == MOST_REGULARISATION)
+        converged = s.was & (rows[:, STOP] < self.settings.tolerance) & ~stuck
+        self.outcome[s.problems[stuck]], self.outcome[s.problems[converged]] = STUCK, CONVERGED
+        return rows, ~(stuck | converged | (s.iterations + 1 >= self.settings.iterations)), gains
+
+    def _gaps(self, h: Horizon, at: Quadratic, s: Slots) -> Array | None:
         """f_{t-1} (-) xs_t of problems that are not feasible yet, or None if all are."""
-        if self.feasible[p].all():
+        if s.feasible.all():
             return None
-        gaps = h.difference(xs, np.concatenate([x0[:, None], at.next], 1))
-        gaps[self.feasible[p]] = 0.0
-        self.feasible[p] |= np.abs(gaps).max((1, 2)) <= CLOSED
+        gaps = h.difference(s.xs, np.concatenate([s.x0[:, None], at.next], 1))
+        gaps[s.feasible] = 0.0
+        s.feasible = s.feasible | (np.abs(gaps).max((1, 2)) <= CLOSED)
         return gaps
 
-    def _bounds(self, h: Horizon, us: Array) -> tuple[Array, Array] | None:
-        """By how much controls may change."""
-        if not self.settings.clip:
-            return None
-        lower = -np.inf if h.u_lower is None else h.u_lower
-        upper = np.inf if h.u_upper is None else h.u_upper
-        return lower - us, upper - us
-
-    def _backward(
-        self, at: Quadratic, gaps: Array | None, p: Array, bounds: tuple[Array, Array] | None
-    ) -> tuple[Gains, Array]:
+    def _backward(self, h: Horizon, at: Quadratic, gaps: Array | None, s: Slots) -> tuple[Gains, Array]:
         """Gains, with as much regularisation as they need; and where no regularisation helps."""
-        stuck = np.zeros(len(p), bool)
+        bounds = None
+        if self.settings.clip:
+            lower = -np.inf if h.u_lower is None else h.u_lower
+            upper = np.inf if h.u_upper is None else h.u_upper
+            bounds = lower - s.us, upper - s.us
+        stuck = np.zeros(len(s), bool)
         while True:
-            gains = self.riccati(at, gaps, self.regularisation[p], bounds)
+            gains = self.riccati(at, gaps, s.regularisation, bounds)
+            if not gains.failed.any():
+                return gains, stuck
             failed = (gains.failed != 0) & ~stuck
             if not failed.any():
                 return gains, stuck
-            self.regularisation[p[failed]] = np.minimum(self.regularisation[p[failed]] * FACTOR, MOST_REGULARISATION)
-            stuck |= failed & (self.regularisation[p] == MOST_REGULARISATION)
+            raised = np.minimum(s.regularisation * FACTOR, MOST_REGULARISATION)
+            s.regularisation = np.where(failed, raised, s.regularisation)
+            stuck |= failed & (s.regularisation == MOST_REGULARISATION)
 
-    def _keep(self, gains: Gains, p: Array) -> None:
-        self.k[p], self.K[p], self.Vx[p] = gains.k, gains.K, gains.Vx
-
-    def _search(
-        self, h: Horizon, p: Array, x0: Array, xs: Array, us: Array, gains: Gains, gaps: Array | None, stuck: Array
-    ) -> Array:
+    def _search(self, h: Horizon, s: Slots, gains: Gains, gaps: Array | None, stuck: Array) -> Array:
         """Take the first step that gains enough; returns the rows of the log.
 
         The expected gain of a step of length alpha is alpha (d1 + alpha d2 / 2); while there are gaps f,
             d1 = sum k.Qu - f.(Vx + Vxx dx),  d2 = sum -k.Quu k + f.Vxx f + 2 f.Vxx dx,  dx = xs (-) new xs.
         """
-        slope, bend = gains.slope.copy(), -gains.bend
-        Vf = None
+        p = len(s)
+        slope, bend, Vf = gains.slope, -gains.bend, None
         if gaps is not None:
             Vf = np.matmul(gains.Vxx, gaps[..., None])[..., 0]
-            slope -= np.einsum("ptx,ptx->p", gains.Vx, gaps)
-            bend += np.einsum("ptx,ptx->p", gaps, Vf)
-        d1, d2 = slope.copy(), bend.copy()
-        cost = self.cost[p]
-        open_ = np.zeros(len(p), bool) if gaps is None else ~self.feasible[p]
-        step, gain, expected = np.full(len(p), STEPS[-1]), np.zeros(len(p)), np.zeros(len(p))
+            slope, bend = slope - _dots(gains.Vx, gaps), bend + _dots(gaps, Vf)
+        rows = np.zeros((p, len(COLUMNS)))
+        rows[:, COST], rows[:, REGULARISATION], rows[:, STEP] = s.cost, s.regularisation, STEPS[-1]
+        rows[:, STOP] = np.abs(slope + 0.5 * bend)
+        if gaps is not None:
+            rows[:, GAP] = np.abs(gaps).max((1, 2))
         left = np.flatnonzero(~stuck)
         for alpha in STEPS:
             if not len(left):
                 break
-            all_ = len(left) == len(p)
-            some = h if all_ else h.take(left)
-            i = slice(None) if all_ else left
-            closing = None if gaps is None or alpha == 1 else gaps[i]
-            new_xs, new_us, new_cost = some.rollout(
-                x0[i], xs[i], us[i], gains.k[i], gains.K[i], np.full(len(left), alpha), closing, self.settings.clip
-            )
-            finite = np.isfinite(new_cost)
-            bent = np.zeros(len(left))
+            everyone = len(left) == p
+            i = slice(None) if everyone else left
+            own = h if everyone else part(h, left)
+            xs, us, cost = own.rollout(
+                s.x0[i], s.xs[i], s.us[i], gains.k[i], gains.K[i], np.full(len(left), alpha),
+                None if gaps is None or alpha == 1 else gaps[i], self.settings.clip,
+            )  # fmt: skip
+            finite = np.isfinite(cost)
+            d1, d2, still_open = slope[i], bend[i], ~s.feasible[i]
             if Vf is not None:
-                dx = some.difference(new_xs, xs[i])
-                bent = np.where(open_[i] & finite, -np.einsum("ptx,ptx->p", Vf[i], dx), 0.0)
-            d1[i] = np.where(finite, slope[i] + bent, d1[i])
-            d2[i] = np.where(finite, bend[i] - 2 * bent, d2[i])
-            won, hoped = cost[i] - new_cost, alpha * (d1[i] + 0.5 * alpha * d2[i])
-            descends = (hoped >= 0) & ((np.abs(d1[i]) < FLAT) | (won > ENOUGH * hoped))
-            good = finite & (descends | ((hoped < 0) & open_[i] & (won > TOLERATED * hoped)))
+                bent = np.where(still_open & finite, -_dots(Vf[i], own.difference(xs, s.xs[i])), 0.0)
+                d1, d2 = d1 + bent, d2 - 2 * bent
+            won, hoped = rows[i, COST] - cost, alpha * (d1 + 0.5 * alpha * d2)
+            descends = (hoped >= 0) & ((np.abs(d1) < FLAT) | (won > ENOUGH * hoped))
+            good = finite & (descends | ((hoped < 0) & still_open & (won > TOLERATED * hoped)))
+            rows[i, GAIN], rows[i, EXPECTED] = won, hoped
+            rows[i, STOP] = np.where(finite, np.abs(d1 + 0.5 * d2), rows[i, STOP])
             taken = left[good]
-            gain[left], expected[left] = won, hoped
-            step[taken] = alpha
-            q = p[taken]
-            self.xs[q], self.us[q], self.cost[q] = new_xs[good], new_us[good], new_cost[good]
-            self.was[q] = self.feasible[q]
-            self.feasible[q] |= alpha == 1
+            rows[taken, STEP] = alpha
+            self._move(s, taken, good, xs, us, cost, alpha)
             left = left[~good]
-        widest = np.zeros(len(p)) if gaps is None else np.abs(gaps).max((1, 2))
-        stop = np.abs(d1 + 0.5 * d2)
-        return np.stack([cost, step, gain, expected, widest, self.regularisation[p], stop], -1)
+        return rows
 
-    def _follow(self, h: Horizon, p: Array, gains: Gains, gaps: Array | None, before: Array) -> None:
-        """Costates at the new states: the gradient of the value function there."""
-        dx = h.difference(before, self.xs[p])
+    @staticmethod
+    def _move(s: Slots, taken: Array, good: Array, xs: Array, us: Array, cost: Array, alpha: float) -> None:
+        """Go to new states. Arrays are replaced, not written: others still refer to the old ones."""
+        if len(taken) == len(s):
+            s.xs, s.us, s.cost = xs, us, cost
+            s.was, s.feasible = s.feasible, s.feasible | (alpha == 1)
+            return
+        for name, x in (("xs", xs[good]), ("us", us[good]), ("cost", cost[good]), ("was", s.feasible[taken])):
+            new = getattr(s, name).copy()
+            new[taken] = x
+            setattr(s, name, new)
+        if alpha == 1:
+            s.feasible = s.feasible.copy()
+            s.feasible[taken] = True
+
+    @staticmethod
+    def _costates(h: Horizon, gains: Gains, gaps: Array | None, before: Array, after: Array) -> Array:
+        """The gradient of the value function at the new states."""
+        dx = h.difference(before, after)
         if gaps is not None:
             dx -= gaps  # Vx is the gradient where the gaps lead to
-        assert self.costates is not None
-        self.costates[p] = gains.Vx + np.matmul(gains.Vxx, dx[..., None])[..., 0]
+        return gains.Vx + np.matmul(gains.Vxx, dx[..., None])[..., 0]
 
-    def result(self, seconds: float) -> Solution:
+    def result(self, seconds: float = 0.0) -> Solution:
         most = 1 + max((int(i.max()) for _, i, _ in self.rows), default=-1)
-        columns = np.full((self.B, most, len(COLUMNS)), np.nan)
+        columns = np.full((len(self.all), most, len(COLUMNS)), np.nan)
         for problems, iterations, rows in self.rows:
             columns[problems, iterations] = rows
+        a = self.all
         return Solution(
-            self.h, self.xs, self.us, self.cost, np.where(self.feasible, 0.0, self.gap), self.outcome == CONVERGED,
-            self.outcome, self.iterations, self.k, self.K, self.Vx, Log(columns), seconds,
+            self.h, a.xs, a.us, a.cost, self.gap, self.outcome == CONVERGED, self.outcome, a.iterations, self.k, self.K,
+            self.Vx, Log(columns), seconds,
         )  # fmt: skip
+
+
+def _dots(x: Array, y: Array) -> Array:
+    """Sums over knots and directions of products (p, T + 1, ndx), (p,)."""
+    return np.einsum("ptx,ptx->p", x, y)

@@ -63,6 +63,7 @@ class Quadratic(Values):
 class Horizon(Protocol):
     """A discretised optimal control problem, or a batch of them.
 
+    batch: the shape of the axes of problems that its data have, () if they are the same for all problems;
     x0: where it starts, (..., nx); u_lower, u_upper: limits of controls, (..., T, nu) or None;
     durations: of the knots in seconds, (T,); an impact lasts 0; exact: whether Hessians are exact, and want costates.
     """
@@ -71,6 +72,7 @@ class Horizon(Protocol):
     nx: int
     ndx: int
     nu: int
+    batch: tuple[int, ...]
     x0: Array
     u_lower: Array | None
     u_upper: Array | None
@@ -114,9 +116,13 @@ class Horizon(Protocol):
         ...
 
     def take(self, problems: Any) -> Horizon:
-        """Some problems of a batch with one leading axis: an index array or a slice. A horizon whose data are the same
-        for all problems is its own part."""
+        """Some problems of a batch with one axis: an index array or a slice."""
         ...
+
+
+def part(horizon: Horizon, problems: Any) -> Horizon:
+    """The horizon of some problems; one whose data are the same for all problems is its own part."""
+    return horizon.take(problems) if horizon.batch else horizon
 
 
 @runtime_checkable

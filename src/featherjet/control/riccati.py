@@ -61,6 +61,7 @@ class Riccati:
         self._at = {x: i for i, x in enumerate(words(ndx, nu, bounded))}
         self._job = np.zeros(len(self._at), np.int64)
         self._job[: len(COUNTS)] = 0, T, 0
+        self._address = self._job.ctypes.data
         own = {f.name: getattr(self._gains, f.name) for f in fields(Gains)}
         for name, x in {**own, "regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
             self._job[self._at[name]] = x.ctypes.data
@@ -83,10 +84,10 @@ class Riccati:
         if bounds is not None:
             given["low"], given["high"] = map(np.ascontiguousarray, bounds)
         for name, x in given.items():
-            self._job[self._at[name]] = x.ctypes.data
+            self._job[self._at[name]] = x.__array_interface__["data"][0]  # half the time of x.ctypes.data
         self._job[self._at["problems"]], self._job[self._at["gaps"]] = p, gaps is not None
-        self._run(self._job.ctypes.data)
-        return self._gains[:p]
+        self._run(self._address)
+        return self._gains if p == len(self._regularisation) else self._gains[:p]
 
 
 @cache

@@ -11,7 +11,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..model.model import Model
+from ..model.names import coordinate_names
+from ..simulation.trajectory import Trajectory
 from .horizon import Horizon
+from .pictures import Picture, save_picture
 
 # What a log has of each iteration: the cost before it, the step's length, the gain in cost and the expected gain, the
 # largest gap between knots, the regularisation, and what has to fall below the tolerance.
@@ -118,6 +122,33 @@ class Solution:
 
     def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
         """Plot states, controls against their limits, costs by term, and the solver's way there, as a PNG."""
-        from .pictures import save_plot
+        if self.batch:
+            raise InputError(f"solution: {self.batch} problems are too many for a plot; take one, such as solution[0]")
+        h, log, nv = self.horizon, self.log, self.horizon.ndx // 2
+        model: Model | None = getattr(h, "model", None)
+        q_names, v_names = ([], []) if model is None else coordinate_names(model)
+        driven = getattr(h, "driven", range(0))
+        picture = Picture(
+            title=f"{h.T} knots, cost {float(self.cost):.6g}, {self.message}", t=self.t, q=self.xs[:, :-nv],
+            v=self.xs[:, -nv:], us=self.us, limits=(h.u_lower, h.u_upper), terms=h.terms(self.xs, self.us),
+            search={"cost - best": log["cost"] - float(self.cost), "gap": log["gap"], "expected gain": log["stop"]},
+            names=(q_names, v_names, [v_names[i] for i in driven] if v_names else []),
+        )  # fmt: skip
+        return save_picture(picture, Path(path), overwrite)
 
-        return save_plot(self, Path(path), overwrite)
+    def trajectory(self) -> Trajectory:
+        """The motion as a `Trajectory`, to save, view and compare with simulations; impacts take no time in it."""
+        model: Model | None = getattr(self.horizon, "model", None)
+        if model is None:
+            raise InputError("solution: its horizon has no robot, so there is no trajectory to make")
+        lasting = np.append(self.horizon.durations > 0, True)
+        tau = np.zeros((*self.batch, self.horizon.T + 1, model.nv))
+        tau[..., :-1, getattr(self.horizon, "driven", slice(None))] = self.us
+        tau, xs = tau[..., lasting, :], self.xs[..., lasting, :]
+        tau[..., -1, :] = tau[..., -2, :]
+        rows = xs.shape[:-1]
+        return Trajectory(
+            t=self.t[lasting], q=xs[..., : model.nq], v=xs[..., model.nq :], tau=tau, forces=np.zeros((*rows, 0)),
+            residual=np.zeros(rows), arrows=np.zeros((*rows, 0, 2, 3)), surface=np.zeros((0, 0, 3)), robot=model.name,
+            model=model,
+        )  # fmt: skip

@@ -14,7 +14,7 @@ from ..errors import InputError, UnknownName
 from ..terminal import progress as bar
 from .constrained import Multipliers, solve_constrained
 from .fddp import Fddp, Progress, Settings
-from .horizon import Horizon, Quadratic, Values
+from .horizon import Horizon, Quadratic, Values, part
 from .solution import Solution
 
 METHODS = ("fddp", "box-fddp", "augmented-lagrangian")
@@ -80,7 +80,7 @@ def solve(
 
 def _needed(h: Horizon, xs: Array, us: Array) -> str:
     """The method for what a horizon has: constraints, limits of controls, or neither."""
-    at = h.values(xs[:1], us[:1]) if len(xs) == 1 else h.take(np.arange(1)).values(xs[:1], us[:1])
+    at = h.values(xs[:1], us[:1]) if len(xs) == 1 else part(h, np.arange(1)).values(xs[:1], us[:1])
     if at.equality is not None or at.inequality is not None:
         return "augmented-lagrangian"
     return "fddp" if h.u_lower is None and h.u_upper is None else "box-fddp"
@@ -106,7 +106,7 @@ def beginning(
         xs, us = guess[0] if xs is None else xs, guess[1] if us is None else us
     xs = arrays.finite("xs", xs, (h.T + 1, h.nx), "a state for each of T + 1 knots")
     us = arrays.finite("us", us, (h.T, h.nu), "nu controls for each of T knots")
-    batch = arrays.common_batch({"x0": (x0, 1), "xs": (xs, 2), "us": (us, 2), "problem": (h.x0, 1)})
+    batch = arrays.common_batch({"x0": (x0, 1), "xs": (xs, 2), "us": (us, 2), "problem": (np.empty(h.batch), 0)})
     if len(batch) > 1:
         raise InputError(f"x0, xs, us: expected at most one leading axis, of problems; got {batch}")
     B = batch or (1,)
@@ -131,6 +131,7 @@ class OneProblem:
     def __init__(self, horizon: Horizon) -> None:
         self.inner = horizon
         self.T, self.nx, self.ndx, self.nu = horizon.T, horizon.nx, horizon.ndx, horizon.nu
+        self.batch = (1,)
         self.x0, self.durations, self.exact = horizon.x0[None], horizon.durations, horizon.exact
         limits = horizon.u_lower, horizon.u_upper
         self.u_lower, self.u_upper = (None if x is None else x[None] for x in limits)
