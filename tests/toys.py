@@ -30,6 +30,8 @@ class Toy:
     u_lower: Array | None = None
     u_upper: Array | None = None
     exact: bool = False
+    ne: int = 0
+    ni: int = 0
     durations: Array = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:

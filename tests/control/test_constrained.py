@@ -37,7 +37,7 @@ class Held(Linear):
 def held(ceiling: float = np.inf, **options: Any) -> Held:
     toy = Held(**{k: v for k, v in vars(linear(**options)).items() if k in linear().__dataclass_fields__})
     toy.A, toy.B, toy.c = linear().A, linear().B, linear().c
-    toy.end, toy.ceiling = np.full(4, 0.3), min(ceiling, 1e6)
+    toy.end, toy.ceiling, toy.ne, toy.ni = np.full(4, 0.3), min(ceiling, 1e6), 4, 1
     return toy
 
 
@@ -114,7 +114,11 @@ class Upright(Pendulum):
 
 def upright(**options: Any) -> Upright:
     plain = pendulum(**options)
-    return Upright(**{k: v for k, v in vars(plain).items() if k in plain.__dataclass_fields__})
+    return Upright(
+        **{k: v for k, v in vars(plain).items() if k in plain.__dataclass_fields__ and k not in ("ne", "ni")},
+        ne=2,
+        ni=2,
+    )
 
 
 def test_a_swing_up_with_limits_of_everything() -> None:

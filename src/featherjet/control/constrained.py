@@ -73,7 +73,8 @@ class Penalised:
     def __init__(self, inner: Horizon, multipliers: Multipliers) -> None:
         self.inner, self.multipliers = inner, multipliers
         self.T, self.nx, self.ndx, self.nu = inner.T, inner.nx, inner.ndx, inner.nu
-        self.batch = multipliers.rho.shape
+        self.ne = self.ni = 0
+        self.batch: tuple[int, ...] = multipliers.rho.shape
         self.x0, self.durations, self.exact = inner.x0, inner.durations, inner.exact
         self.u_lower, self.u_upper = inner.u_lower, inner.u_upper
         self.difference, self.integrate, self.guess = inner.difference, inner.integrate, inner.guess

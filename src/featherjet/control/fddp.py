@@ -5,15 +5,16 @@ The regularisation schedule, the acceptance of steps and the stopping criterion 
 that both take the same iterations.
 
 Problems of a batch occupy slots. Each goes its own way: a problem that is done leaves its slot to the next one, so that
-the slots stay full, and what an iteration touches stays in the processor's cache.
+the slots stay full. Derivatives and backward passes take a few problems at a time, whose matrices stay in the
+processor's cache; rollouts take all slots at once.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,8 +29,8 @@ GOOD_STEP, POOR_STEP = 0.5, 0.01  # longer steps lower the regularisation, short
 FLAT = 1e-12  # expected slopes below this are rounding
 ENOUGH, TOLERATED = 0.1, 2.0  # of the expected gain; of the expected loss, while gaps close
 CLOSED = 1e-16  # gaps up to this are none
-SLOT_BYTES = 8e6  # of all slots' matrices
-FEWEST_SLOTS, MOST_SLOTS = 8, 64
+SLOTS = 64
+CACHE = 1.2e6  # bytes of matrices of the problems that are differentiated together
 COST, STEP, GAIN, EXPECTED, GAP, REGULARISATION, STOP = range(len(COLUMNS))
 
 
@@ -91,6 +92,17 @@ class Slots:
         return Slots(**{f.name: np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)})
 
 
+class Aim(NamedTuple):
+    """Where problems go: gaps f (p, T + 1, ndx), zero where knots join; Vf: Vxx f; slope, bend (p,): of the expected
+    gain; stuck: where there is no policy, whatever the regularisation."""
+
+    gaps: Array
+    Vf: Array
+    slope: Array
+    bend: Array
+    stuck: Array
+
+
 class Fddp:
     """Solves the problems of a horizon; x0 (B, nx), xs (B, T + 1, nx), us (B, T, nu) are where it starts.
 
@@ -102,9 +114,9 @@ class Fddp:
     ) -> None:
         self.h, self.settings = horizon, settings
         B, T, n, m = len(x0), horizon.T, horizon.ndx, horizon.nu
-        fitting = int(SLOT_BYTES / (8 * T * (3 * n * n + 3 * n * m)))
-        self.room = min(B, max(FEWEST_SLOTS, min(MOST_SLOTS, fitting // FEWEST_SLOTS * FEWEST_SLOTS)))
-        self.riccati = Riccati(T, n, m, self.room, settings.clip)
+        self.room = min(B, SLOTS)
+        self.together = min(self.room, max(1, int(CACHE / (8 * T * (3 * n * n + 3 * n * m)))))
+        self.riccati = Riccati(T, n, m, self.room, self.together, horizon.exact, settings.clip)
         new = np.zeros
         self.all = Slots(
             problems=np.arange(B), x0=x0, xs=xs.copy(), us=us.copy(),
@@ -118,13 +130,13 @@ class Fddp:
 
     def solve(self) -> Solution:
         began, B, begun, count = time.perf_counter(), len(self.all), 0, 0
-        slots, h = self.all[:0], self.h
+        slots, h, parts = self.all[:0], self.h, []
         while begun < B or len(slots):
             more = min(B - begun, self.room - len(slots))
             if more:
                 slots, begun = slots.joined(self.all[begun : begun + more]), begun + more
-                h = self._part(slots)
-            rows, stays, gains = self.iterate(h, slots)
+                h, parts = self._parts(slots)
+            rows, stays = self.iterate(h, parts, slots)
             self.rows.append((slots.problems, slots.iterations.copy(), rows))
             stop = self._interrupted(began, count, slots, rows, begun - int(stays.sum()))
             if stop:
@@ -132,16 +144,21 @@ class Fddp:
                 stays[:] = False
                 begun = B
             if not stays.all():
-                self._leave(slots, gains, rows, ~stays)
+                self._leave(slots, rows, ~stays)
                 slots = slots[stays]
-                h = self._part(slots)
+                h, parts = self._parts(slots)
             slots.iterations += 1
             count += 1
         return self.result(time.perf_counter() - began)
 
-    def _part(self, slots: Slots) -> Horizon:
-        """The horizon of the problems at work."""
-        return part(self.h, slots.problems) if 0 < len(slots) < len(self.all) else self.h
+    def _parts(self, slots: Slots) -> tuple[Horizon, list[tuple[slice, Horizon]]]:
+        """The horizon of the problems at work, and parts of it that are differentiated together."""
+        p = len(slots)
+        h = part(self.h, slots.problems) if 0 < p < len(self.all) else self.h
+        if p <= self.together:
+            return h, [(slice(0, p), h)]
+        cuts = [slice(i, min(i + self.together, p)) for i in range(0, p, self.together)]
+        return h, [(cut, part(h, cut)) for cut in cuts]
 
     def _interrupted(self, began: float, count: int, slots: Slots, rows: Array, done: int) -> int:
         """Why everything stops now, or zero."""
@@ -150,24 +167,23 @@ class Fddp:
             return CALLBACK
         return TIME if s.seconds is not None and time.perf_counter() - began > s.seconds else 0
 
-    def _leave(self, slots: Slots, gains: Gains, rows: Array, going: Array) -> None:
+    def _leave(self, slots: Slots, rows: Array, going: Array) -> None:
         """Keep what was found for problems that leave their slots."""
-        p = slots.problems[going]
+        p, gains = slots.problems[going], self.riccati.gains
+        (going,) = np.nonzero(going)
         for name in ("xs", "us", "cost", "feasible", "iterations"):
             getattr(self.all, name)[p] = getattr(slots, name)[going]
         self.k[p], self.K[p], self.Vx[p] = gains.k[going], gains.K[going], gains.Vx[going]
         self.gap[p] = np.where(slots.feasible[going], 0.0, rows[going, GAP])
 
-    def iterate(self, h: Horizon, s: Slots) -> tuple[Array, Array, Gains]:
-        """One iteration: rows of the log, which problems go on, and the gains."""
-        at = h.linearize(s.xs, s.us, s.costates if h.exact and s.iterations.all() else None)
-        s.cost = at.cost.sum(-1)
-        gaps = self._gaps(h, at, s)
-        gains, stuck = self._backward(h, at, gaps, s)
-        before = s.xs
-        rows = self._search(h, s, gains, gaps, stuck)
+    def iterate(self, h: Horizon, parts: Sequence[tuple[slice, Horizon]], s: Slots) -> tuple[Array, Array]:
+        """One iteration: rows of the log, and which problems go on."""
+        found = [self._direction(own, s, cut) for cut, own in parts]
+        aim = found[0] if len(found) == 1 else Aim(*(np.concatenate(x) for x in zip(*found, strict=True)))
+        before, stuck = s.xs, aim.stuck
+        rows = self._search(h, s, aim)
         if h.exact:
-            s.costates = self._costates(h, gains, gaps, before, s.xs)
+            s.costates = self._costates(h, aim.gaps, before, s.xs)
         step, r = rows[:, STEP], s.regularisation
         poor = step <= POOR_STEP
         r = np.where(step > GOOD_STEP, np.maximum(r / FACTOR, LEAST_REGULARISATION), r)
@@ -175,67 +191,70 @@ class Fddp:
         stuck |= poor & (r == MOST_REGULARISATION)
         converged = s.was & (rows[:, STOP] < self.settings.tolerance) & ~stuck
         self.outcome[s.problems[stuck]], self.outcome[s.problems[converged]] = STUCK, CONVERGED
-        return rows, ~(stuck | converged | (s.iterations + 1 >= self.settings.iterations)), gains
+        return rows, ~(stuck | converged | (s.iterations + 1 >= self.settings.iterations))
 
-    def _gaps(self, h: Horizon, at: Quadratic, s: Slots) -> Array | None:
-        """f_{t-1} (-) xs_t of problems that are not feasible yet, or None if all are."""
-        if s.feasible.all():
-            return None
-        gaps = h.difference(s.xs, np.concatenate([s.x0[:, None], at.next], 1))
-        gaps[s.feasible] = 0.0
-        s.feasible = s.feasible | (np.abs(gaps).max((1, 2)) <= CLOSED)
-        return gaps
+    def _direction(self, h: Horizon, s: Slots, cut: slice) -> Aim:
+        """Derivatives and the backward pass of some problems; their gains are in `riccati.gains`."""
+        xs, us = s.xs[cut], s.us[cut]
+        at = h.linearize(xs, us, s.costates[cut] if h.exact and s.iterations[cut].all() else None)
+        s.cost[cut] = at.cost.sum(-1)
+        feasible = s.feasible[cut]
+        gaps = None
+        if not feasible.all():
+            gaps = h.difference(xs, np.concatenate([s.x0[cut][:, None], at.next], 1))
+            gaps[feasible] = 0.0
+            s.feasible[cut] |= np.abs(gaps).max((1, 2)) <= CLOSED
+        gains, stuck = self._backward(h, at, gaps, s, cut)
+        if gaps is None:
+            none = np.zeros_like(gains.Vx)
+            return Aim(none, none, gains.slope, -gains.bend, stuck)
+        Vf = np.matmul(gains.Vxx, gaps[..., None])[..., 0]
+        return Aim(gaps, Vf, gains.slope - _dots(gains.Vx, gaps), _dots(gaps, Vf) - gains.bend, stuck)
 
-    def _backward(self, h: Horizon, at: Quadratic, gaps: Array | None, s: Slots) -> tuple[Gains, Array]:
+    def _backward(self, h: Horizon, at: Quadratic, gaps: Array | None, s: Slots, cut: slice) -> tuple[Gains, Array]:
         """Gains, with as much regularisation as they need; and where no regularisation helps."""
         bounds = None
         if self.settings.clip:
             lower = -np.inf if h.u_lower is None else h.u_lower
             upper = np.inf if h.u_upper is None else h.u_upper
-            bounds = lower - s.us, upper - s.us
-        stuck = np.zeros(len(s), bool)
+            bounds = lower - s.us[cut], upper - s.us[cut]
+        r = s.regularisation[cut]
+        stuck = np.zeros(len(r), bool)
         while True:
-            gains = self.riccati(at, gaps, s.regularisation, bounds)
-            if not gains.failed.any():
-                return gains, stuck
+            gains = self.riccati(at, gaps, r, bounds, cut.start)
             failed = (gains.failed != 0) & ~stuck
             if not failed.any():
                 return gains, stuck
-            raised = np.minimum(s.regularisation * FACTOR, MOST_REGULARISATION)
-            s.regularisation = np.where(failed, raised, s.regularisation)
-            stuck |= failed & (s.regularisation == MOST_REGULARISATION)
+            r[failed] = np.minimum(r[failed] * FACTOR, MOST_REGULARISATION)
+            stuck |= failed & (r == MOST_REGULARISATION)
 
-    def _search(self, h: Horizon, s: Slots, gains: Gains, gaps: Array | None, stuck: Array) -> Array:
+    def _search(self, h: Horizon, s: Slots, aim: Aim) -> Array:
         """Take the first step that gains enough; returns the rows of the log.
 
         The expected gain of a step of length alpha is alpha (d1 + alpha d2 / 2); while there are gaps f,
             d1 = sum k.Qu - f.(Vx + Vxx dx),  d2 = sum -k.Quu k + f.Vxx f + 2 f.Vxx dx,  dx = xs (-) new xs.
         """
-        p = len(s)
-        slope, bend, Vf = gains.slope, -gains.bend, None
-        if gaps is not None:
-            Vf = np.matmul(gains.Vxx, gaps[..., None])[..., 0]
-            slope, bend = slope - _dots(gains.Vx, gaps), bend + _dots(gaps, Vf)
+        p, gains, closing = len(s), self.riccati.gains, not s.feasible.all()
         rows = np.zeros((p, len(COLUMNS)))
         rows[:, COST], rows[:, REGULARISATION], rows[:, STEP] = s.cost, s.regularisation, STEPS[-1]
-        rows[:, STOP] = np.abs(slope + 0.5 * bend)
-        if gaps is not None:
-            rows[:, GAP] = np.abs(gaps).max((1, 2))
-        left = np.flatnonzero(~stuck)
+        rows[:, STOP] = np.abs(aim.slope + 0.5 * aim.bend)
+        if closing:
+            rows[:, GAP] = np.abs(aim.gaps).max((1, 2))
+        left = np.flatnonzero(~aim.stuck)
         for alpha in STEPS:
             if not len(left):
                 break
             everyone = len(left) == p
-            i = slice(None) if everyone else left
+            i = slice(0, p) if everyone else left
             own = h if everyone else part(h, left)
             xs, us, cost = own.rollout(
                 s.x0[i], s.xs[i], s.us[i], gains.k[i], gains.K[i], np.full(len(left), alpha),
-                None if gaps is None or alpha == 1 else gaps[i], self.settings.clip,
+                aim.gaps[i] if closing and alpha < 1 else None, self.settings.clip,
             )  # fmt: skip
             finite = np.isfinite(cost)
-            d1, d2, still_open = slope[i], bend[i], ~s.feasible[i]
-            if Vf is not None:
-                bent = np.where(still_open & finite, -_dots(Vf[i], own.difference(xs, s.xs[i])), 0.0)
+            d1, d2, still_open = aim.slope[i], aim.bend[i], ~s.feasible[i]
+            if closing:
+                bent = np.where(still_open & finite, -_dots(aim.Vf[i], own.difference(xs, s.xs[i])), 0.0)
                 d1, d2 = d1 + bent, d2 - 2 * bent
             won, hoped = rows[i, COST] - cost, alpha * (d1 + 0.5 * alpha * d2)
             descends = (hoped >= 0) & ((np.abs(d1) < FLAT) | (won > ENOUGH * hoped))
@@ -263,13 +282,11 @@ class Fddp:
             s.feasible = s.feasible.copy()
             s.feasible[taken] = True
 
-    @staticmethod
-    def _costates(h: Horizon, gains: Gains, gaps: Array | None, before: Array, after: Array) -> Array:
-        """The gradient of the value function at the new states."""
-        dx = h.difference(before, after)
-        if gaps is not None:
-            dx -= gaps  # Vx is the gradient where the gaps lead to
-        return gains.Vx + np.matmul(gains.Vxx, dx[..., None])[..., 0]
+    def _costates(self, h: Horizon, gaps: Array, before: Array, after: Array) -> Array:
+        """The gradient of the value function at the new states; Vx is that where the gaps lead to."""
+        gains, dx = self.riccati.gains, h.difference(before, after) - gaps
+        p = len(dx)
+        return gains.Vx[:p] + np.matmul(gains.Vxx[:p], dx[..., None])[..., 0]
 
     def result(self, seconds: float = 0.0) -> Solution:
         most = 1 + max((int(i.max()) for _, i, _ in self.rows), default=-1)

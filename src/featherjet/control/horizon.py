@@ -63,6 +63,7 @@ class Quadratic(Values):
 class Horizon(Protocol):
     """A discretised optimal control problem, or a batch of them.
 
+    ne, ni: how many equalities and inequalities a knot has at most;
     batch: the shape of the axes of problems that its data have, () if they are the same for all problems;
     x0: where it starts, (..., nx); u_lower, u_upper: limits of controls, (..., T, nu) or None;
     durations: of the knots in seconds, (T,); an impact lasts 0; exact: whether Hessians are exact, and want costates.
@@ -72,6 +73,8 @@ class Horizon(Protocol):
     nx: int
     ndx: int
     nu: int
+    ne: int
+    ni: int
     batch: tuple[int, ...]
     x0: Array
     u_lower: Array | None

@@ -21,7 +21,7 @@ INPUTS = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
 
 @dataclass
 class Gains:
-    """A policy u = us - alpha k - K (x (-) xs), and the value function around xs, for p problems.
+    """A policy u = us - alpha k - K (x (-) xs), and the value function around xs (+) gaps, for p problems.
 
     k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vxx (p, T + 1, ndx, ndx);
     slope (p,), bend (p,): sum_t Qu^T k and sum_t k^T Quu k; without gaps, a step of length alpha gains
@@ -37,34 +37,48 @@ class Gains:
     bend: Array
     failed: Array
 
-    def __getitem__(self, which: slice) -> Gains:
-        return Gains(**{f.name: getattr(self, f.name)[which] for f in fields(self)})
-
 
 class Riccati:
-    """Backward passes over T knots, of up to `most` problems at a time; each overwrites the gains of the one before.
+    """Backward passes over T knots; each overwrites what the one before found for the same problems.
 
-    bounded: whether controls have limits.
+    most: how many problems there are; together: how many a pass takes, by default all. Vxx has only the problems of the
+    last pass unless `whole`. bounded: whether controls have limits.
     """
 
-    def __init__(self, T: int, ndx: int, nu: int, most: int = 1, bounded: bool = False) -> None:
-        new = np.zeros
+    def __init__(
+        self,
+        T: int,
+        ndx: int,
+        nu: int,
+        most: int = 1,
+        together: int | None = None,
+        whole: bool = True,
+        bounded: bool = False,
+    ) -> None:
+        new, together = np.zeros, together or most
         self._code = code(target().name, ndx, nu, bounded)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
-        self._gains = Gains(
+        self.gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
-            Vxx=new((most, T + 1, ndx, ndx)), slope=new(most), bend=new(most),
-            failed=new(most),
+            Vxx=new((most if whole else together, T + 1, ndx, ndx)), slope=new(most), bend=new(most), failed=new(most),
         )  # fmt: skip
-        self._regularisation, self._none = new(most), new((most, T + 1, ndx))
+        self._whole, self._regularisation, self._none = whole, new(together), new((together, T + 1, ndx))
         self._work = new(sum(work(ndx, nu, bounded).values()))
         self._at = {x: i for i, x in enumerate(words(ndx, nu, bounded))}
         self._job = np.zeros(len(self._at), np.int64)
         self._job[: len(COUNTS)] = 0, T, 0
         self._address = self._job.ctypes.data
-        own = {f.name: getattr(self._gains, f.name) for f in fields(Gains)}
-        for name, x in {**own, "regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
+        for name, x in {"regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
             self._job[self._at[name]] = x.ctypes.data
+        self._results = {f.name: getattr(self.gains, f.name) for f in fields(Gains)}
+        self._set_first(0)
+
+    def _set_first(self, first: int) -> None:
+        """Let results begin at a problem."""
+        self._first = first
+        for name, x in self._results.items():
+            start = first if name != "Vxx" or self._whole else 0
+            self._job[self._at[name]] = x.ctypes.data + start * x.strides[0]
 
     def __call__(
         self,
@@ -72,10 +86,12 @@ class Riccati:
         gaps: Array | None,
         regularisation: Array,
         bounds: tuple[Array, Array] | None = None,
+        first: int = 0,
     ) -> Gains:
-        """Gains of p problems; the regularisation (p,) is added to the diagonals of Quu and Vxx.
+        """Gains of p problems, the first of which is number `first` of all.
 
-        bounds: the least and the most by which controls may change, (p, T, nu) each.
+        The regularisation (p,) is added to the diagonals of Quu and Vxx. bounds: the least and the most by which
+        controls may change, (p, T, nu) each.
         """
         p = len(regularisation)
         self._regularisation[:p] = regularisation
@@ -86,8 +102,16 @@ class Riccati:
         for name, x in given.items():
             self._job[self._at[name]] = x.__array_interface__["data"][0]  # half the time of x.ctypes.data
         self._job[self._at["problems"]], self._job[self._at["gaps"]] = p, gaps is not None
+        if first != self._first:
+            self._set_first(first)
         self._run(self._address)
-        return self._gains if p == len(self._regularisation) else self._gains[:p]
+        return self.gains if p == len(self.gains.k) else self._part(slice(first, first + p))
+
+    def _part(self, which: slice) -> Gains:
+        parts = {name: x[which] for name, x in self._results.items()}
+        if not self._whole:
+            parts["Vxx"] = self.gains.Vxx[: which.stop - which.start]
+        return Gains(**parts)
 
 
 @cache

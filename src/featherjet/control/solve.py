@@ -14,7 +14,7 @@ from ..errors import InputError, UnknownName
 from ..terminal import progress as bar
 from .constrained import Multipliers, solve_constrained
 from .fddp import Fddp, Progress, Settings
-from .horizon import Horizon, Quadratic, Values, part
+from .horizon import Horizon, Quadratic, Values
 from .solution import Solution
 
 METHODS = ("fddp", "box-fddp", "augmented-lagrangian")
@@ -61,7 +61,7 @@ def solve(
     horizon: Horizon = problem
     batch, x0, xs, us = beginning(horizon, x0, xs, us, start)
     one = horizon if batch else OneProblem(horizon)
-    method = method or _needed(one, xs, us)
+    method = method or needed(one)
     limited = horizon.u_lower is not None or horizon.u_upper is not None
     clip = limited and method != "fddp"
     if clip:
@@ -78,10 +78,9 @@ def solve(
     return found if batch else found[0]
 
 
-def _needed(h: Horizon, xs: Array, us: Array) -> str:
+def needed(h: Horizon) -> str:
     """The method for what a horizon has: constraints, limits of controls, or neither."""
-    at = h.values(xs[:1], us[:1]) if len(xs) == 1 else part(h, np.arange(1)).values(xs[:1], us[:1])
-    if at.equality is not None or at.inequality is not None:
+    if h.ne or h.ni:
         return "augmented-lagrangian"
     return "fddp" if h.u_lower is None and h.u_upper is None else "box-fddp"
 
@@ -131,7 +130,8 @@ class OneProblem:
     def __init__(self, horizon: Horizon) -> None:
         self.inner = horizon
         self.T, self.nx, self.ndx, self.nu = horizon.T, horizon.nx, horizon.ndx, horizon.nu
-        self.batch = (1,)
+        self.ne, self.ni = horizon.ne, horizon.ni
+        self.batch: tuple[int, ...] = (1,)
         self.x0, self.durations, self.exact = horizon.x0[None], horizon.durations, horizon.exact
         limits = horizon.u_lower, horizon.u_upper
         self.u_lower, self.u_upper = (None if x is None else x[None] for x in limits)
