@@ -5,10 +5,6 @@ from __future__ import annotations
 import base64
 import io
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,18 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from featherjet.view.browser import headless
+
 PATIENCE = 300.0  # seconds after which a wait has failed; a loaded machine may need many
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-    "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--window-size=1280,800",
-    "--remote-debugging-port=0", "--remote-allow-origins=*",
-)  # fmt: skip
-
-
-def chromium() -> str | None:
-    """The browser's path; FEATHERJET_CHROMIUM names another."""
-    return os.environ.get("FEATHERJET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+DEBUGGING = ("--remote-debugging-port=0", "--remote-allow-origins=*")
 
 
 class Page:
@@ -76,29 +64,18 @@ def opened(url: str) -> Iterator[Page]:
     """A page in a browser of its own."""
     from websockets.sync.client import connect
 
-    path = chromium()
-    assert path is not None
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        command = [path, *OPTIONS, f"--user-data-dir={profile}", url]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            port = Path(profile) / "DevToolsActivePort"
-            until = time.monotonic() + PATIENCE
-            while not port.exists() or "\n" not in port.read_text():
-                assert time.monotonic() < until, "the browser does not start"
-                assert process.poll() is None, "the browser has died"
-                time.sleep(0.1)
-            listing = f"http://127.0.0.1:{port.read_text().split()[0]}/json"
-            pages: list[dict] = []
-            while not pages:
-                with urllib.request.urlopen(listing, timeout=PATIENCE) as answer:
-                    pages = [p for p in json.load(answer) if p["type"] == "page" and p["url"].startswith(url)]
-                assert time.monotonic() < until, "the browser does not open the page"
-            with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
-                yield Page(socket)
-        finally:
-            process.terminate()
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    with headless(url, 1280, 800, *DEBUGGING) as (process, profile):
+        port = Path(profile) / "DevToolsActivePort"
+        until = time.monotonic() + PATIENCE
+        while not port.exists() or "\n" not in port.read_text():
+            assert time.monotonic() < until, "the browser does not start"
+            assert process.poll() is None, "the browser has died"
+            time.sleep(0.1)
+        listing = f"http://127.0.0.1:{port.read_text().split()[0]}/json"
+        pages: list[dict] = []
+        while not pages:
+            with urllib.request.urlopen(listing, timeout=PATIENCE) as answer:
+                pages = [p for p in json.load(answer) if p["type"] == "page" and p["url"].startswith(url)]
+            assert time.monotonic() < until, "the browser does not open the page"
+        with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
+            yield Page(socket)

@@ -20,6 +20,7 @@ from .robot.loading import load, robots
 from .robot.robot import Robot
 from .simulation import Servo, TimeStep, Trajectory, World
 from .transition import Clip, Target, Transition, transition
+from .view.show import show
 
 __all__ = [
     "Clip",
@@ -50,6 +51,7 @@ __all__ = [
     "methods",
     "models",
     "robots",
+    "show",
     "transition",
     "verify",
 ]

@@ -1,4 +1,4 @@
-"""The page that `featherjet view` serves, in a real browser: it loads, shows the robot, and the slider moves it."""
+"""The viewer, in a real browser: the page loads, shows the robot in its middle, and the slider moves it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,18 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import featherjet as fj
-from browser import PATIENCE, chromium, opened
+from browser import PATIENCE, opened
 from featherjet.errors import InputError
 from featherjet.math import rotations as so3
-from featherjet.view.shapes import capsules, locate, meshes
+from featherjet.view.browser import chromium
+from featherjet.view.shapes import capsules
 from helpers import agree, error
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'featherjet[viewer]'")
@@ -43,19 +42,17 @@ def viewer(result):
     from featherjet.view.viewer import Viewer
 
     made = Viewer(result, port=18080, play=False)
-    thread = threading.Thread(target=made.run, daemon=True)
-    thread.start()
-    yield made
+    yield made.start()
     made.stop()
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
+    assert not made._thread.is_alive()
 
 
 def placed(viewer) -> np.ndarray:
     """Where the page's links are: (njoints, 4, 4)."""
-    T = np.tile(np.eye(4), (len(viewer.links), 1, 1))
-    T[:, :3, :3] = so3.matrix_from_quaternion(np.array([link.wxyz for link in viewer.links]))
-    T[:, :3, 3] = [link.position for link in viewer.links]
+    links = viewer.stage.actors[0].links
+    T = np.tile(np.eye(4), (len(links), 1, 1))
+    T[:, :3, :3] = so3.matrix_from_quaternion(np.array([link.wxyz for link in links]))
+    T[:, :3, 3] = [link.position for link in links]
     return T
 
 
@@ -68,9 +65,24 @@ def come_true(condition: Callable[[], object], otherwise: str) -> None:
 
 
 def blue(pixels: np.ndarray) -> np.ndarray:
-    """Where limbs are: a blue that nothing else on the page has, in the part beside the panel."""
-    r, g, b = np.moveaxis(pixels[:, :850], -1, 0)
+    """Where limbs are: a blue that nothing else beside the panel has."""
+    r, g, b = np.moveaxis(pixels, -1, 0)
     return (b > r + 25) & (b > g + 8) & (b > 60)
+
+
+def scene(page) -> np.ndarray:
+    """The picture beside the panel, without the axes in its corner."""
+    pixels = page.pixels()[:, : page.script("document.querySelector('canvas').clientWidth")]
+    pixels[-90:, :90] = 255
+    return pixels
+
+
+def in_the_middle(seen: np.ndarray) -> bool:
+    """Whether what is seen (h, w) fills a good part of a picture, lies around its middle, and is not cut off."""
+    where = np.argwhere(seen)
+    low, high, size = where.min(0), where.max(0), np.array(seen.shape)
+    near = np.abs((low + high) / 2 - size / 2) < 0.15 * size
+    return bool(near.all() and (low > 2).all() and (high < size - 3).all() and ((high - low) / size).max() > 0.4)
 
 
 @needs_browser
@@ -79,8 +91,10 @@ def test_the_page_shows_the_robot_and_the_slider_moves_it(viewer, result, tmp_pa
         page.wait("document.querySelector('canvas') !== null")
         page.wait(f"{SLIDER} !== null")
         page.wait(f"document.body.innerText.includes('featherjet: {result.robot.name}')")
-        come_true(lambda: blue(page.pixels()).sum() >= 2000, "the robot does not show")
-        before = page.pixels()
+        come_true(lambda: blue(scene(page)).sum() >= 2000, "the robot does not show")
+        before = scene(page)
+        assert page.script("document.querySelector('canvas').clientWidth") < 1000  # the panel is beside it
+        assert in_the_middle(blue(before))
         page.wait("document.body.innerText.includes('energy')")
         page.wait("document.querySelectorAll('.uplot').length >= 2")  # both curves
         assert float(page.script(f"{SLIDER}.getAttribute('aria-valuenow')")) == 0.0
@@ -89,12 +103,14 @@ def test_the_page_shows_the_robot_and_the_slider_moves_it(viewer, result, tmp_pa
         page.script(f"{SLIDER}.focus()")
         page.press("End", 35)
         page.wait(f"{SLIDER}.getAttribute('aria-valuenow') == {result.duration}")
-        come_true(lambda: abs(viewer.slider.value - result.duration) <= 1e-9, "the slider does not reach the server")
+        come_true(
+            lambda: abs(viewer.panel.slider.value - result.duration) <= 1e-9, "the slider does not reach the server"
+        )
         there = result.robot.forward_kinematics(result.q(result.duration))
         come_true(lambda: error(placed(viewer), there) <= 1e-6, "the robot does not follow the slider")
 
         def changed() -> int:
-            return (blue(before) ^ blue(page.pixels())).sum()
+            return (blue(before) ^ blue(scene(page))).sum()
 
         come_true(lambda: changed() > 0.1 * blue(before).sum(), "the page does not show the robot elsewhere")
 
@@ -117,19 +133,18 @@ def test_a_simulation_shows_its_ground_and_its_forces():
     made = Viewer(Playback(motion), port=18081, play=False)
     try:
         made.show(0.1)
-        assert made.arrows is not None
-        start, end = np.moveaxis(np.asarray(made.arrows.points), 1, 0)
+        start, end = np.moveaxis(np.asarray(made.stage.arrows[0].points), 1, 0)
         agree(start, motion.arrows[-1, :, 0], 1e-6)
-        agree((end - start) * 9.81 * robot.mass, motion.forces[-1].reshape(2, 3), 1e-5)
+        agree((end - start) / made.stage.scale(0), motion.forces[-1].reshape(2, 3), 1e-5)
         assert np.abs(motion.forces[-1]).max() > 1.0
     finally:
         made.stop()
 
 
 def test_playing_goes_on_and_round(viewer, result):
-    viewer.playing.value = True
+    viewer.panel.playing.value = True
     seen = set()
-    come_true(lambda: seen.add(viewer.slider.value) or len(seen) >= 6, "the motion does not play")
+    come_true(lambda: seen.add(viewer.panel.slider.value) or len(seen) >= 6, "the motion does not play")
     assert all(0 <= t <= result.duration for t in seen)
 
 
@@ -146,32 +161,186 @@ def test_capsules_reach_from_joint_to_joint(name):
             assert any(np.allclose(joint.placement[:3, 3], end) for end in ends)
 
 
-def test_meshes_are_found():
-    pytest.importorskip("trimesh")
-    path = Path(fj.robots()["solo12"])
-    model = fj.load(path, root="free").model
-    found = meshes(model, path)
-    assert len(found) >= 8
-    assert all(len(m.mesh.vertices) > 10 for m in found)
-    assert {m.joint for m in found} <= set(range(model.njoints))
-    assert locate("package://nowhere/nothing.stl", path) is None
+@pytest.fixture
+def shown():
+    """Viewers that are stopped in the end."""
+    made: list = []
+
+    def show(thing, *args, **options):
+        made.append(thing.view(*args, port=18100, play=False, **options))
+        return made[-1]
+
+    yield show
+    for viewer in made:
+        viewer.stop()
 
 
-def test_shapes_of_a_urdf(tmp_path):
-    pytest.importorskip("trimesh")
-    path = tmp_path / "box.urdf"
-    path.write_text(
-        """<robot name="r"><link name="base"/><link name="a"><visual><origin xyz="0 0 1"/><geometry><box size="1 2 3"/>
-        </geometry></visual></link><link name="b"><visual><geometry><mesh filename="lost.stl"/></geometry></visual>
-        <collision><geometry><sphere radius="0.5"/></geometry></collision></link>
-        <joint name="j" type="continuous"><parent link="base"/><child link="a"/></joint>
-        <joint name="k" type="continuous"><parent link="a"/><child link="b"/></joint></robot>"""
-    )
-    found = meshes(fj.load(path).model, path)
-    assert [m.joint for m in found] == [0, 1]
-    np.testing.assert_allclose(found[0].placement[:3, 3], [0, 0, 1])
-    np.testing.assert_allclose(found[0].mesh.extents, [1, 2, 3])
-    np.testing.assert_allclose(found[1].mesh.extents, [1, 1, 1], atol=0.01)
+def test_sliders_move_a_robot_within_its_limits(shown):
+    robot = fj.load("quadruped", backend="numpy")
+    viewer = shown(robot)
+    limits, sliders = robot.limits(), viewer.panel.sliders
+    assert len(sliders) == robot.nv
+    assert (sliders[6].min, sliders[6].max) == (limits.lower[7], limits.upper[7])
+    sliders[2].value, sliders[5].value, sliders[9].value = 0.7, 0.3, -0.4
+    q = robot.neutral()
+    q[2], q[5:7], q[10] = 0.7, [np.sin(0.15), np.cos(0.15)], -0.4
+    come_true(lambda: error(placed(viewer), robot.forward_kinematics(q)) <= 1e-6, "the robot does not follow")
+
+
+def test_sliders_of_every_kind_of_joint(rng):
+    from featherjet.model.joints import KINDS
+    from featherjet.view.pose import Pose
+
+    builder = fj.ModelBuilder("all")
+    for k, kind in enumerate(KINDS):
+        builder.add_joint(kind, kind, parent=None if k == 0 else list(KINDS)[k - 1])
+        builder.add_body(kind, 1.0, inertia=np.eye(3))
+    robot = fj.Robot(builder.build(), "numpy")
+    q = robot.integrate(robot.neutral(), rng.uniform(-1, 1, robot.nv))
+    pose = Pose(robot.evaluator, q)
+    values = [h.value for h in pose.handles()]
+    pose.move(np.zeros(robot.nv))
+    agree(pose.configurations[0], robot.neutral(), 1e-12)
+    pose.move(values)
+    agree(robot.forward_kinematics(pose.configurations[0]), robot.forward_kinematics(q), 1e-12)
+
+
+def test_layers(shown):
+    robot = fj.load("humanoid", backend="numpy")
+    q = robot.random_configuration(3)
+    viewer = shown(robot, q)
+    (actor,) = viewer.stage.actors
+    for layer in ("inertia", "frames", "names", "centre of mass"):
+        actor.show_layer(layer, True)
+    (mass,) = actor._layers["centre of mass"]
+    agree(np.asarray(mass.batched_positions)[0], robot.center_of_mass(q), 1e-6)
+    (axes,) = actor._layers["frames"]
+    agree(np.asarray(axes.batched_positions), robot.forward_kinematics(q)[:, :3, 3], 1e-6)
+    actor.show_layer("frames", False)
+    assert not axes.visible
+
+
+def test_inertia_ellipsoids_have_the_bodies_inertia():
+    from featherjet.view.actor import inertias
+
+    model = fj.load("humanoid").model
+    found = inertias(model)
+    assert found
+    for shape in found:
+        body, mesh = model.joints[shape.joint].body, shape.mesh.copy()
+        mesh.apply_transform(shape.placement)
+        mesh.density = body.mass / mesh.volume
+        np.testing.assert_allclose(mesh.center_mass, body.com, atol=1e-9)
+        size = np.abs(body.inertia).max()  # the ball has few faces: its half axes are 2 % short
+        np.testing.assert_allclose(mesh.moment_inertia, body.inertia, atol=0.06 * size)
+
+
+def test_external_forces(shown):
+    robot = fj.load("arm", backend="numpy")
+    q, fext = robot.random_configuration(1), np.zeros((robot.njoints, 6))
+    fext[3, :3] = 1, 2, 3
+    viewer = shown(robot, q, fext)
+    start, end = np.moveaxis(np.asarray(viewer.stage.arrows[0].points), 1, 0)
+    T = robot.forward_kinematics(q)
+    agree(start, T[:, :3, 3], 1e-6)
+    agree((end - start)[3] / viewer.stage.scale(0), T[3, :3, :3] @ [1, 2, 3], 1e-4)
+
+
+def test_worlds_stand_side_by_side(shown):
+    robot = fj.load("quadruped", backend="numpy")
+    q = np.tile(robot.neutral(), (6, 1))
+    q[:, 2] = np.linspace(0.6, 0.8, 6)
+    ground = fj.Ground(robot, ["LF_foot", "RH_foot"])
+    motion = robot.simulate(q, np.zeros(robot.nv), contacts=ground, dt=0.01, duration=0.05, progress=False)
+    viewer = shown(motion)
+    (actor,) = viewer.stage.actors
+    apart = actor.offsets[:, None] - actor.offsets
+    distances = np.linalg.norm(apart, axis=-1)[~np.eye(6, dtype=bool)]
+    assert distances.min() > 0.5
+    viewer.show(0.05)
+    handle, shape = actor._drawn["visual"][0]
+    there = robot.forward_kinematics(motion.q[:, -1])[:, shape.joint] @ shape.placement
+    agree(np.asarray(handle.batched_positions), there[:, :3, 3] + actor.offsets, 1e-6)
+    lines = np.asarray(viewer.stage.arrows[0].points)
+    agree(lines[:, 0], (motion.arrows[:, -1, :, 0] + actor.offsets[:, None]).reshape(-1, 3), 1e-6)
+    assert shown(motion, spacing=0.0).stage.actors[0].offsets.max() == 0
+
+
+def test_several_things_in_one_page(result):
+    robot = fj.load("arm", backend="numpy")
+    viewer = fj.show(robot, result, port=18101, play=False, traces=[])
+    try:
+        viewer.show(0.5)
+        humanoid = viewer.stage.actors[1]
+        there = result.robot.forward_kinematics(result.q(0.5))[:, :3, 3] + humanoid.offsets[0]
+        agree(np.array([link.position for link in humanoid.links]), there, 1e-6)
+        assert viewer.url in viewer._repr_html_()
+    finally:
+        viewer.stop()
+    with pytest.raises(InputError, match="expected robots, trajectories and transitions, got str"):
+        fj.show("panda")
+
+
+def test_supports_of_a_transition_are_drawn():
+    robot = fj.load("quadruped", backend="numpy")
+    q, rest = robot.neutral(), np.zeros(robot.nv)
+    q[2] = 0.5
+    feet = ["LF_foot", "RF_foot", "LH_foot", "RH_foot"]
+    supports = [fj.PointContact(f) for f in feet]
+    found = fj.transition(robot, (q, rest), (q, rest), 1.0, supports=supports, root_forces="unactuated",
+                          intervals=3, max_iterations=1, points=2)  # fmt: skip
+    arrows = found.contact_forces.arrows(0.5)
+    agree(arrows[:, 1].sum(0), [0, 0, 9.81 * robot.mass], 1e-6)
+    at = [robot.frame_placement(found.q(0.5), f)[:3, 3] for f in feet]
+    agree(arrows[:, 0], np.array(at), 1e-9)
+
+
+@needs_browser
+def test_pictures_and_recordings(shown, result, tmp_path):
+    pillow = pytest.importorskip("PIL.Image")
+    viewer = shown(result)
+    with viewer._camera((320, 200)) as shoot:  # one browser for all
+        pixels = shoot()
+        assert pixels.shape == (200, 320, 3)
+        assert in_the_middle(blue(pixels.astype(float)))
+        viewer.screenshot(tmp_path / "t.png", t=1.0, size=(320, 200))
+        viewer.record(tmp_path / "t.gif", fps=3, size=(320, 200))
+        viewer.record(tmp_path / "t.webp", fps=3, size=(160, 100), follow=True)
+        if pytest.importorskip("av", reason="av is not installed: pip install 'featherjet[video]'"):
+            viewer.record(tmp_path / "t.mp4", fps=3, size=(161, 100))
+    assert pillow.open(tmp_path / "t.png").size == (320, 200)
+    with pillow.open(tmp_path / "t.gif") as film:
+        frames = [np.asarray(film.convert("RGB"), float) for k in range(film.n_frames) if film.seek(k) is None]
+    assert len(frames) == 3
+    assert (blue(frames[0]) ^ blue(frames[2])).sum() > 0.05 * blue(frames[0]).sum()
+    assert b"ftyp" in (tmp_path / "t.mp4").read_bytes()[:16]
+
+
+@needs_browser
+def test_a_page_that_needs_nothing_else(shown, result, tmp_path):
+    viewer = shown(result)
+    path = viewer.record(tmp_path / "page.html", fps=5)
+    viewer.stop()
+    with opened(path.as_uri()) as page:
+        page.wait("document.querySelector('canvas') !== null")
+        come_true(lambda: blue(scene(page)).sum() >= 2000, "the robot does not show")
+        before = blue(scene(page))
+        come_true(lambda: (before ^ blue(scene(page))).sum() > 0.05 * before.sum(), "the page does not play")
+
+
+def test_recordings_have_known_formats(viewer, tmp_path):
+    with pytest.raises(InputError, match=r"t\.avi: recordings are \.gif"):
+        viewer.record(tmp_path / "t.avi")
+    with pytest.raises(InputError, match=r"ends in \.png"):
+        viewer.screenshot(tmp_path / "t.jpg")
+
+
+def test_no_browser_is_told(viewer, monkeypatch, tmp_path):
+    from featherjet.view import browser
+
+    monkeypatch.setattr(browser, "chromium", lambda: None)
+    with pytest.raises(browser.NoBrowser, match="install chromium"):
+        viewer.screenshot()
 
 
 def test_the_command_serves_until_it_is_interrupted(result, tmp_path):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import secrets
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ..atomic import refuse_bad_target, refuse_own_input
 from ..contact import PointContact
 from ..errors import InputError
-from ..robot.loading import robots
 from ..robot.robot import Robot
 from ..terminal import progress
 from ..transition import Target, Transition
@@ -122,7 +120,6 @@ def run(args: argparse.Namespace) -> int:
     robot = load_robot(args)
     start, end = (read_state(robot, Path(x)) for x in (args.start, args.end))
     result = search(args, robot, start, end)
-    result = replace(result, source=robot_file(args.robot))
     save(result, Path(args.out), args.overwrite)
     for path, write in ((args.csv, result.to_csv), (args.bvh, result.to_bvh)):
         if path:
@@ -176,9 +173,3 @@ def report(result: Transition, out: str) -> int:
         fail("interrupted: the best motion so far was kept", label="")
         return 130
     return 0 if r.success else 1
-
-
-def robot_file(robot: str) -> str:
-    """The file of a robot given by path or name, for its meshes; empty if it has none."""
-    known = Path(robots().get(robot, robot))
-    return str(known.resolve()) if known.is_file() else ""

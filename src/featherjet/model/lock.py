@@ -54,7 +54,7 @@ def lock(model: Model, positions: Mapping[str, object]) -> Model:
         )
         for f in model.frames
     )
-    return Model(model.name, tuple(joints), frames, model.gravity)
+    return Model(model.name, tuple(joints), frames, model.gravity, model.source)
 
 
 def coordinates(joint: Joint, value: object) -> Array:

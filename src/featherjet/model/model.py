@@ -287,13 +287,15 @@ class Frame(Rebuilt):
 class Model(Rebuilt):
     """A robot: frames, gravity (3,) [m/s^2], and joints in depth-first order, so that every subtree is a range.
 
-    Models are equal if all their numbers and names are.
+    Models are equal if all their numbers and names are. `source` is the file it was read from, where the viewer finds
+    its meshes, or empty; it has no part in what the robot is.
     """
 
     name: str
     joints: tuple[Joint, ...]
     frames: tuple[Frame, ...]
     gravity: Array = field(default_factory=lambda: np.array(GRAVITY))
+    source: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", bounded(self.gravity, (3,), "gravity"))
@@ -309,6 +311,8 @@ class Model(Rebuilt):
                 raise ModelError(f"joint {joint.name!r}: joints are not in depth-first order")
             path.append(i)
         require_name("robot", self.name)
+        if not isinstance(self.source, str):
+            raise ModelError(f"robot {self.name!r}: source: expected a path as text, got {type(self.source).__name__}")
         for what, names in (("joint", self.joint_names), ("frame", [f.name for f in self.frames])):
             seen: set[str] = set()
             for name in names:
@@ -521,5 +525,6 @@ def _equal(a: Any, b: Any) -> bool:
     if isinstance(a, tuple):
         return len(a) == len(b) and all(map(_equal, a, b))
     if isinstance(a, Rebuilt):
-        return a is b or all(_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))  # type: ignore[arg-type]
+        names = [f.name for f in fields(a) if f.compare]  # type: ignore[arg-type]
+        return a is b or all(_equal(getattr(a, name), getattr(b, name)) for name in names)
     return a == b

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +53,13 @@ from .bind import bind
 from .chunks import chunks
 from .joint import RobotJoint, html, joint
 from .products import Double, Single
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..view.pose import Pose
+    from ..view.show import ViewOptions
+    from ..view.viewer import Viewer
 
 
 class Robot:
@@ -889,3 +896,39 @@ class Robot:
         Many states are many worlds, at once. Ctrl-C returns the motion so far.
         """
         return simulate(self.evaluator, q, v, controller, contacts, dt, duration, method, passive, progress)
+
+    # Seeing
+
+    def playable(self, q: ArrayLike | None = None, fext: ArrayLike | None = None) -> Pose:
+        """The robot at rest at configurations q (..., nq), for `show`; by default the neutral one."""
+        with unforked:
+            from ..view.pose import Pose, start
+
+        model, coordinates = self.model, self.evaluator.coordinates
+        at = start(model) if q is None else self.checked_q("q", q)
+        if q is not None and coordinates is not None:
+            at = coordinates.q_to_standard(at)
+        forces = (
+            None if fext is None else arrays.finite("fext", fext, (model.njoints, 6), "force, moment of each joint")
+        )
+        return Pose(self.evaluator, at, forces)
+
+    def view(self, q: ArrayLike | None = None, fext: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
+        """Show the robot in the browser, with a slider for each degree of freedom; many configurations side by side.
+
+        q (..., nq): by default the neutral configuration, as far as limits allow it. fext (..., njoints, 6): external
+        forces to draw, as the dynamics take them.
+        Options, the same for trajectories, transitions and `fj.show`:
+        host, port: the page's address; by default http://127.0.0.1:8080, or the next port that is free.
+        meshes:  a URDF or MJCF file with the robot's looks, in place of the file it came from.
+        play, speed, loop: whether a motion plays at once, how fast, and again and again.
+        spacing: the distance [m] of robots side by side; 0 draws all in one place; None makes room for each.
+        traces:  names of frames whose ways are drawn.
+
+        `screenshot` and `record` of the result write pictures, GIF, MP4 and pages that need nothing else; a cell of a
+        notebook shows it.
+        """
+        with unforked:
+            from ..view.show import show
+
+        return show(self.playable(q, fext), **options)

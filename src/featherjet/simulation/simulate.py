@@ -110,6 +110,7 @@ class _Record:
         nq, nv = evaluator.model.nq, evaluator.model.nv
         self.names, slices = ((), ()) if step.contacts is None else (step.contacts.names, step.contacts.slices)
         self.rows = tuple(at.stop - at.start for at in slices)
+        self.friction = tuple(step.contacts.friction.tolist()) if isinstance(step.contacts, Ground) else ()
         n = (steps + 1, *batch)
         size = math.prod(n) * (nq + 2 * nv + sum(self.rows)) * 8
         if size > MOST_BYTES:
@@ -151,6 +152,7 @@ class _Record:
             model=self.evaluator.model,
             convention=self.evaluator.convention,
             complete=done == self.steps,
+            friction=self.friction,
         )
 
 

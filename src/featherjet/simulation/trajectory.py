@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,9 +17,17 @@ from ..model.io import saved
 from ..model.model import Array, Model, require_name
 from ..model.names import coordinate_names
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..view.playable import Playable
+    from ..view.show import ViewOptions
+    from ..view.viewer import Viewer
+
 KIND, VERSION = "featherjet trajectory", "1"
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual", "arrows")
 FACTS = ("surface", "contacts", "rows", "robot", "convention", "complete")
+LATER = ("friction",)  # facts that older files lack
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +41,7 @@ class Trajectory:
     residual [N s]: the error of a Ground's percussions.
     arrows (..., n, contacts, 2, 3): the points where forces act [m], and the forces, in the world.
     surface (k, l, 3): a grid of the ground, for drawing.
+    friction: the coefficient of each foot of a Ground, for drawing; empty if there is none.
     robot: its name; model: the robot itself; convention: that of q, v and tau; complete: False if interrupted.
     """
 
@@ -50,6 +59,7 @@ class Trajectory:
     model: Model | None = None
     convention: str = STANDARD
     complete: bool = True
+    friction: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         return len(self.t)
@@ -79,7 +89,7 @@ class Trajectory:
         with unforked:
             from ..files.npz import write_npz
 
-        entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS)}
+        entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS, *LATER)}
         model = "" if self.model is None else saved.dumps(self.model)
         return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries}, overwrite)
 
@@ -121,6 +131,20 @@ class Trajectory:
         cut = "" if shown.complete else ", interrupted"
         return save_panels(Path(path), f"{shown.robot}: {shown.t[-1]:g} s{cut}", shown.t, panels, overwrite)
 
+    def playable(self) -> Playable:
+        """The motion as a function of time, for `show`."""
+        with unforked:
+            from .playback import Playback
+
+        return Playback(self)
+
+    def view(self, **options: Unpack[ViewOptions]) -> Viewer:
+        """Play the motion in the browser, many worlds side by side; see `Robot.view` for the options."""
+        with unforked:
+            from ..view.show import show
+
+        return show(self, **options)
+
     def split(self) -> dict[str, Array]:
         """Forces by contact: (..., n, 3) for points and feet; (..., n, 6), force then moment, for surfaces."""
         parts = np.split(self.forces, np.cumsum(self.rows)[:-1], axis=-1)
@@ -159,9 +183,12 @@ def _checked(found: dict[str, Array]) -> Trajectory:
         raise InputError(f"arrays 'q' and 'v': expected {n} rows, as many as 't'")
     if len(contacts) != len(rows) or min(rows, default=0) < 0 or not n:
         raise InputError("there are no states, or contacts and rows do not fit")
+    friction = tuple(map(float, found.get("friction", ())))
+    if friction and (len(friction) != len(contacts) or not np.isfinite(friction).all()):
+        raise InputError(f"array 'friction': expected a number for each of {len(contacts)} contacts")
     for what, name in (("robot", str(found["robot"])), *(("contact", c) for c in contacts)):
         require_name(what, name)
     return Trajectory(
         **{name: found[name] for name in (*ARRAYS, "surface")}, contacts=contacts, rows=rows, robot=str(found["robot"]),
-        model=model, convention=convention, complete=bool(found["complete"].item()),
+        model=model, convention=convention, complete=bool(found["complete"].item()), friction=friction,
     )  # fmt: skip

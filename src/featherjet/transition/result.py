@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,7 @@ from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Model
 from ..robot.robot import Robot
+from ..view.playable import ContactForces
 from . import limits
 from .baselines import baselines
 from .chart import FlatChart
@@ -27,6 +28,12 @@ from .energy import Energy
 from .problem import Setting, energy_of
 from .solve import Report
 from .spline import Spline
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ..view.show import ViewOptions
+    from ..view.viewer import Viewer
 
 Array = np.ndarray
 KIND, VERSION = "featherjet transition", "3"  # of its files
@@ -52,13 +59,14 @@ class Transition:
     history: Array
     before: Clip | None = None
     after: Clip | None = None
-    source: str = ""  # the robot's file, for its meshes
 
     def __repr__(self) -> str:
         r = self.report
         return f"<Transition of {self.robot.name}: {self.duration:g} s, energy {self.energy:.6g}, {r.message}>"
 
     # The motion over time
+
+    worlds = 1
 
     @property
     def model(self) -> Model:
@@ -134,8 +142,20 @@ class Transition:
         return (self.model_energy.weights * self.tau(t) ** 2).sum(-1)
 
     @property
-    def contact_forces(self) -> None:
-        """None: the viewer does not draw the forces of supports; `forces` computes them."""
+    def contact_forces(self) -> ContactForces | None:
+        """The forces of supports, if there are any, for the viewer; `forces` has their moments too."""
+        names = tuple(support.frame for support in self.setting.supports)
+        return ContactForces(names, np.zeros((0, 0, 3)), self._arrows) if names else None
+
+    def _arrows(self, t: ArrayLike) -> Array:
+        """Where supports are [m] and their forces [N], (..., supports, 2, 3) in the world."""
+        T, forces, found = self.placements(t), self.forces(t), []
+        for support in self.setting.supports:
+            frame = self.model.frame(support.frame)
+            here = T[..., frame.joint, :, :]
+            force = (here[..., :3, :3] @ forces[support.frame][..., :3, None])[..., 0]
+            found.append(np.stack([(here @ frame.placement)[..., :3, 3], force], -2))
+        return np.stack(found, -3)
 
     @property
     def caption(self) -> str:
@@ -189,7 +209,7 @@ class Transition:
         s = self.setting
         about: dict[str, Any] = dict(
             degree=self.spline.degree, intervals=self.spline.intervals, duration=self.duration,
-            points=s.points, root_forces=s.root_forces, source=self.source, report=asdict(self.report),
+            points=s.points, root_forces=s.root_forces, report=asdict(self.report),
             supports=[(x.frame, isinstance(x, PointContact)) for x in s.supports],
             model=saved.dumps(self.robot.model),
         )  # fmt: skip
@@ -252,6 +272,17 @@ class Transition:
         rest = self.robot.forward_kinematics(self.robot.neutral())
         return write_bvh(Path(path), self.model, rest, self.robot.forward_kinematics(q), dt, up, scale, overwrite)
 
+    def playable(self) -> Transition:
+        """The motion as a function of time, for `show`: itself."""
+        return self
+
+    def view(self, **options: Unpack[ViewOptions]) -> Viewer:
+        """Play the motion in the browser; see `Robot.view` for the options."""
+        with unforked:
+            from ..view.show import show
+
+        return show(self, **options)
+
     def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
         """Draw curves of torque and energy as a PNG."""
         with unforked:
@@ -282,5 +313,5 @@ def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None
     energy = energy_of(robot, chart, setting)
     kinds = {"float": float, "int": int, "bool": bool, "str": str}
     report = Report(**{f.name: kinds[str(f.type)](about["report"][f.name]) for f in fields(Report)})
-    history, source = np.asarray(found["history"], float), str(about["source"])
-    return Transition(robot, spline, control, reference, energy, setting, report, history, **clips, source=source)
+    history = np.asarray(found["history"], float)
+    return Transition(robot, spline, control, reference, energy, setting, report, history, **clips)

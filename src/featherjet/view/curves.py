@@ -33,9 +33,10 @@ class Curves(NamedTuple):
 
 
 def curves(motion: Playable, count: int = 301) -> Curves:
-    """The curves of a motion at `count` times."""
+    """The curves of a motion at `count` times; of its first world, if it has many."""
     t = motion.times(count)
     tau, rate = motion.tau(t), motion.energy_rate(t)
+    tau, rate = tau.reshape(len(t), -1, tau.shape[-1])[:, 0], rate.reshape(len(t), -1)[:, 0]
     steps = (rate[1:] + rate[:-1]) / 2 * np.diff(t)
     energy = np.concatenate([[0.0], np.cumsum(steps)])
     largest = sorted(np.argsort(-np.abs(tau).max(0))[:NAMED_TORQUES].tolist())

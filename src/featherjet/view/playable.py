@@ -1,4 +1,4 @@
-"""What the viewer and the curves need to know of a motion."""
+"""What the viewer and the curves need to know of a motion, and of what has one."""
 
 from __future__ import annotations
 
@@ -11,26 +11,31 @@ from ..model.model import Array, Model
 
 
 class ContactForces(NamedTuple):
-    """Contacts of a motion, to be drawn.
+    """Contacts of a motion, and external forces, to be drawn.
 
     names: one for each contact. surface (k, l, 3): points of the ground in the world [m], possibly none.
     arrows(t): where forces act [m] and the forces [N], (..., contacts, 2, 3) in the world, at times t (...).
+    friction: the coefficient of each contact; empty if there is none.
     """
 
     names: tuple[str, ...]
     surface: Array
     arrows: Callable[[ArrayLike], Array]
+    friction: tuple[float, ...] = ()
 
 
 class Playable(Protocol):
-    """A motion of one robot as a function of time t [s], a number or an array (...) from 0 to `duration`."""
+    """A motion of a robot as a function of time t [s], a number or an array (...) from 0 to `duration`.
+
+    A motion of many worlds has an axis of worlds behind those of time.
+    """
 
     @property
     def model(self) -> Model: ...
 
     @property
     def duration(self) -> float:
-        """[s]."""
+        """[s]; 0 for a robot that stands still."""
         ...
 
     @property
@@ -39,8 +44,8 @@ class Playable(Protocol):
         ...
 
     @property
-    def source(self) -> str:
-        """The robot's file, for its meshes; empty if unknown."""
+    def worlds(self) -> int:
+        """How many robots move; 1 for a motion without an axis of worlds."""
         ...
 
     @property
@@ -62,4 +67,12 @@ class Playable(Protocol):
 
     def energy_rate(self, t: ArrayLike) -> Array:
         """Weighted sum of squared torques (...)."""
+        ...
+
+
+class Viewable(Protocol):
+    """What can be shown: robots, trajectories and transitions."""
+
+    def playable(self) -> Playable:
+        """The motion to show."""
         ...

@@ -1,20 +1,22 @@
-"""A robot's looks: the meshes of its URDF, and capsules along the limbs that have none."""
+"""A robot's looks: the shapes of the file it came from, and capsules along the limbs that have none."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
-from urllib.parse import unquote
+from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import FeatherjetError, ModelError
-from ..model.io.urdf import origin
-from ..model.io.xmltree import Element, parse, read_bytes
+from ..errors import ModelWarning
+from ..model.io.xmltree import read_bytes, root_tag
 from ..model.model import WORLD, Array, Model
+from .mjcf_shapes import mjcf_shapes
+from .shape import Colour, Shape
+from .urdf_shapes import urdf_shapes
 
 SLENDER = 0.12  # radius of a capsule relative to its length
+NAMED = 3  # files that a warning names
 
 
 class Capsule(NamedTuple):
@@ -26,12 +28,26 @@ class Capsule(NamedTuple):
     radius: float
 
 
-class Mesh(NamedTuple):
-    """A trimesh.Trimesh on a joint's body, placed (4, 4) in the joint's frame."""
+def shapes(model: Model, file: Path | None = None) -> list[Shape]:
+    """The visual and collision shapes of a URDF or MJCF file, by default the one that the model came from.
 
-    joint: int
-    placement: Array
-    mesh: Any
+    Bodies without visual shapes look like their collision shapes. A warning names meshes that cannot be found or read.
+    """
+    file = file or (Path(model.source) if model.source else None)
+    if file is None or not file.is_file():
+        return []
+    lost: list[str] = []
+    if root_tag(read_bytes(file)) == "mujoco":
+        found = mjcf_shapes(model, file)
+    else:
+        found = urdf_shapes(model, file, lost)
+    if lost:
+        more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
+        warnings.warn(
+            f"{file}: meshes are missing or broken: {', '.join(lost[:NAMED])}{more}", ModelWarning, stacklevel=3
+        )
+    seen = {shape.joint for shape in found if shape.layer == "visual"}
+    return found + [s._replace(layer="visual") for s in found if s.joint not in seen]
 
 
 def capsules(model: Model) -> list[Capsule]:
@@ -54,56 +70,22 @@ def capsules(model: Model) -> list[Capsule]:
     return found
 
 
-def meshes(model: Model, urdf: Path) -> list[Mesh]:
-    """The visual shapes of a URDF, or its collision shapes where those cannot be read; empty for other files."""
-    try:
-        robot = parse(read_bytes(urdf), str(urdf))
-    except ModelError:
-        return []
-    found = []
-    for link in robot.all("link"):
-        frame = next((f for f in model.frames if f.name == link.attributes.get("name")), None)
-        if frame is None or frame.joint == WORLD:
-            continue
-        for tag in ("visual", "collision"):
-            here = [m for shape in link.all(tag) for m in _solids(shape, urdf)]
-            if here:
-                found += [Mesh(frame.joint, frame.placement @ T, mesh) for T, mesh in here]
-                break
-    return found
-
-
-def _solids(shape: Element, urdf: Path) -> Iterator[tuple[Array, Any]]:
-    """The placement (4, 4) and mesh of one <visual> or <collision>, if it can be read."""
+def capsule_shape(c: Capsule, colour: Colour) -> Shape:
+    """A capsule as a shape."""
     import trimesh
 
-    geometry = shape.child("geometry")
-    try:
-        for child in () if geometry is None else geometry.children:
-            if child.tag == "mesh":
-                path = locate(child.text("filename"), urdf)
-                if path is None:
-                    continue
-                mesh = trimesh.load(path, force="mesh")
-                mesh.apply_scale(child.vector("scale", [1.0] * 3))  # type: ignore[union-attr]
-            elif child.tag == "box":
-                mesh = trimesh.creation.box(child.vector("size"))
-            elif child.tag == "sphere":
-                mesh = trimesh.creation.icosphere(radius=child.number("radius"))
-            elif child.tag == "cylinder":
-                mesh = trimesh.creation.cylinder(child.number("radius"), child.number("length"))
-            else:
-                continue
-            yield origin(shape), mesh
-    except (FeatherjetError, ValueError, OSError, ImportError, KeyError, AttributeError, NotImplementedError):
-        return  # skip a shape that cannot be read: the motion can be shown without it
+    along = c.end - c.start
+    length = float(np.linalg.norm(along))
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = turned_to(along), (c.start + c.end) / 2
+    mesh = trimesh.creation.capsule(height=length, radius=c.radius, count=[16, 16])  # about its middle
+    return Shape(c.joint, T, mesh, colour)
 
 
-def locate(filename: str, urdf: Path) -> Path | None:
-    """The file of a mesh, or None; package:// is searched for beside the URDF and in all folders above it."""
-    name = unquote(filename.split("://", 1)[-1]) if "://" in filename else filename
-    places = [Path(name)] if Path(name).is_absolute() else [folder / name for folder in urdf.resolve().parents]
-    if filename.startswith("package://"):  # any folder above may be the package
-        inside = Path(*Path(name).parts[1:])
-        places += [folder / inside for folder in urdf.resolve().parents]
-    return next((p for p in places if p.is_file()), None)
+def turned_to(direction: Array) -> Array:
+    """A rotation (3, 3) that takes the z axis to a direction (3,)."""
+    length = float(np.linalg.norm(direction))
+    z = direction / length if length > 1e-12 else np.array([0.0, 0.0, 1.0])
+    x = np.cross(np.eye(3)[int(np.argmin(np.abs(z)))], z)
+    x /= np.linalg.norm(x)
+    return np.stack([x, np.cross(z, x), z], -1)

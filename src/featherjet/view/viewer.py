@@ -1,184 +1,264 @@
-"""A motion in the browser, by viser: the robot, a time slider, curves of torque and energy."""
+"""Robots in the browser, by viser: at rest with sliders, or moving; pictures and recordings of them."""
 
 from __future__ import annotations
 
+import html
 import io
+import logging
 import socket
 import threading
 import time
-from contextlib import redirect_stdout
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, MissingExtra
-from ..math import rotations as so3
-from ..model.model import WORLD, Array
-from .curves import Curves, curves
+from .. import arrays
+from ..atomic import atomic_write
+from ..errors import FeatherjetError, InputError, MissingExtra
+from ..model.model import Array
+from .browser import headless
+from .panel import Panel
 from .playable import Playable
-from .shapes import Capsule, Mesh, capsules, meshes
+from .recording import refuse_other_recordings, save_film, save_picture
+from .stage import FIELD, Stage
 
-LIMB, BASE, GROUND, LINES, FORCE = (96, 132, 176), (120, 120, 125), (225, 225, 220), (190, 190, 185), (209, 73, 91)
-ARROW = 1.0  # length [m] of the arrow of a force as large as the robot's weight
-COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
 FRAMES = 30  # per second, when playing
-PADDING = (12, 12, 0, 0)  # of curves [pixels]: top, right, bottom, left
+PATIENCE = 120.0  # seconds to wait for a browser; a loaded machine may need many
+SIZE = (960, 600)  # of pictures [pixels]: width and height
 
 
 class Viewer:
-    """A page on http://host:port that plays a motion; `show(t)` moves the robot, as the page's slider does."""
+    """A page on http://host:port that shows motions side by side; `show(t)` goes to time t, as the page's slider does.
+
+    meshes: a URDF or MJCF file with the robots' looks, in place of the files they came from.
+    play, speed, loop: whether it plays at once, how fast, and again and again.
+    spacing: the distance of robots side by side [m]; 0 draws them where their motions are, None makes room for each.
+    traces: frames whose ways are drawn; those of contacts always are.
+    """
 
     def __init__(
         self,
-        motion: Playable,
+        motions: Playable | Sequence[Playable],
         host: str = "127.0.0.1",
         port: int = 8080,
-        urdf: Path | None = None,
+        meshes: Path | None = None,
         play: bool = True,
+        speed: float = 1.0,
+        loop: bool = True,
+        spacing: float | None = None,
+        traces: Sequence[str] = (),
     ) -> None:
         try:
             import viser
         except ImportError:
             raise MissingExtra("the viewer", "viser", "viewer") from None
-        self.motion, self.contacts = motion, motion.contact_forces
+        self.motions = tuple(motions) if isinstance(motions, Sequence) else (motions,)
+        if not self.motions:
+            raise InputError("there is nothing to view; give a robot, a trajectory or a transition")
+        speed = arrays.positive_number("speed", speed)
         refuse_bad_address(host, port)
-        with redirect_stdout(io.StringIO()):  # viser greets; the command prints the address itself
-            self.server = viser.ViserServer(host, port, label=f"featherjet: {motion.model.name}", verbose=False)
+        self.title = ", ".join(dict.fromkeys(m.model.name for m in self.motions))
+        logging.getLogger("websockets.server").setLevel(logging.CRITICAL)  # browsers open connections they do not use
+        with redirect_stdout(io.StringIO()):  # viser greets; `wait` prints the address itself
+            self.server = viser.ViserServer(host, port, label=f"featherjet: {self.title}", verbose=False)
         self.url = f"http://{host}:{self.server.get_port()}"
-        self._lock, self._stop = threading.Lock(), threading.Event()
-        self._build(urdf)
-        self._panel(play)
+        self._lock, self._stop = threading.RLock(), threading.Event()
+        self._thread: threading.Thread | None = None
+        try:
+            self._set_up(meshes, spacing, traces, play, speed, loop)
+        except BaseException:
+            self.stop()
+            raise
+
+    def _set_up(
+        self, meshes: Path | None, spacing: float | None, traces: Sequence[str], play: bool, speed: float, loop: bool
+    ) -> None:
+        scene = self.server.scene
+        scene.set_up_direction("+z")
+        self.stage = Stage(scene, self.motions, meshes, spacing, traces)
+        self.duration = max(m.duration for m in self.motions)
+        self._look()
+        self.panel = Panel(self, play, speed, loop)
+        self.server.gui.main_panel.dock_right()  # beside the picture, so that it hides nothing
         self.show(0.0)
 
-    # The scene
+    def _look(self) -> None:
+        camera = self.server.initial_camera
+        camera.position, camera.look_at = self.stage.camera()
+        camera.fov = FIELD
 
-    def _build(self, urdf: Path | None) -> None:
-        scene, model = self.server.scene, self.motion.model
-        scene.set_up_direction("+z")
-        positions = self.motion.placements(self.motion.times(21))[..., :3, 3]
-        if self.contacts is None or not self._draw_ground(self.contacts.surface):
-            lowest = float(positions[..., 2].min())
-            scene.add_grid("/ground", width=6.0, height=6.0, position=(0.0, 0.0, min(0.0, lowest)))
-        self.links = [scene.add_frame(f"/robot/{i}", show_axes=False) for i in range(model.njoints)]
-        scene.add_frame("/robot/world", show_axes=False)
-        found = [] if urdf is None else meshes(model, urdf)
-        for k, mesh in enumerate(found):
-            self._draw_mesh(k, mesh)
-        self.meshed = {mesh.joint for mesh in found}
-        for k, capsule in enumerate(capsules(model)):
-            if capsule.joint not in self.meshed:
-                self._draw_capsule(k, capsule)
-        middle, reach = positions.mean((0, 1)), float(np.ptp(positions, axis=(0, 1)).max())
-        away = middle + max(reach, 0.5) * np.array([0.95, -0.75, 0.3])
-        self.server.initial_camera.look_at, self.server.initial_camera.position = tuple(middle), tuple(away)
+    def __repr__(self) -> str:
+        return f"<Viewer of {self.title}: {self.url}>"
 
-    def _draw_ground(self, surface: Array) -> bool:
-        """Draw the ground given by points (k, l, 3); False if there are none."""
-        if not surface.size:
-            return False
-        k, n = surface.shape[:2]
-        corner = (np.arange(k - 1)[:, None] * n + np.arange(n - 1)).ravel()
-        faces = np.concatenate([corner[:, None] + [0, n, n + 1], corner[:, None] + [0, n + 1, 1]])
-        edges = (surface[1:], surface[:-1]), (surface[:, 1:], surface[:, :-1])
-        grid = np.concatenate([np.stack(ends, -2).reshape(-1, 2, 3) for ends in edges])
-        points = surface.reshape(-1, 3)
-        self.server.scene.add_mesh_simple("/ground", points, faces, color=GROUND, side="double", flat_shading=True)
-        self.server.scene.add_line_segments("/ground/lines", grid, colors=LINES)
-        return True
-
-    def _draw_mesh(self, k: int, mesh: Mesh) -> None:
-        wxyz, position = _pose(mesh.placement)
-        self.server.scene.add_mesh_trimesh(f"/robot/{mesh.joint}/mesh{k}", mesh.mesh, wxyz=wxyz, position=position)
-
-    def _draw_capsule(self, k: int, c: Capsule) -> None:
-        import trimesh
-
-        along = c.end - c.start
-        length = float(np.linalg.norm(along))
-        shape: Any = trimesh.creation.capsule(height=length, radius=c.radius, count=[16, 16])  # about its middle
-        owner = "world" if c.joint == WORLD else c.joint
-        self.server.scene.add_mesh_simple(
-            f"/robot/{owner}/capsule{k}", np.asarray(shape.vertices), np.asarray(shape.faces), wxyz=_upright(along),
-            position=(c.start + c.end) / 2, color=BASE if c.joint == WORLD else LIMB,
-        )  # fmt: skip
-
-    # The panel
-
-    def _panel(self, play: bool) -> None:
-        gui, duration = self.server.gui, self.motion.duration
-        self.slider = gui.add_slider("time [s]", min=0.0, max=duration, step=duration / 1000, initial_value=0.0)
-        self.playing = gui.add_checkbox("play", initial_value=play)
-        gui.add_markdown(f"**{self.motion.model.name}**, {self.motion.caption}")
-        c = curves(self.motion)
-        self._plot_torques(c)
-        self._plot_contact_forces(c.t)
-        self._plot_energy(c)
-        self.slider.on_update(lambda _: self.show(self.slider.value))
-
-    def _plot_torques(self, c: Curves) -> None:
-        coloured = zip(c.largest, COLOURS, strict=False)
-        series: Any = tuple({"label": c.names[k], "stroke": colour, "width": 1} for k, colour in coloured)
-        self.torques = self.server.gui.add_uplot(
-            data=(c.t, *(np.ascontiguousarray(c.tau[:, k]) for k in c.largest)), series=({"label": "t [s]"}, *series),
-            title="torque [N m, N]", scales={"x": {"time": False}}, aspect=1.5, padding=PADDING,
-        )  # fmt: skip
-
-    def _plot_energy(self, c: Curves) -> None:
-        self.energies = self.server.gui.add_uplot(
-            data=(c.t, c.energy),
-            series=({"label": "t [s]"}, {"label": "energy so far", "stroke": "#d1495b", "width": 1}),
-            title="energy", scales={"x": {"time": False}}, aspect=2.0, padding=PADDING,
-        )  # fmt: skip
-
-    def _plot_contact_forces(self, t: Array) -> None:
-        """Curves of the sizes of contact forces at times t (n,), and an arrow at each contact."""
-        self.arrows = None
-        if self.contacts is None or not self.contacts.names:
-            return
-        sizes = np.linalg.norm(self.contacts.arrows(t)[..., 1, :], axis=-1)
-        coloured = zip(self.contacts.names, COLOURS, strict=False)
-        series: Any = tuple({"label": name, "stroke": colour, "width": 1} for name, colour in coloured)
-        self.server.gui.add_uplot(
-            data=(t, *np.ascontiguousarray(sizes.T[: len(series)])), series=({"label": "t [s]"}, *series),
-            title="contact force [N]", scales={"x": {"time": False}}, aspect=1.3, legend={"show": True},
-        )  # fmt: skip
-        self.metres_per_newton = ARROW / max(9.81 * self.motion.model.mass, 1e-9)
-        self.arrows = self.server.scene.add_line_segments("/forces", self._arrow_lines(0.0), colors=FORCE)
-
-    def _arrow_lines(self, t: float) -> Array:
-        """Each contact's force at time t as a line (contacts, 2, 3)."""
-        assert self.contacts is not None
-        start, force = np.moveaxis(self.contacts.arrows(t), -2, 0)
-        return np.stack([start, start + self.metres_per_newton * force], -2).astype(np.float32)
+    def _repr_html_(self) -> str:
+        """The page in a frame, for notebooks."""
+        return f'<iframe src="{html.escape(self.url)}" width="100%" height="600" style="border:none"></iframe>'
 
     # Motion
 
     def show(self, t: float) -> None:
-        """Move the robot to where it is at time t [s]."""
-        t = float(np.clip(t, 0.0, self.motion.duration))
-        placements = self.motion.placements(t)
+        """Go to time t [s]."""
+        t = float(np.clip(t, 0.0, self.duration))
         with self._lock, self.server.atomic():
-            for link, T in zip(self.links, placements, strict=True):
-                link.wxyz, link.position = _pose(T)
-            if self.arrows is not None:
-                self.arrows.points = self._arrow_lines(t)
+            self.stage.show(t)
+            self.panel.point_at(t)
 
     def run(self) -> None:
         """Serve until `stop`, and play while `play` is ticked."""
         last = time.monotonic()
         while not self._stop.wait(1 / FRAMES):
             now = time.monotonic()
-            if self.playing.value:
-                self.slider.value = float((self.slider.value + now - last) % self.motion.duration)
-                self.show(self.slider.value)
+            self.panel.advance(now - last)
             last = now
+
+    def start(self) -> Viewer:
+        """`run` in a thread of its own, which ends with the program."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self.run, daemon=True, name="featherjet viewer")
+            self._thread.start()
+        return self
+
+    def wait(self) -> None:
+        """Print the address and keep the page up until Ctrl-C."""
+        print(f"{self.title}: {self.url}  (Ctrl-C ends)", flush=True)
+        try:
+            self.start().join()
+        except KeyboardInterrupt:
+            self.stop()
+
+    def join(self) -> None:
+        """Return when `stop` is called, or raise KeyboardInterrupt."""
+        while not self._stop.wait(0.5):
+            pass
+
+    def open(self) -> Viewer:
+        """Open the page in the browser."""
+        webbrowser.open(self.url)
+        return self
 
     def stop(self) -> None:
         """End `run` and close the page."""
         self._stop.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(PATIENCE)
         with redirect_stdout(io.StringIO()):
             self.server.stop()
+
+    # Pictures and recordings
+
+    def screenshot(
+        self,
+        path: str | PathLike[str] | None = None,
+        t: float | None = None,
+        size: tuple[int, int] = SIZE,
+        overwrite: bool = True,
+    ) -> Array:
+        """A picture (height, width, 3) of the robots, at time t if given; written as a PNG if there is a path.
+
+        It is drawn by a browser that has the page open, or else by a chromium without a window.
+        """
+        if path is not None and Path(path).suffix.lower() != ".png":
+            raise InputError(f"{path}: pictures are PNG files; give it a name that ends in .png")
+        with self._camera(size) as shoot:
+            if t is not None:
+                self.show(t)
+            pixels = shoot()
+        if path is not None:
+            save_picture(Path(path), pixels, overwrite)
+        return pixels
+
+    def record(
+        self,
+        path: str | PathLike[str],
+        fps: float = 30.0,
+        size: tuple[int, int] = SIZE,
+        speed: float = 1.0,
+        follow: bool = False,
+        overwrite: bool = True,
+    ) -> Path:
+        """Write the motion as .gif, .png (animated), .webp, .mp4, or .html: a page that needs nothing else.
+
+        size: width and height [pixels]. speed: 0.5 is slow motion. follow: whether the camera goes along with the
+        robots. Pictures are drawn by a browser, as in `screenshot`; a page is written without one.
+        """
+        path, fps, speed = Path(path), arrays.positive_number("fps", fps), arrays.positive_number("speed", speed)
+        refuse_other_recordings(path)
+        count = max(1, round(self.duration / speed * fps))
+        times = np.arange(count) * speed / fps
+        with self.panel.paused():
+            if path.suffix.lower() == ".html":
+                text = self._page(times, fps)
+                with atomic_write(path, overwrite) as file:
+                    file.write(text.encode())
+                return path
+            with self._camera(size) as shoot:
+                return save_film(path, (self._shot(shoot, t, follow) for t in times), fps, overwrite)
+
+    def as_html(self, fps: float = 30.0) -> str:
+        """A page with the motion that needs nothing else: no server, no network."""
+        times = np.arange(max(1, round(self.duration * fps))) / fps
+        with self.panel.paused():
+            return self._page(times, fps)
+
+    def _page(self, times: Array, fps: float) -> str:
+        with self._lock:
+            self.stage.show(0.0)
+            serializer = self.server.get_scene_serializer()
+            for t in times if len(times) > 1 else ():
+                self.stage.show(float(t))
+                serializer.insert_sleep(1 / fps)
+            return serializer.as_html()
+
+    def _shot(self, shoot: Callable[..., Array], t: float, follow: bool) -> Array:
+        self.show(t)
+        return shoot(self.stage.centre(t) - self.stage.centre(0.0) if follow else np.zeros(3))
+
+    @contextmanager
+    def _camera(self, size: tuple[int, int]) -> Iterator[Callable[..., Array]]:
+        """A function that takes a picture, the camera moved by a vector (3,)."""
+        width, height = size
+        clients = list(self.server.get_clients().values())
+        if clients:
+            yield lambda move=None: _photograph(clients[0], width, height, move)
+            return
+        with headless(self.url, width + 400, max(height, 400)) as (process, _):
+            client = self._connected(process)
+            self._settled(client)
+            yield lambda move=None: _photograph(client, width, height, move)
+
+    def _connected(self, process: Any) -> Any:
+        """The first browser that has the page open."""
+        until = time.monotonic() + PATIENCE
+        while not (clients := self.server.get_clients()):
+            if process.poll() is not None or time.monotonic() > until:
+                raise FeatherjetError("the browser that should draw the picture does not open the page")
+            time.sleep(0.05)
+        return next(iter(clients.values()))
+
+    def _settled(self, client: Any) -> None:
+        """Wait until pictures no longer change: meshes and textures have arrived."""
+        until, before, same = time.monotonic() + PATIENCE, None, 0
+        while same < 2 and time.monotonic() < until:
+            now = _photograph(client, 160, 100)
+            steady = before is not None and np.ptp(now) > 0 and np.array_equal(now, before)
+            same, before = same + 1 if steady else 0, now
+            time.sleep(0.1)
+
+
+def _photograph(client: Any, width: int, height: int, move: Array | None = None) -> Array:
+    """What a browser's camera sees, moved by a vector (3,), on white: (height, width, 3) of bytes."""
+    camera = client.camera
+    at = np.asarray(camera.position) + (0.0 if move is None else move)
+    found = client.get_render(
+        height, width, wxyz=camera.wxyz, position=at, fov=camera.fov, transport_format="png", timeout=PATIENCE
+    )
+    colour, cover = found[..., :3].astype(float), found[..., 3:].astype(float) / 255
+    return np.round(colour * cover + 255 * (1 - cover)).astype(np.uint8)
 
 
 def refuse_bad_address(host: str, port: int) -> None:
@@ -190,15 +270,3 @@ def refuse_bad_address(host: str, port: int) -> None:
         raise InputError(f"cannot serve on {host} ({error.strerror or error})") from None
     if not 0 < port < 65536:
         raise InputError(f"port: expected a number from 1 to 65535, got {port}")
-
-
-def _pose(T: Array) -> tuple[Array, Array]:
-    """Quaternion w x y z and position of a placement (4, 4)."""
-    return so3.quaternion_from_matrix(T[:3, :3]), T[:3, 3]
-
-
-def _upright(direction: Array) -> Array:
-    """A quaternion w x y z that turns the z axis to a direction (3,)."""
-    d = direction / max(float(np.linalg.norm(direction)), 1e-12)
-    q = np.array([1 + d[2], -d[1], d[0], 0.0])
-    return q / np.linalg.norm(q) if 1 + d[2] > 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])

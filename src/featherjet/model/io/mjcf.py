@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,14 @@ def load_mjcf(
     root="fixed" takes the file as it is. Otherwise a joint "root_joint" is added below the world, which carries
     everything in the file, bodies welded to the world included; root="free" adds none if the only root is a free joint.
     """
+    model = _model(compile_file(path), os.fspath(path), root, strict, gravity)
+    return replace(model, source=os.path.abspath(path))
+
+
+def compile_file(path: str | os.PathLike[str]) -> Any:
+    """The `mujoco.MjModel` of an MJCF file."""
     source, data = os.fspath(path), read_bytes(path)
-    mj = _compiled(source, data, lambda mujoco: mujoco.MjModel.from_xml_path(source))
-    return _model(mj, source, root, strict, gravity)
+    return _compiled(source, data, lambda mujoco: mujoco.MjModel.from_xml_path(source))
 
 
 def parse_mjcf(
@@ -154,6 +160,11 @@ def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -
         T = placement[body] @ _placed(mj.site_pos[site], mj.site_quat[site])
         builder.add_frame(names.sites[site], carrier[body], T)
     return order
+
+
+def body_frames(mj: Any, joint_names: Sequence[str]) -> list[str]:
+    """For each body of an MjModel the name of its frame, in a Model with these joints."""
+    return _Names(mj, {ROOT_JOINT} & set(joint_names)).bodies
 
 
 class _Names:

@@ -22,7 +22,8 @@ def dumps(model: Model) -> str:
         for j in model.joints
     ]
     frames = [{f.name: _as_json(getattr(x, f.name)) for f in fields(Frame)} for x in model.frames]
-    return json.dumps({"name": model.name, "gravity": _as_json(model.gravity), "joints": joints, "frames": frames})
+    about = {"name": model.name, "gravity": _as_json(model.gravity), "source": model.source}
+    return json.dumps({**about, "joints": joints, "frames": frames})
 
 
 def loads(text: str) -> Model:
@@ -31,7 +32,7 @@ def loads(text: str) -> Model:
         found = json.loads(text)
         joints = tuple(_joint(j) for j in found["joints"])
         frames = tuple(Frame(**_arrays(f)) for f in found["frames"])
-        return Model(found["name"], joints, frames, np.array(found["gravity"]))
+        return Model(found["name"], joints, frames, np.array(found["gravity"]), found.get("source", ""))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         if isinstance(error, ModelError):
             raise

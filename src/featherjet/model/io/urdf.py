@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,7 +50,8 @@ def load_urdf(
     gravity: Sequence[float] | None = None,
 ) -> Model:
     """The robot in a URDF file with a fixed, free or planar base; `strict` turns warnings into errors."""
-    return parse_urdf(read_bytes(path), root, mimic=mimic, strict=strict, gravity=gravity, source=os.fspath(path))
+    model = parse_urdf(read_bytes(path), root, mimic=mimic, strict=strict, gravity=gravity, source=os.fspath(path))
+    return replace(model, source=os.path.abspath(path))
 
 
 def parse_urdf(

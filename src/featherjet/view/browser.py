@@ -1,0 +1,52 @@
+"""A browser without a window, which draws the viewer's page where nobody has it open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..errors import FeatherjetError
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+OPTIONS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
+    "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-quic",
+)  # fmt: skip
+
+
+class NoBrowser(FeatherjetError, RuntimeError):
+    """There is no browser to draw a picture with."""
+
+
+def chromium() -> str | None:
+    """The path of a Chromium or Chrome; FEATHERJET_CHROMIUM names another."""
+    return os.environ.get("FEATHERJET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+@contextmanager
+def headless(url: str, width: int, height: int, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A browser of its own with the page open: the process, and the folder of its profile."""
+    path = chromium()
+    if path is None:
+        raise NoBrowser(
+            "pictures are drawn by a browser, and none is here: open the page, or install chromium "
+            "(FEATHERJET_CHROMIUM names one elsewhere)"
+        )
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        size = f"--window-size={width},{height}"
+        command = [path, *OPTIONS, *options, size, f"--user-data-dir={profile}", url]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield process, profile
+        finally:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()

@@ -1,0 +1,218 @@
+"""The panel beside the robots: time, sliders of joints, layers, curves with a cursor, and buttons that save."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import FeatherjetError
+from ..model.model import Array
+from .actor import LAYERS
+from .curves import curves
+from .playable import Playable
+from .pose import Pose
+from .stage import Stage
+
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
+CURSOR = "#22252b"
+PADDING = (12, 12, 0, 0)  # of curves [pixels]: top, right, bottom, left
+SPEEDS = ("1/8", "1/4", "1/2", "1", "2", "4")
+
+
+class Owner(Protocol):
+    """What the panel needs of its viewer."""
+
+    server: Any
+    motions: tuple[Playable, ...]
+    stage: Stage
+    duration: float
+
+    def show(self, t: float) -> None: ...
+
+    def screenshot(self, path: Path) -> Any: ...
+
+    def record(self, path: Path, fps: float) -> Path: ...
+
+
+class Panel:
+    """The controls of a viewer."""
+
+    def __init__(self, viewer: Owner, play: bool, speed: float, loop: bool) -> None:
+        self.viewer, self.gui, self.stage = viewer, viewer.server.gui, viewer.stage
+        self.slider: Any = None
+        self.playing: Any = None
+        self.curves: list[Any] = []
+        self.sliders: list[Any] = []
+        self._t, self._speed, self._quiet = 0.0, speed, False
+        if viewer.duration > 0:
+            self._time(play, speed, loop)
+        for motion in viewer.motions:
+            self.gui.add_markdown(f"**{motion.model.name}**, {motion.caption}")
+        if len(viewer.motions) == 1 and isinstance(viewer.motions[0], Pose) and viewer.motions[0].worlds == 1:
+            self._joints(viewer.motions[0])
+        self._layers()
+        if viewer.duration > 0:
+            with self.gui.add_folder("Curves"):
+                self._curves(max(viewer.motions, key=lambda m: m.duration))
+        self._files()
+
+    # Time
+
+    def _time(self, play: bool, speed: float, loop: bool) -> None:
+        gui, duration = self.gui, self.viewer.duration
+        self.slider = gui.add_slider("time [s]", min=0.0, max=duration, step=duration / 1000, initial_value=0.0)
+        self.playing = gui.add_checkbox("play", initial_value=play)
+        self.looping = gui.add_checkbox("loop", initial_value=loop)
+        label = f"{speed:g}"
+        choices = SPEEDS if label in SPEEDS else (*SPEEDS, label)
+        self.speed = gui.add_dropdown("speed", choices, initial_value=label)
+        self.speed.on_update(lambda _: self._set_speed(self.speed.value))
+        self.slider.on_update(lambda _: self._moved())
+
+    def _set_speed(self, label: str) -> None:
+        above, _, below = label.partition("/")
+        self._speed = float(above) / float(below or 1)
+
+    def _moved(self) -> None:
+        """The slider has moved: by the user if it is elsewhere than `point_at` put it."""
+        if not self._quiet and abs(self.slider.value - self._t) > self.viewer.duration / 5000:
+            self.viewer.show(float(self.slider.value))
+
+    def advance(self, seconds: float) -> None:
+        """Play on, if the motion plays."""
+        if self.playing is None or not self.playing.value or self._quiet:
+            return
+        t, duration = self._t + seconds * self._speed, self.viewer.duration
+        if t > duration:
+            t = t % duration if self.looping.value else duration
+            self.playing.value = self.looping.value
+        self.viewer.show(t)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Time stands still for a recording, and returns to where it was."""
+        t, self._quiet = self._t, True
+        try:
+            yield
+        finally:
+            self._quiet = False
+            self.viewer.show(t)
+
+    # Sliders of joints
+
+    def _joints(self, pose: Pose) -> None:
+        handles = pose.handles()
+        with self.gui.add_folder("Joints"):
+            for h in handles:
+                step = (h.upper - h.lower) / 1000
+                slider = self.gui.add_slider(h.name, min=h.lower, max=h.upper, step=step, initial_value=h.value)
+                slider.on_update(lambda _: self._move_joints(pose))
+                self.sliders.append(slider)
+            reset = self.gui.add_button("Reset")
+            reset.on_click(lambda _: self._set_joints(pose, [h.value for h in handles]))
+            random = self.gui.add_button("Random")
+            rng = np.random.default_rng(0)
+            random.on_click(lambda _: self._set_joints(pose, [rng.uniform(h.lower, h.upper) for h in handles]))
+
+    def _move_joints(self, pose: Pose) -> None:
+        if not self._quiet:
+            pose.move([slider.value for slider in self.sliders])
+            self.viewer.show(0.0)
+
+    def _set_joints(self, pose: Pose, values: list[float]) -> None:
+        self._quiet = True
+        for slider, value in zip(self.sliders, values, strict=True):
+            slider.value = value
+        self._quiet = False
+        self._move_joints(pose)
+
+    # Layers
+
+    def _layers(self) -> None:
+        with self.gui.add_folder("Layers"):
+            for layer in LAYERS:
+                if layer == "names" and not all(a.links for a in self.stage.actors):
+                    continue
+                box = self.gui.add_checkbox(layer, initial_value=layer == "visual")
+                box.on_update(lambda _, box=box, layer=layer: self._show_layer(layer, box.value))
+            for name, handles in (("forces", self.stage.arrows), ("traces", self.stage.traces)):
+                drawn = [h for h in handles if h is not None]
+                if drawn:
+                    box = self.gui.add_checkbox(name, initial_value=True)
+                    box.on_update(lambda _, box=box, drawn=drawn: self._show(drawn, box.value))
+
+    def _show_layer(self, layer: str, visible: bool) -> None:
+        for actor in self.stage.actors:
+            actor.show_layer(layer, visible)
+
+    def _show(self, handles: list[Any], visible: bool) -> None:
+        for handle in handles:
+            handle.visible = visible
+        self.viewer.show(self._t)
+
+    # Curves
+
+    def _curves(self, motion: Playable) -> None:
+        c = curves(motion)
+        self._times = c.t
+        self._plot("torque [N m, N]", [c.names[k] for k in c.largest], c.tau[:, c.largest], 1.5)
+        contacts = motion.contact_forces
+        if contacts is not None and contacts.names:
+            force = contacts.arrows(c.t)[..., 1, :].reshape(len(c.t), motion.worlds, -1, 3)[:, 0]
+            self._plot("contact force [N]", contacts.names, np.linalg.norm(force, axis=-1), 1.5)
+        self._plot("energy", ["energy so far"], c.energy[:, None], 2.0)
+
+    def _plot(self, title: str, names: Any, values: Array, aspect: float) -> None:
+        """Curves (n, k), with a cursor: a series on a scale of its own that is out of sight but for one spike."""
+        shown = list(zip(names, COLOURS, values.T, strict=False))
+        series: Any = [{"label": name, "stroke": colour, "width": 1} for name, colour, _ in shown]
+        cursor: Any = {"label": "now", "stroke": CURSOR, "width": 1, "scale": "now", "points": {"show": False}}
+        data = [self._times, *(np.ascontiguousarray(x) for *_, x in shown), self._spike(0.0)]
+        plot = self.gui.add_uplot(
+            data=tuple(data), series=({"label": "t [s]"}, *series, cursor), title=title, aspect=aspect,
+            scales={"x": {"time": False}, "now": {"range": (0, 1), "auto": False}}, padding=PADDING,
+        )  # fmt: skip
+        self.curves.append(plot)
+
+    def _spike(self, t: float) -> Array:
+        now = np.full(len(self._times), -1.0)
+        now[np.argmin(np.abs(self._times - t))] = 1e3
+        return now
+
+    def point_at(self, t: float) -> None:
+        """Move the cursors of the curves, and the slider, to time t [s]."""
+        self._t = t
+        if self.slider is not None and not self._quiet and self.slider.value != t:
+            self.slider.value = t
+        for plot in self.curves:
+            plot.data = (*plot.data[:-1], self._spike(t))
+
+    # Files
+
+    def _files(self) -> None:
+        with self.gui.add_folder("Save", expand_by_default=False):
+            kinds = [("Screenshot", "png"), ("Page (HTML)", "html")]
+            if self.viewer.duration > 0:
+                kinds += [("GIF", "gif"), ("MP4", "mp4")]
+            for label, suffix in kinds:
+                button = self.gui.add_button(label)
+                button.on_click(lambda event, suffix=suffix: self._save(event, suffix))
+
+    def _save(self, event: Any, suffix: str) -> None:
+        """Make a file and hand it to the browser that asked for it."""
+        name = f"{self.viewer.motions[0].model.name}.{suffix}"
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, f"file.{suffix}")
+                if suffix == "png":
+                    self.viewer.screenshot(path)
+                else:
+                    self.viewer.record(path, fps=20.0)
+                event.client.send_file_download(name, path.read_bytes())
+        except FeatherjetError as error:
+            event.client.add_notification("featherjet", str(error))

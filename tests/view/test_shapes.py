@@ -1,0 +1,190 @@
+"""The shapes of URDF and MJCF files: every format, with colours and textures, where the robot's links are."""
+
+from __future__ import annotations
+
+import builtins
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import featherjet as fj
+from featherjet.errors import MissingExtra, ModelWarning
+from featherjet.view.meshfiles import glb, locate, read_mesh
+from featherjet.view.shape import Shape
+from featherjet.view.shapes import shapes
+
+trimesh = pytest.importorskip("trimesh", reason="trimesh is not installed: pip install 'featherjet[viewer]'")
+
+LINKS = """<link name="base"/><joint name="j" type="continuous"><parent link="base"/><child link="a"/>
+    <origin xyz="0 0 1"/></joint><link name="a">{}</link>"""
+
+
+def urdf(folder: Path, link: str, more: str = "") -> Path:
+    path = folder / "robot.urdf"
+    path.write_text(f'<robot name="r">{more}{LINKS.format(link)}</robot>')
+    return path
+
+
+def only(path: Path, layer: str = "visual") -> Shape:
+    (found,) = [s for s in shapes(fj.load(path).model) if s.layer == layer]
+    return found
+
+
+def visual(geometry: str, material: str = "") -> str:
+    return f'<visual><origin xyz="0 0 2"/><geometry>{geometry}</geometry>{material}</visual>'
+
+
+def textured_box():
+    from PIL import Image
+
+    uv = np.random.default_rng(0).random((8, 2))
+    image = Image.fromarray(np.random.default_rng(1).integers(0, 255, (16, 16, 3), dtype=np.uint8))
+    box = trimesh.creation.box([1, 2, 3])
+    box.visual = trimesh.visual.TextureVisuals(uv=uv, image=image)
+    return box
+
+
+@pytest.mark.parametrize(
+    "tag,size",
+    [
+        ('<box size="1 2 3"/>', [1, 2, 3]),
+        ('<sphere radius="0.5"/>', [1, 1, 1]),
+        ('<cylinder radius="0.5" length="2"/>', [1, 1, 2]),
+        ('<capsule radius="0.5" length="2"/>', [1, 1, 3]),
+    ],
+)
+def test_primitives_of_a_urdf(tmp_path, tag, size):
+    shape = only(urdf(tmp_path, visual(tag, '<material name="m"><color rgba="0.1 0.2 0.3 0.4"/></material>')))
+    np.testing.assert_allclose(shape.mesh.extents, size, atol=0.02)
+    np.testing.assert_allclose(shape.placement[:3, 3], [0, 0, 2])
+    assert shape.joint == 0
+    assert shape.colour == (0.1, 0.2, 0.3, 0.4)
+
+
+@pytest.mark.parametrize("suffix", ["stl", "obj", "dae", "glb", "ply"])
+def test_mesh_files_of_every_format(tmp_path, suffix):
+    trimesh.creation.box([1, 2, 3]).export(tmp_path / f"box.{suffix}")
+    shape = only(urdf(tmp_path, visual(f'<mesh filename="package://r/box.{suffix}" scale="2 1 1"/>')))
+    np.testing.assert_allclose(sorted(shape.mesh.extents), [2, 2, 3], atol=1e-6)
+
+
+def test_a_mesh_without_looks_takes_the_materials_of_the_urdf_by_name(tmp_path):
+    trimesh.creation.box([1, 1, 1]).export(tmp_path / "box.stl")
+    red = '<material name="red"><color rgba="1 0 0 1"/></material>'
+    shape = only(urdf(tmp_path, visual('<mesh filename="box.stl"/>', '<material name="red"/>'), red))
+    assert shape.colour == (1, 0, 0, 1)
+
+
+def test_textures_reach_the_browser(tmp_path):
+    textured_box().export(tmp_path / "box.glb")
+    shape = only(urdf(tmp_path, visual('<mesh filename="box.glb"/>')))
+    assert shape.colour is None
+    again = trimesh.load(trimesh.util.wrap_as_stream(glb(shape.mesh)), file_type="glb", force="mesh")
+    assert again.visual.material.baseColorTexture.size == (16, 16)
+    assert again.visual.uv.shape == (8, 2)
+
+
+def test_the_unit_of_a_collada_file_counts(tmp_path):
+    data = trimesh.creation.box([1, 2, 3]).export(file_type="dae")
+    text = (data.decode() if isinstance(data, bytes) else data).replace('meter="1"', 'meter="0.001"')
+    if 'meter="0.001"' not in text:
+        text = text.replace("<up_axis>", '<unit name="mm" meter="0.001"/><up_axis>')
+    assert 'meter="0.001"' in text
+    (tmp_path / "box.dae").write_text(text)
+    ((mesh, *_),) = read_mesh(tmp_path / "box.dae")
+    np.testing.assert_allclose(mesh.extents, [0.001, 0.002, 0.003], rtol=1e-6)
+
+
+def test_a_missing_package_names_itself(tmp_path, monkeypatch):
+    trimesh.creation.box([1, 1, 1]).export(tmp_path / "box.dae")
+    path, find = urdf(tmp_path, visual('<mesh filename="box.dae"/>')), builtins.__import__
+
+    def without_collada(name, *args, **kwargs):
+        if name.split(".")[0] == "collada":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return find(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_collada)
+    with pytest.raises(MissingExtra, match=r"box\.dae needs pycollada: pip install 'featherjet\[viewer\]'"):
+        shapes(fj.load(path).model)
+
+
+def test_lost_and_broken_meshes_are_named_and_the_collision_shape_is_seen(tmp_path):
+    (tmp_path / "broken.stl").write_bytes(b"solid what")
+    link = visual('<mesh filename="lost.stl"/>') + visual('<mesh filename="broken.stl"/>')
+    path = urdf(tmp_path, link + '<collision><geometry><sphere radius="0.5"/></geometry></collision>')
+    with pytest.warns(ModelWarning, match=r"(?s)lost\.stl.*broken\.stl"):
+        found = shapes(fj.load(path).model)
+    assert sorted(s.layer for s in found) == ["collision", "visual"]
+
+
+def test_the_base_of_an_arm_is_drawn_on_the_world(tmp_path):
+    path = tmp_path / "arm.urdf"
+    base = visual('<box size="1 1 1"/>')
+    path.write_text(f'<robot name="r">{LINKS.format("").replace("base", "x", 0)}</robot>'.replace(
+        '<link name="base"/>', f'<link name="base">{base}</link>'))  # fmt: skip
+    assert only(path).joint == -1
+
+
+def test_robots_of_the_wheel_look_like_themselves():
+    known = fj.robots()
+    if "panda" not in known:
+        pytest.skip("example-robot-data is not installed")
+    for name, least in {"panda": 11, "solo12": 13}.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", ModelWarning)
+            found = shapes(fj.load(name).model)
+        assert len([s for s in found if s.layer == "visual"]) >= least
+        assert any(s.layer == "collision" for s in found)
+    assert locate("package://nowhere/nothing.stl", Path(known["panda"])) is None
+
+
+MJCF = """<mujoco><asset>
+    <texture name="t" type="2d" builtin="checker" width="8" height="8" rgb1="1 0 0" rgb2="0 1 0"/>
+    <material name="m" texture="t"/>
+    <mesh name="x" vertex="0 0 0 1 0 0 0 1 0 0 0 1" texcoord="0 0 1 0 0 1 1 1"/></asset>
+    <worldbody><geom type="plane" size="1 1 1"/><geom type="box" size="0.1 0.2 0.3" pos="5 0 0"/>
+    <body name="b" pos="0 0 1"><freejoint/>
+    <geom type="sphere" size="0.5" rgba="0.1 0.2 0.3 1"/><geom type="capsule" size="0.1 0.3" pos="1 0 0"/>
+    <geom type="ellipsoid" size="0.1 0.2 0.3"/><geom type="cylinder" size="0.1 0.3"/>
+    <geom type="mesh" mesh="x" material="m" contype="0" conaffinity="0"/>
+    <geom type="box" size="1 1 1" group="3"/></body></worldbody></mujoco>"""
+
+
+def test_shapes_of_an_mjcf(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "robot.xml"
+    path.write_text(MJCF)
+    found = shapes(fj.load(path).model)
+    seen = [s for s in found if s.layer == "visual"]
+    sizes = [s.mesh.extents.round(2).tolist() for s in seen]
+    for size in ([0.2, 0.4, 0.6], [1, 1, 1], [0.2, 0.2, 0.8], [0.2, 0.2, 0.6]):
+        assert any(np.allclose(size, x, atol=0.02) for x in sizes), (size, sizes)
+    assert [s.joint for s in seen] == [-1, 0, 0, 0, 0, 0]
+    assert np.allclose(seen[1].colour, (0.1, 0.2, 0.3, 1))
+    np.testing.assert_allclose(seen[2].placement[:3, 3], [1, 0, 0])
+    (mesh,) = [s for s in seen if s.colour is None]
+    assert mesh.mesh.visual.uv.shape == (12, 2)
+    corner = mesh.mesh.vertices @ mesh.placement[:3, :3].T + mesh.placement[:3, 3]  # where the file has them
+    np.testing.assert_allclose(
+        np.unique(corner.round(6), axis=0), [[0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]], atol=1e-6
+    )
+    collides = [s for s in found if s.layer == "collision"]
+    assert any(np.allclose(s.mesh.extents, [2, 2, 2]) for s in collides)
+    assert not any(s.colour is None for s in collides)
+
+
+def test_the_file_is_remembered(tmp_path):
+    path = urdf(tmp_path, visual('<box size="1 2 3"/>') + '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" '
+                'ixy="0" ixz="0" iyz="0"/></inertial>')  # fmt: skip
+    robot = fj.load(path, backend="numpy")
+    assert robot.model.source == str(path)
+    motion = robot.simulate(robot.neutral(), np.zeros(robot.nv), dt=0.1, duration=0.2, progress=False)
+    assert fj.Trajectory.load(motion.save(tmp_path / "s.npz")).model.source == str(path)
+    assert robot.with_gravity([0, 0, 0]).model.source == str(path)
+    locked = fj.load(path, root="free").lock({"j": [1.0, 0.0]}).model
+    assert locked.source == str(path)
+    (shape,) = shapes(locked)
+    np.testing.assert_allclose(shape.placement[:3, 3], [0, 0, 3])
