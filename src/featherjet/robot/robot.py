@@ -38,6 +38,7 @@ from ..contact import dynamics as contact
 from ..errors import InputError
 from ..evaluate import frames
 from ..evaluate.bound import Bound
+from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
 from ..evaluate.frames import FrameChoice, FrameName
 from ..forks import unforked
@@ -904,13 +905,8 @@ class Robot:
         with unforked:
             from ..view.pose import Pose, start
 
-        model, coordinates = self.model, self.evaluator.coordinates
-        at = start(model) if q is None else self.checked_q("q", q)
-        if q is not None and coordinates is not None:
-            at = coordinates.q_to_standard(at)
-        forces = (
-            None if fext is None else arrays.finite("fext", fext, (model.njoints, 6), "force, moment of each joint")
-        )
+        at = start(self.model) if q is None else converted(self.evaluator, self.evaluator.standard, q).q
+        forces = None if fext is None else arrays.finite("fext", fext, (self.njoints, 6), "a wrench for each joint")
         return Pose(self.evaluator, at, forces)
 
     def view(self, q: ArrayLike | None = None, fext: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:

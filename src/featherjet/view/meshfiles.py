@@ -73,7 +73,7 @@ _glbs: WeakKeyDictionary[Any, bytes] = WeakKeyDictionary()
 def glb(mesh: Any) -> bytes:
     """A mesh with its texture as binary glTF, as browsers read it; the texture is made small enough to send."""
     if mesh not in _glbs:
-        material = getattr(mesh.visual, "material", None)
+        material: Any = getattr(mesh.visual, "material", None)
         sent = mesh.copy()
         if (image := picture(material)) is not None:
             sent.visual.material = material.to_pbr() if hasattr(material, "to_pbr") else material

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -68,7 +69,7 @@ def load_model(
         document = document_at(path)
     model = _read(document, root, mimic, strict, gravity)
     _warn_of_laws(model, document.source)
-    return model
+    return model if document.path is None else replace(model, source=os.path.abspath(document.path))
 
 
 def _read(document: Document, root: str, mimic: bool, strict: bool, gravity: Sequence[float] | None) -> Model:
