@@ -133,9 +133,10 @@ def test_robots_of_the_wheel_look_like_themselves():
     if "panda" not in known:
         pytest.skip("example-robot-data is not installed")
     for name, least in {"panda": 11, "solo12": 13}.items():
+        model = fj.load(name).model
         with warnings.catch_warnings():
             warnings.simplefilter("error", ModelWarning)
-            found = shapes(fj.load(name).model)
+            found = shapes(model)
         assert len([s for s in found if s.layer == "visual"]) >= least
         assert any(s.layer == "collision" for s in found)
     assert locate("package://nowhere/nothing.stl", Path(known["panda"])) is None
