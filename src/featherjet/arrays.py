@@ -12,6 +12,16 @@ from .errors import InputError
 
 Array = np.ndarray
 Out = Any  # None, an array, or a tuple of arrays
+# By package: what to do with arrays that have no numbers for NumPy
+FRAMEWORKS = {
+    "jax": "JAX is tracing this call (jit, vmap, grad, ...), and this function takes NumPy arrays; "
+    "use those of featherjet.jax.wrap(robot)",
+    "jaxlib": "JAX has no numbers of this array yet; use the functions of featherjet.jax.wrap(robot)",
+    "torch": "this function takes NumPy arrays, and the tensor is not one (it requires gradients, or is on another "
+    "device); use those of featherjet.torch.wrap(robot), or give tensor.detach().cpu()",
+    "casadi": "this function takes numbers, and the expression is symbolic; featherjet.casadi.function(robot, ...) "
+    "makes functions of symbols",
+}
 
 
 def is_lazy(x: object) -> bool:
@@ -40,12 +50,9 @@ def finite(name: str, x: object, core: tuple[int, ...], letters: str) -> Array:
         a = np.asarray(x)
     except ValueError as e:
         raise InputError(f"{name}: expected an array of shape (..., {letters}), got ragged nesting") from e
-    except TypeError as e:
-        if type(e).__name__ == "TracerArrayConversionError":
-            raise InputError(
-                f"{name}: JAX is tracing this call (jit, vmap, grad, ...), and this function takes NumPy arrays; "
-                "use those of featherjet.jax.wrap(robot)"
-            ) from e
+    except (TypeError, RuntimeError) as e:
+        if advice := FRAMEWORKS.get(type(x).__module__.partition(".")[0]):
+            raise InputError(f"{name}: {advice}") from e
         raise
     check_shape(name, a, core, letters)
     a = a.astype(np.float64, copy=False)

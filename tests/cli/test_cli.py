@@ -69,7 +69,7 @@ def test_help_shows_examples(command, capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["nonsense"], ["info"], ["check", "arm", "--samples", "0"], ["check", "arm", "--tolerance", "nan"],
+    [["nonsense"], ["--nonsense"], ["info"], ["check", "arm", "--samples", "0"], ["check", "arm", "--tolerance", "nan"],
      ["derive", "arm", "--out", "x.npz"], ["info", "arm", "--root", "wheels"], ["demo", "--size", "many"],
      ["info", "arm", "\x1b[2J"]],
 )  # fmt: skip
@@ -651,3 +651,15 @@ def test_a_file_that_is_no_motion_says_what_it_is(states, capsys):
         capsys.readouterr()
         assert main(["view", file]) == 2
         assert f"{file}: not a featherjet transition file: it holds {says}" in capsys.readouterr().err
+
+
+def test_no_arguments_show_the_help_and_typing_errors_are_guessed(capsys):
+    assert main([]) == 0
+    assert "commands:" in capsys.readouterr().out
+    for words, says in (
+        ("infoo arm", "unknown command 'infoo'; did you mean: info (see: featherjet --help)"),
+        ("info arm --strct", "unrecognized arguments: --strct; did you mean: --strict (see: featherjet info --help)"),
+        ("info arm more", "unrecognized arguments: more (see: featherjet info --help)"),
+    ):
+        assert main(words.split()) == 2
+        assert capsys.readouterr().err == f"error: {says}\n"

@@ -172,3 +172,13 @@ def test_results_do_not_fit_into_integers(robot: fj.Robot) -> None:
     v = np.zeros(robot.nv)
     with pytest.raises(InputError, match="out: expected arrays of float64 or float32, got int64"):
         robot.inverse_dynamics(robot.neutral(), v, v, out=np.zeros(robot.nv, np.int64))
+
+
+@pytest.mark.parametrize("package, says", [("torch", "torch.wrap"), ("casadi", "casadi.function"), ("jax", "jax.wrap")])
+def test_arrays_without_numbers_are_told_where_they_belong(robot: fj.Robot, package: str, says: str) -> None:
+    def refuse(self, *_, **__):
+        raise TypeError("no numbers here")
+
+    symbols = type("Symbols", (), {"__array__": refuse, "__module__": f"{package}.core"})()
+    with pytest.raises(InputError, match=rf"q: .*featherjet\.{says}"):
+        robot.gravity(symbols)  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from .. import __version__
-from ..errors import FeatherjetError
+from ..errors import FeatherjetError, UnknownName
 from . import (
     bench,
     cache,
@@ -36,6 +36,7 @@ from .output import fail, printed_warnings
 from .parsing import Parser
 
 COMMANDS = (info, robots, check, sample, derive, demo, bench, reproduce, compile, export, cache, transition, view, plot)
+NAMES = tuple(module.__name__.rpartition(".")[2] for module in COMMANDS)
 DESCRIPTION = "Rigid-body dynamics of robots, and all their analytical derivatives."
 EXAMPLES = """\
 examples:
@@ -80,7 +81,7 @@ def run(arguments: Sequence[str] | None) -> int:
         fail("stdout is closed; redirect it to a file, or to /dev/null")
         return 2
     try:
-        args = parser().parse_args(arguments)
+        args = parsed(sys.argv[1:] if arguments is None else list(arguments))
         debug |= args.debug
         code = args.run(args)
         sys.stdout.flush()
@@ -96,6 +97,20 @@ def run(arguments: Sequence[str] | None) -> int:
         if not flushed():
             silenced()
         return 2
+
+
+def parsed(words: list[str]) -> argparse.Namespace:
+    """The arguments; without any, the help is shown. Leaves by SystemExit if there is nothing to run."""
+    top = parser()
+    if not words:
+        top.print_help()
+        top.exit()
+    if not words[0].startswith("-") and words[0] not in NAMES:
+        top.error(str(UnknownName("command", words[0], NAMES)))
+    args, unknown = top.parse_known_args(words)
+    if unknown:
+        args.parser.refuse(unknown)
+    return args
 
 
 def describe(error: BaseException) -> str:

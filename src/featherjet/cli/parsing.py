@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import math
+import re
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from ..arrays import shortened
@@ -21,6 +23,12 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, **settings)
 
+    def refuse(self, unknown: list[str]) -> NoReturn:
+        """Leave because of arguments that this command does not have; the nearest option that it has is named."""
+        options = re.findall(r"--[a-z][a-z-]*", self.format_help())
+        close = get_close_matches(unknown[0].partition("=")[0], options, n=1)
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{f'; did you mean: {close[0]}' if close else ''}")
+
     def error(self, message: str) -> NoReturn:
         fail(f"{message} (see: {self.prog} --help)")
         self.exit(2)
@@ -30,7 +38,7 @@ def command(commands: Any, name: str, run: Any, brief: str, epilog: str) -> argp
     """A subcommand; `brief` is its line in the overview and the head of its own help."""
     sub = commands.add_parser(name, help=brief, description=brief[0].upper() + brief[1:] + ".", epilog=epilog)
     sub.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    sub.set_defaults(run=run)
+    sub.set_defaults(run=run, parser=sub)
     return sub
 
 

@@ -250,7 +250,9 @@ def test_damping_that_the_dynamics_leave_out_is_one_line():
     (warning,) = caught
     assert issubclass(warning.category, ModelWarning)
     assert warning.filename == __file__
-    assert str(warning.message).startswith("<string>: not part of the dynamics, only of simulate(): damping (1 joint)")
+    assert str(warning.message).startswith(
+        "<string>: not part of the dynamics, only of simulate(): damping (1 joint), friction (1 joint)"
+    )
 
 
 def test_unknown_names_count_what_can_be_named():

@@ -91,7 +91,7 @@ def _warn_of_laws(model: Model, source: str) -> None:
     }
     if any(found.values()):
         listed = ", ".join(f"{what} ({n} joint{'s' * (n > 1)})" for what, n in found.items() if n)
-        warn(ModelWarning(f"{source}: not part of the dynamics, only of simulate(): {listed}"))
+        warn(ModelWarning(f"{os.path.basename(source)}: not part of the dynamics, only of simulate(): {listed}"))
 
 
 def robots() -> dict[str, str]:
