@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import featherjet as fj
+import gauss_seidel
 from featherjet import Trajectory
-from featherjet.contact import gauss_seidel
 from featherjet.errors import InputError, SimulationError, SimulationWarning, UnknownName
 from featherjet.model.builder import transform
 from featherjet.simulation.playback import Playback

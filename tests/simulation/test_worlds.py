@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+import gauss_seidel
 from featherjet.algorithms.contacts import percussion
-from featherjet.contact import gauss_seidel
 from featherjet.errors import InputError, ModelError
 from featherjet.math.vec3 import Sym3, Vec3
 from featherjet.simulation.engine import Compiled, Reference

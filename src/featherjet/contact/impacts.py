@@ -2,31 +2,59 @@
 
 An impact compresses first: percussions that obey the laws of `algorithms.contacts.percussion` without restitution. Then
 normal percussions grow by the share e, and friction, with this much to press it, brakes the points most. No energy is
-created (see `simulation.bounces`).
+created (see `simulation.bounces`). Compiled code makes the sweeps of a time step. NumPy makes plain ones, also where
+those find no percussions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
+from ..algorithms.contacts.dynamics import ContactSet
+from ..algorithms.contacts.feet import FOOT
 from ..algorithms.contacts.percussion import FootBlock, across, block, rubbed, struck
+from ..algorithms.quantities import QUANTITIES
 from ..algorithms.results import ImpulseDynamics
 from ..errors import ContactWarning, InputError, SingularContacts, warn
 from ..evaluate.evaluator import Evaluator
+from ..forks import unforked
+from ..jit.flags import Flag
 from ..math.vec3 import Sym3, Vec3
 from ..model.model import Array
-from . import gauss_seidel
+from ..model.tree import Tree
 from .bilateral import Contacts, PointContact
 from .dynamics import contact_jacobian, delassus, restitution_of
 
-SWEEPS = 1000
-ENOUGH, MOST = 1e-11, 1e-9  # of the residual, relative to the largest percussion: after sweeps, and at all
+if TYPE_CHECKING:
+    from ..treejit.stepping import StepCompiler
+
+SWEEPS = 2000
+MOST = 1e-9  # of the residual, relative to the largest percussion
 TOLERANCE = 1e-13  # of a sweep's change, relative to the largest percussion
+
+
+class Impact(NamedTuple):
+    """Points that strike the ground: q, v (samples, ...) in standard coordinates, the ground's axes (samples, n, 3, 3).
+
+    mu (n,); G (samples, 3 n, 3 n) and J (samples, 3 n, nv) in these axes.
+    """
+
+    q: Array
+    v: Array
+    axes: Array
+    mu: Array
+    J: Array
+    G: Array
+
+    def some(self, which: Array) -> Impact:
+        """Some of the samples."""
+        return Impact(*(x if x is self.mu else x[which] for x in self))
 
 
 def impact(
@@ -36,21 +64,108 @@ def impact(
     """Velocities after the impact, and impulses in world axes."""
     if any(map(arrays.is_lazy, (q, v))):
         raise InputError("impulse_dynamics: with friction it takes no Dask arrays; map it over blocks")
-    e, mu, n = float(restitution_of(restitution)[0]), friction_of(contacts, friction), len(contacts.held)
-    v = evaluator.checked_v("v", v)
-    J, G = contact_jacobian(evaluator, q, contacts), delassus(evaluator, q, contacts)
-    axes = axes_of(contacts, normal)
-    batch = np.broadcast_shapes(J.shape[:-2], v.shape[:-1], axes.shape[:-3])
+    e, mu = float(restitution_of(restitution)[0]), friction_of(contacts, friction)
+    given = {"q": evaluator.checked_q("q", q), "v": evaluator.checked_v("v", v)}
+    axes, standard = axes_of(contacts, normal), evaluator.standard
+    arrays.common_batch({"normal": (axes, 3)} | {name: (x, 1) for name, x in given.items()})
+    given = evaluator.to_standard(given)
+    batch = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()), axes.shape[:-3])
+    at = gathered(standard, contacts, given["q"], given["v"], axes, mu, batch)
+    solve = by_sweeps if standard.backend == "numpy" or standard.tree.coupling is not None else by_code
+    after, P = solve(standard, contacts, at, e)
+    refuse_lawless(contacts, np.isnan(P).any(-1).reshape(batch))
+    found = evaluator.from_standard({"q": given["q"], "v": after.reshape(*batch, after.shape[-1])})
+    return ImpulseDynamics(found["v"], P.reshape(*batch, P.shape[-1]))
+
+
+def gathered(
+    evaluator: Evaluator, contacts: Contacts, q: Array, v: Array, axes: Array, mu: Array, batch: tuple[int, ...]
+) -> Impact:
+    """All samples on one axis, and the points' matrices in the ground's axes."""
+
+    def flat(x: Array, core: int) -> Array:
+        own = x.shape[x.ndim - core :]
+        return np.ascontiguousarray(np.broadcast_to(x, (*batch, *own)).reshape(-1, *own))
+
+    n = len(mu)
     turn = np.zeros((*axes.shape[:-3], 3 * n, 3 * n))
     for k in range(n):
         turn[..., 3 * k : 3 * k + 3, 3 * k : 3 * k + 3] = axes[..., k, :, :]
     back = np.swapaxes(turn, -1, -2)
-    own = np.broadcast_to(back @ G @ turn, (*batch, 3 * n, 3 * n)).reshape(-1, 3 * n, 3 * n)
-    before = np.broadcast_to((back @ (J @ v[..., None]))[..., 0], (*batch, 3 * n)).reshape(-1, 3 * n)
-    P = turn @ percussions(own, before, mu, e).reshape(*batch, 3 * n, 1)
-    refuse_lawless(contacts, np.asarray(np.isnan(P[..., 0]).any(-1)))
-    jump = evaluator("inverse_mass_matrix", q) @ (np.swapaxes(J, -1, -2) @ P)
-    return ImpulseDynamics(v + jump[..., 0], P[..., 0])
+    J, G = back @ contact_jacobian(evaluator, q, contacts), back @ delassus(evaluator, q, contacts) @ turn
+    return Impact(flat(q, 1), flat(v, 1), flat(axes, 3), mu, flat(J, 2), flat(G, 2))
+
+
+def to_world(at: Impact, P: Array) -> Array:
+    """Percussions (samples, 3 n) in world axes, from those in the ground's."""
+    return (at.axes @ P.reshape(*at.axes.shape[:2], 3, 1)).reshape(P.shape)
+
+
+def judged(at: Impact, P: Array) -> Array:
+    """P, in the ground's axes, but NaN where it does not obey the laws."""
+    b = (at.J @ at.v[..., None])[..., 0]
+    lawful = residuals(at.G, b, at.mu, P) <= MOST * np.abs(P).max(-1, initial=0.0)
+    return np.where(lawful[:, None], P, np.nan)
+
+
+# Compiled code
+
+_compilers: WeakKeyDictionary[ContactSet, tuple[Tree, StepCompiler]] = WeakKeyDictionary()
+
+
+def compiler_of(evaluator: Evaluator, contacts: ContactSet) -> StepCompiler:
+    """The maker of kernels of these contacts; it keeps their numbers, not them."""
+    known = _compilers.get(contacts)
+    if known is None or known[0] is not evaluator.tree:
+        with unforked:
+            from ..treejit.stepping import StepCompiler
+
+        record, compiler = QUANTITIES["integrate"], evaluator.compiler
+        integrate = evaluator.kernel(record, [i.name for i in record.inputs])
+        assert integrate is not None
+        given = evaluator.tree, compiler.tables, integrate, compiler.target
+        known = _compilers[contacts] = evaluator.tree, StepCompiler(*given, contacts, (), False)
+    return known[1]
+
+
+def by_code(evaluator: Evaluator, contacts: Contacts, at: Impact, e: float) -> tuple[Array, Array]:
+    """Velocities after the impact, and percussions in world axes."""
+    kernels = compiler_of(evaluator, contacts.core)
+    n = len(at.mu)
+    feet = np.zeros((len(at.q), n, len(FOOT)))  # planes and sizes do not matter: all points touch
+    feet[..., :3], feet[..., -1] = at.axes[..., 2], at.mu
+    touching, nothing, one = np.zeros(n), np.zeros(3 * n), np.ones(1)
+
+    def strike(kernel: Any, start: Array) -> tuple[Array, Array]:
+        (after, P, _), flags = kernel([at.q, at.v, feet, touching, start, one], None, evaluator.threads)
+        if flags & Flag.SMALL_MARGIN:
+            evaluator.refuse_singular("forward_dynamics", {"q": at.q, "v": at.v, "tau": np.zeros(evaluator.model.nv)})
+        return after, P
+
+    after, P = strike(kernels.compression, nothing)
+    own = (np.swapaxes(at.axes, -1, -2) @ P.reshape(-1, n, 3, 1)).reshape(P.shape)
+    lawless = np.flatnonzero(np.isnan(judged(at, own)).any(-1))
+    if e > 0:
+        own[:, 2::3] *= 1.0 + e
+        after, P = strike(kernels.restitution, to_world(at, own))
+    if len(lawless):
+        after[lawless], P[lawless] = by_sweeps(evaluator, contacts, at.some(lawless), e)
+    return after, P
+
+
+# NumPy
+
+
+def by_sweeps(evaluator: Evaluator, contacts: Contacts, at: Impact, e: float) -> tuple[Array, Array]:
+    """The same by plain sweeps on dense matrices, the definition."""
+    b, mu = (at.J @ at.v[..., None])[..., 0], at.mu
+    P = sweep(at.G, b, np.zeros_like(b), lambda of, gamma, k, p: struck(of, gamma, mu[k], p))
+    P = judged(at, P)
+    if e > 0:
+        P[:, 2::3] *= 1.0 + e
+        P = sweep(at.G, b, P, lambda of, gamma, k, p: rubbed(of, gamma, mu[k], p))
+    jump = evaluator("inverse_mass_matrix", at.q) @ (np.swapaxes(at.J, -1, -2) @ P[..., None])
+    return at.v + jump[..., 0], to_world(at, P)
 
 
 def refuse_lawless(contacts: Contacts, samples: Array) -> None:
@@ -62,21 +177,6 @@ def refuse_lawless(contacts: Contacts, samples: Array) -> None:
     if samples.all():
         raise SingularContacts(f"{text}; so strong a friction may have none: reduce it")
     warn(ContactWarning(f"{text}. Results are NaN there"))
-
-
-def percussions(G: Array, before: Array, mu: Array, e: float) -> Array:
-    """P (samples, 3 n), each point's two tangents and normal, from G (samples, 3 n, 3 n) and velocities before.
-
-    NaN where none is found.
-    """
-    P = sweep(G, before, np.zeros_like(before), lambda of, gamma, k, p: struck(of, gamma, mu[k], p))
-    for s in np.flatnonzero(residuals(G, before, mu, P) > ENOUGH * np.abs(P).max(-1)):
-        found = gauss_seidel.solve(G[s], before[s], mu, P[s])  # points that share a body, or strong friction
-        P[s] = found.P if found.residual <= MOST * np.abs(found.P).max() else np.nan
-    if e == 0:
-        return P
-    P[:, 2::3] *= 1.0 + e
-    return sweep(G, before, P, lambda of, gamma, k, p: rubbed(of, gamma, mu[k], p))
 
 
 def sweep(G: Array, b: Array, P: Array, law: Callable[[FootBlock, Vec3, int, Vec3], Vec3]) -> Array:
@@ -103,8 +203,19 @@ def sweep(G: Array, b: Array, P: Array, law: Callable[[FootBlock, Vec3, int, Vec
 
 
 def residuals(G: Array, b: Array, mu: Array, P: Array) -> Array:
-    """The `gauss_seidel.residual` of every sample."""
-    return np.array([gauss_seidel.residual(g, x, mu, p) for g, x, p in zip(G, b, P, strict=True)])
+    """How far each sample's P (samples, 3 n) is from obeying the laws [N s].
+
+    The laws are P = prox(P - r (G P + b)) for any r > 0, where prox projects onto Pn >= 0 and |Pt| <= mu Pn; here r is
+    one over the trace of the point's block of G.
+    """
+    own = P.reshape(len(P), len(mu), 3)
+    gamma = ((G @ P[..., None])[..., 0] + b).reshape(own.shape)
+    r = 1.0 / np.diagonal(G, axis1=-2, axis2=-1).reshape(own.shape).sum(-1, keepdims=True)
+    x = own - r * gamma
+    normal = np.maximum(x[..., 2], 0.0)
+    share = np.minimum(1.0, mu * normal / np.maximum(np.hypot(x[..., 0], x[..., 1]), np.finfo(float).tiny))
+    projected = np.stack([share * x[..., 0], share * x[..., 1], normal], -1)
+    return np.abs(own - projected).max((1, 2), initial=0.0)
 
 
 def friction_of(contacts: Contacts, friction: ArrayLike) -> Array:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.model import Array
+from featherjet.model.model import Array
 
 SWEEPS = 1000
 SLIDING_STEPS = 10
