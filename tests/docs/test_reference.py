@@ -113,3 +113,40 @@ def test_a_singular_mass_matrix_raises_what_is_promised(name):
     )
     with pytest.raises(errors.SingularMassMatrix):
         getattr(robot, name.split(".")[1])(*given, *extra)
+
+
+REFUSED = {
+    "Robot.lock": ("positions", lambda arm: arm.lock({"x": [0.0]})),
+    "Robot.joint": ("name", lambda arm: arm.joint("x")),
+    "Robot.with_placements": ("placements", lambda arm: arm.with_placements({"joint1": [1.0]})),
+    "Robot.with_inertial_parameters": ("parameters", lambda arm: arm.with_inertial_parameters([1.0])),
+    "Robot.with_convention": ("convention", lambda arm: arm.with_convention("x")),
+    "Robot.random_configuration": ("rng", lambda arm: arm.random_configuration("x")),
+    "Robot.bind": ("quantity", lambda arm: arm.bind("x")),
+    "Robot.export": ("dtype", lambda arm: arm.export("bias", out="nowhere", dtype="x")),
+    "Robot.simulate": ("method", lambda arm: arm.simulate(np.zeros(7), np.zeros(7), method="x")),
+    "Robot": ("threads", lambda arm: fj.Robot(arm.model, threads=-1)),
+    "Contacts": ("held", lambda arm: fj.Contacts(arm, [])),
+    "PointContact": ("axes", lambda arm: fj.Contacts(arm, [fj.PointContact("tool", axes="x")])),
+    "Ground": ("feet", lambda arm: fj.Ground(arm, ["x"])),
+    "Servo": ("kp", lambda arm: fj.Servo(arm, kp=-1.0, target=np.zeros(7))),
+    "ModelBuilder.add_joint": ("kind", lambda arm: fj.ModelBuilder("b").add_joint("a", "x")),
+    "models.chain": ("n", lambda arm: fj.models.chain(0)),
+    "verify.check": ("order", lambda arm: fj.verify.check(arm, order=3)),
+    "autodiff": ("by", lambda arm: fj.autodiff(arm, "bias", by="x")),
+    "geometry.rotations.elementary_rotation": ("axis", lambda arm: fj.geometry.rotations.elementary_rotation("w", 1.0)),
+    "geometry.rotations.matrix_rate": (
+        "frame",
+        lambda arm: fj.geometry.rotations.matrix_rate(np.eye(3), [0, 0, 0], "X"),
+    ),
+    "geometry.se3.exp": ("xi", lambda arm: fj.geometry.se3.exp([1.0])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_wrong_choice_raises_what_is_promised(name):
+    argument, call = REFUSED[name]
+    promised = reference.arguments()[reference.key_of(name, argument)].raises
+    with pytest.raises(fj.FeatherjetError) as raised:
+        call(fj.load("arm"))
+    assert f"`{type(raised.value).__name__}`" in promised.split(", ")

@@ -17,18 +17,19 @@ from typing import Any, NamedTuple
 
 import featherjet as fj
 from featherjet import errors, models, verify
+from featherjet.geometry import rotations, se3
 from featherjet.algorithms.quantities import QUANTITIES, Axis, Quantity
 
 ROOT = Path(__file__).parent.parent.parent
 ARGUMENTS = ROOT / "docs/reference/arguments.md"
 ENTRY = re.compile(r"^::: (\S+)$", re.M)
-MODULES = {"verify": verify, "models": models}
+MODULES = {"verify": verify, "models": models, "geometry.rotations": rotations, "geometry.se3": se3}
 CALLED = {"frame_jacobian": "jacobian", "gravity_derivatives": "static_torque_derivatives"}  # records of methods
 LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "njoints", "parameters": "10 njoints"}
 INSIDE = {  # public for other parts of the package, not for users
     "Clip": ("checked", "end_state", "velocities"),
     "Contacts": ("arrows", "remember", "surface"),
-    "Ground": ("arrows", "core", "flat", "gaps", "rows", "surface", "table"),
+    "Ground": ("arrows", "core", "flat", "footing", "gaps", "rows", "surface", "table"),
     "HeightField": ("nearest", "surface"),
     "Model": ("has_mimic", "joint_limits", "modest", "parts", "q_starts", "same_robot", "v_starts"),
     "ModelBuilder": ("doubt",),
@@ -37,6 +38,7 @@ INSIDE = {  # public for other parts of the package, not for users
     "Robot": ("checked_q", "checked_v", "of"),
     "Servo": ("pull",),
     "SurfaceContact": ("placement", "rows"),
+    "TimeStep": ("steps",),
     "Trajectory": ("standard",),
     "Transition": ("caption", "contact_forces"),
 }
@@ -67,7 +69,7 @@ def public() -> dict[str, Any]:
             found[name] = thing
     for where, module in MODULES.items():
         own = getattr(module, "__all__", [k for k, x in vars(module).items() if of_module(x, module)])
-        found |= {f"{where}.{k}": getattr(module, k) for k in own}
+        found |= {f"{where}.{k}": x for k in own if inspect.isfunction(x := getattr(module, k))}
     raised = [x for x in vars(errors).values() if inspect.isclass(x) and issubclass(x, (fj.FeatherjetError, Warning))]
     return found | {f"errors.{x.__name__}": x for x in raised if x.__module__ == errors.__name__}
 
@@ -99,7 +101,9 @@ def arguments() -> dict[str, Argument]:
 
 def key_of(name: str, parameter: str) -> str | None:
     """Where the table explains an argument of a call."""
-    tried = (f"{name}.{parameter}", f"{name.split('.')[-1]}.{parameter}", parameter)
+    *owners, last = name.split(".")
+    within = [".".join([*owners[1:], last]), last, *owners[1:]]  # geometry.rotations.exp: rotations.exp, exp, rotations
+    tried = (f"{name}.{parameter}", *(f"{x}.{parameter}" for x in within), parameter)
     return next((key for key in tried if key in arguments()), None)
 
 
