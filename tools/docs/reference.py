@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import featherjet as fj
 from featherjet import errors, models, verify
-from featherjet.geometry import rotations, se3
 from featherjet.algorithms.quantities import QUANTITIES, Axis, Quantity
+from featherjet.geometry import rotations, se3
 
 ROOT = Path(__file__).parent.parent.parent
 ARGUMENTS = ROOT / "docs/reference/arguments.md"

@@ -18,6 +18,7 @@ from latex2mathml.converter import convert
 from mkdocs.structure.files import File, InclusionLevel
 
 sys.path.insert(0, str(Path(__file__).parent))
+import displays
 import reference
 
 ROOT = Path(__file__).parent.parent.parent
@@ -48,6 +49,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     here = page.file.src_uri
     source = next((s for s, p in PAGES.items() if p == here), f"docs/{here}")
     text = markdown if here.startswith("examples/") or here == "examples.md" else led(markdown, source, here)
+    if here in displays.PAGES:
+        text = displays.typeset(text, here not in ("direct.md", "second-order.md"))
+    text = re.sub(r"^ {3}- ", "    - ", text, flags=re.M)  # where this Markdown wants its inner lists
     return reference.expanded(text) if here.startswith("reference/") else text
 
 

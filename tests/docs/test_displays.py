@@ -1,0 +1,54 @@
+"""Equations of the proofs, from plain text to LaTeX."""
+
+# ruff: noqa: RUF001
+from __future__ import annotations
+
+import html
+import re
+import sys
+import unicodedata
+
+import pytest
+
+from helpers import ROOT
+
+pytest.importorskip("latex2mathml", reason="the site needs the extra docs")
+sys.path.insert(0, str(ROOT / "tools/docs"))
+import displays
+from latex2mathml.converter import convert
+
+
+@pytest.mark.parametrize(
+    "plain, latex",
+    [
+        ("S_iᵀ g", r"S_{i}^{\top} g"),
+        ("Psidd_j = a × S_j", r"\ddot{\Psi}_{j} = a \times S_{j}"),
+        ("fC_J x̄* S_j", r"\mathit{fC}_{J} \bar{\times}^* S_{j}"),
+        ("28.5 N²", "28.5 N^{2}"),
+        ("w̄′_c", r"\bar{w}_{c}^{\prime}"),
+        ("∂²s/∂v_i", r"\partial^{2} s / \partial v_{i}"),
+        ("if joint(i) is a strict ancestor of J", r"\text{ if joint } ( i ) \text{ is a strict ancestor of } J"),
+        ("w_λ·dλ", r"w_{\lambda} \cdot d \lambda"),
+        ("L_i·t3", r"L_{i} \cdot t_{3}"),
+    ],
+)
+def test_formulas(plain, latex):
+    assert displays.formula(plain) == latex
+
+
+def test_columns_and_numbers():
+    assert displays.equation("a = b      c = d       (2a)") == r"a = b \quad c = d \qquad (2a)"
+
+
+@pytest.mark.parametrize("page", displays.PAGES)
+def test_every_display_of_a_page_is_typeset_whole(page):
+    """All letters of a line are in what the browser gets, in order."""
+    text = re.sub(r"^```.*?^```", "", (ROOT / "docs" / page).read_text(), flags=re.M | re.S)
+    lines = [line.strip() for m in displays.DISPLAY.finditer(text) for line in m[0].splitlines() if line.strip()]
+    assert lines
+    for line in lines:
+        shown = html.unescape(re.sub("<[^>]+>", "", convert(displays.equation(displays.signed(line)))))
+        kept = [
+            c for c in unicodedata.normalize("NFD", line) if c.isascii() and c.isupper() and c not in "PST"
+        ]  # Psid, Sd and ^T change
+        assert [c for c in shown if c in kept] == kept, line
