@@ -25,6 +25,7 @@ EXTRAS = {
     "plots": "pictures and charts (`plot`, `featherjet plot`, `demo`)",
     "motion": "`fj.transition`: minimum-torque motion",
     "viewer": "robots and motions in the browser (`featherjet view`)",
+    "video": "motions as MP4",
     "ipopt": "IPOPT as a solver of transitions",
     "mujoco": "MJCF files, and MuJoCo to compare with",
     "robots": 'well-known robots by name (`fj.load("talos")`)',

@@ -27,7 +27,8 @@ LETTERS = {
     "Ω": r"\Omega", "φ": r"\varphi", "η": r"\eta", "τ": r"\tau", "μ": r"\mu", "ω": r"\omega", "ν": r"\nu",
     "π": r"\pi", "λ": r"\lambda", "δ": r"\delta", "ε": r"\varepsilon",
     "tau": r"\tau", "lambda": r"\lambda", "mu": r"\mu", "gamma": r"\gamma", "xi": r"\xi", "xid": r"\dot{\xi}",
-    "Omega": r"\Omega", "eta": r"\eta", "qd": r"\dot{q}", "sdd": r"\ddot{s}", "kd": "k_d", "kp": "k_p", "Jd": r"\dot{J}", "Psid": r"\dot{\Psi}", "Psidd": r"\ddot{\Psi}", "Sd": r"\dot{S}",
+    "Omega": r"\Omega", "eta": r"\eta", "kd": "k_d", "kp": "k_p", "qd": r"\dot{q}", "sdd": r"\ddot{s}",
+    "Jd": r"\dot{J}", "Sd": r"\dot{S}", "Psid": r"\dot{\Psi}", "Psidd": r"\ddot{\Psi}",
 }  # fmt: skip
 SIGNS = {
     "×*": r"\times^*", "×": r"\times", "·": r"\cdot", "−": "-", "Σ": r"\sum", "←": r"\leftarrow", "∂": r"\partial",

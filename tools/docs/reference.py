@@ -35,12 +35,12 @@ INSIDE = {  # public for other parts of the package, not for users
     "ModelBuilder": ("doubt",),
     "Plane": ("nearest", "surface"),
     "PointContact": ("placement", "rows"),
-    "Robot": ("checked_q", "checked_v", "of"),
+    "Robot": ("checked_q", "checked_v", "of", "playable"),
     "Servo": ("pull",),
     "SurfaceContact": ("placement", "rows"),
-    "TimeStep": ("steps",),
-    "Trajectory": ("standard",),
-    "Transition": ("caption", "contact_forces"),
+    "TimeStep": ("facts", "steps"),
+    "Trajectory": ("playable", "standard"),
+    "Transition": ("caption", "contact_forces", "playable"),
 }
 
 
