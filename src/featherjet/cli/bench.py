@@ -23,6 +23,7 @@ from ..lab.bench.timing import QUICK, Settings
 from ..model.builtin import BUILTIN
 from ..robot.loading import robots as known_robots
 from ..terminal import console, progress
+from .control import show_control
 from .frameworks import show_frameworks
 from .output import duration, fail, line, table
 from .parsing import ROOTS, command, count
@@ -45,6 +46,7 @@ examples:
   featherjet bench panda --order 2               products and second derivatives beside first derivatives
   featherjet bench --frameworks                  in JAX and the like, beside what else there is; takes minutes
   featherjet bench --simulate                    steps of a standing quadruped beside MuJoCo's
+  featherjet bench --control --crocoddyl peer/bin/python    whole solves beside Crocoddyl's
   featherjet bench --scaling                     how the cost grows with the size of the robot
 
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
@@ -74,6 +76,8 @@ def add(commands: Any) -> None:
     sub.add_argument("--simulate", action="store_true", help="measure steps of a standing quadruped instead")
     sub.add_argument("--scaling", action="store_true", help="measure how ID derivatives scale with size instead")
     sub.add_argument("--frameworks", action="store_true", help="measure featherjet in JAX and the like instead")
+    sub.add_argument("--control", action="store_true", help="measure optimal control beside Crocoddyl's instead")
+    sub.add_argument("--crocoddyl", metavar="PYTHON", help="with --control: a Python that has Crocoddyl")
     sub.add_argument("--first-use", action="store_true", help="measure first calls in new processes instead")
     sub.add_argument(
         "--all", action="store_true", help="with --first-use: all robots, or all quantities of those named"
@@ -83,6 +87,8 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     if args.first_use:
         return show_sweep(args.robots, args.root) if args.all else show_first_uses(args.robots or FIRST, args.root)
+    if args.control:
+        return show_control(QUICK if args.quick else Settings(), Path(args.out), args.crocoddyl)
     if args.frameworks:
         return show_frameworks(QUICK if args.quick else Settings(), Path(args.out))
     from ..lab.bench.peak import fma_peak  # imports LLVM, which other commands should not wait for

@@ -235,9 +235,12 @@ class Kernel:
         """
         return self.code(kind, True).quick if headers_are_known() else None
 
-    def values(self, *inputs: Array) -> tuple[Array, ...]:
-        """The results of a batch of doubles, on this thread; flags are ignored."""
-        return self._run(self.batch, inputs, None)[0]
+    def values(self, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        """The results of a batch of doubles, on this thread; flags are ignored.
+
+        Rows of a sample in `out` must be contiguous.
+        """
+        return self._run(self.batch, inputs, out)[0]
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results and the flags."""

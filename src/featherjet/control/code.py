@@ -1,0 +1,30 @@
+"""Compiled code of problems: traced functions, found again on disk by the sources that trace them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from ..jit.kernel import Kernel
+from ..jit.kernel import compile as compile_kernel
+from ..jit.straight import Function, Shape
+
+TRACED = ("activations", "code", "integrators", "residuals", "rollout", "signals", "terms")
+
+
+@cache
+def sources() -> str:
+    """A hash of the sources that determine what is traced."""
+    digest = hashlib.sha256()
+    for name in TRACED:
+        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
+    return digest.hexdigest()
+
+
+def compiled(
+    function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape]
+) -> Kernel:
+    """A kernel of a function of scalars; see `jit.kernel.compile`."""
+    return compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)

@@ -1,0 +1,401 @@
+"""Problem: an optimal control problem of a robot, written as phases with costs; a `Horizon` for solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .. import arrays
+from ..contact import Contacts
+from ..errors import InputError, UnknownName
+from ..evaluate.evaluator import Evaluator, HasEvaluator
+from ..evaluate.frames import numbers
+from ..model.configuration import limits, unit_parts
+from ..model.manifolds import Euclidean, Manifold
+from ..model.model import WORLD, Model
+from .horizon import Quadratic, Values
+from .motion import Body, Motion
+from .phases import Impact, Phase, check_terms
+from .rollout import Rollout
+from .signals import KINDS
+from .stage import Blocks, Found, Stage
+from .terms import Constraint, Cost, Form
+
+Array = np.ndarray
+HESSIANS = ("gauss-newton", "exact")
+
+
+class Segment(NamedTuple):
+    """A stage and the knots of the horizon that it has."""
+
+    stage: Stage
+    start: int
+    stop: int
+
+    @property
+    def knots(self) -> slice:
+        return slice(self.start, self.stop)
+
+
+class Problem:
+    """minimise costs over phases and a terminal cost, along the motion of a robot from the state x0 = [q, v].
+
+    x0: (nx,), or (..., nx) for a batch of problems. terminal: costs and constraints of the last state, as they are.
+    actuated: names of the joints that controls drive, by default all but those of a free base; u are their torques.
+    limits: whether controls are limited to the joints' efforts.
+    hessian: "gauss-newton", or "exact" to add what the dynamics bend by, for robots without contacts whose joints turn
+    about one axis each.
+    cyclic: whether windows of a receding horizon go on with the first phase after the last.
+    """
+
+    def __init__(
+        self,
+        robot: HasEvaluator,
+        x0: ArrayLike,
+        phases: Sequence[Phase | Impact],
+        terminal: Sequence[Cost | Constraint] = (),
+        *,
+        actuated: Sequence[str] | None = None,
+        limits: bool = False,
+        hessian: str = "gauss-newton",
+        cyclic: bool = False,
+    ) -> None:
+        if hessian not in HESSIANS:
+            raise UnknownName("hessian", hessian, HESSIANS)
+        self.evaluator = compiled_evaluator(robot)
+        model = self.evaluator.model
+        self.nq, self.nv, self.nx, self.ndx = model.nq, model.nv, model.nq + model.nv, 2 * model.nv
+        self.driven = driven_dofs(model, actuated)
+        self.nu, self.exact, self.cyclic = len(self.driven), hessian == "exact", cyclic
+        self.x0 = checked_state(self.evaluator, x0)
+        if not phases or not all(isinstance(p, Phase | Impact) for p in phases):
+            raise InputError("phases: expected a list of Phase and Impact, at least one")
+        if self.exact:
+            refuse_exact(model, phases)
+        self._set_stages([self._stage(p) for p in phases], self._terminal(terminal))
+        self.u_lower = self.u_upper = None
+        if limits:
+            effort = effort_limits(self.evaluator)[self.driven]
+            self.u_lower, self.u_upper = (np.broadcast_to(s * effort, (self.T, self.nu)) for s in (-1.0, 1.0))
+
+    def _stage(self, phase: Phase | Impact) -> Stage:
+        hits = isinstance(phase, Impact)
+        if phase.contacts is not None and not self.evaluator.model.same_robot(phase.contacts.model):
+            raise InputError(f"contacts {', '.join(phase.contacts.names)}: these belong to another robot")
+        body = Body(self.evaluator, self.driven, phase.contacts, hits)
+        form = self._form(body, phase.costs, phase.constraints)
+        scale = 1.0 if hits else float(phase.dt)
+        return Stage(body, form, form.data(phase.knots, scale), phase.knots, float(phase.dt))
+
+    def _terminal(self, terms: Sequence[Cost | Constraint]) -> Stage:
+        costs = [t for t in terms if isinstance(t, Cost)]
+        constraints = [t for t in terms if isinstance(t, Constraint)]
+        check_terms("terminal", costs, constraints)
+        if len(costs) + len(constraints) < len(terms):
+            raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
+        body = Body(self.evaluator, np.zeros(0, int), None, False)
+        form = self._form(body, costs, constraints)
+        return Stage(body, form, form.data(1, 1.0), 1, 0.0)
+
+    def _form(self, body: Body, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> Form:
+        form = Form(body.size, costs, constraints)
+        for s in form.known:
+            if KINDS[s.kind].framed:
+                numbers(self.evaluator, s.of)  # raises for an unknown frame
+        return form
+
+    def _set_stages(self, stages: Sequence[Stage], terminal: Stage) -> None:
+        ends = np.cumsum([s.knots for s in stages])
+        self.segments = [Segment(s, int(e) - s.knots, int(e)) for s, e in zip(stages, ends, strict=True)]
+        self.terminal = terminal
+        self.T = int(ends[-1])
+        self.durations = np.concatenate([np.full(s.knots, s.dt[0]) for s in stages])
+        every = [*stages, terminal]
+        self.ne, self.ni = max(s.form.ne for s in every), max(s.form.ni for s in every)
+        self.batch = np.broadcast_shapes(self.x0.shape[:-1], *(s.data.shape[:-2] for s in every))
+        self._buffers: dict[tuple[int, ...], Buffers] = {}
+        self._rollout = Rollout(self)
+
+    def __repr__(self) -> str:
+        batch = f", {prod(self.batch)} problems" if self.batch else ""
+        return f"<Problem of {self.evaluator.model.name}: {self.T} knots, nx {self.nx}, nu {self.nu}{batch}>"
+
+    # The state space
+
+    def difference(self, x0: Array, x1: Array) -> Array:
+        """The tangent (..., ndx) at x0 that leads to x1."""
+        return self._rollout.difference(x0, x1)
+
+    def integrate(self, x: Array, dx: Array) -> Array:
+        """The state (..., nx) that a tangent leads to."""
+        return self._rollout.integrate(x, dx)
+
+    def guess(self, x0: Array | None = None) -> tuple[Array, Array]:
+        """x0 at every knot, and the smallest controls and contact forces that hold it still as well as they can."""
+        x0 = self.x0 if x0 is None else x0
+        x0 = np.broadcast_to(x0, (*np.broadcast_shapes(x0.shape[:-1], self.batch), self.nx))
+        xs = np.repeat(x0[..., None, :], self.T + 1, -2)
+        us = np.zeros((*x0.shape[:-1], self.T, self.nu))
+        for s, start, stop in self.segments:
+            if not s.body.hits:
+                us[..., start:stop, :] = holding(s.body, x0[..., : self.nq])[..., None, :]
+        return xs, us
+
+    # Evaluation
+
+    def values(self, xs: Array, us: Array) -> Values:
+        """The horizon at states (..., T + 1, nx) and controls (..., T, nu)."""
+        batch = self._batch(xs)
+        out = Buffers.plain(self, batch)
+        for s, start, stop in self.segments:
+            m = s.motion(xs[..., start:stop, :], us[..., start:stop, :])
+            out.next[..., start:stop, :] = s.next(m)
+            self._keep(out, s.values(m), slice(start, stop))
+        m = self.terminal.motion(xs[..., -1:, :], us[..., :0, :])
+        self._keep(out, self.terminal.values(m), slice(self.T, self.T + 1))
+        return Values(next=out.next, cost=out.cost, equality=out.equality, inequality=out.inequality)
+
+    def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
+        """The same with derivatives; the arrays are written again by the next call."""
+        batch = self._batch(xs)
+        out = self._buffers.get(batch)
+        if out is None:
+            out = self._buffers[batch] = Buffers(self, batch)
+        for s, start, stop in self.segments:
+            at = slice(start, stop)
+            m = s.motion(xs[..., at, :], us[..., at, :])
+            out.next[..., at, :] = s.linear_step(m, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
+            self._keep(out, s.quadratic(m, out.blocks(at, s.body.hits)), at)
+            if self.exact and costates is not None and not s.body.hits:
+                add_curvature(s, m, costates[..., start + 1 : stop + 1, :], out.blocks(at, False))
+        at = slice(self.T, self.T + 1)
+        m = self.terminal.motion(xs[..., at, :], us[..., :0, :])
+        self._keep(out, self.terminal.quadratic(m, out.blocks(at, True)), at)
+        return out.quadratic()
+
+    def rollout(
+        self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
+    ) -> tuple[Array, Array, Array]:
+        """A step of length alpha along the policy; see `Horizon.rollout`."""
+        return self._rollout(x0, xs, us, k, K, alpha, gaps, clip)
+
+    def terms(self, xs: Array, us: Array) -> Mapping[str, Array]:
+        """The cost by name of its terms, (..., T + 1) each; terms of the same name in several phases are one."""
+        out: dict[str, Array] = {}
+        batch = self._batch(xs)
+        last = Segment(self.terminal, self.T, self.T + 1)
+        for s, start, stop in (*self.segments, last):
+            m = s.motion(xs[..., start:stop, :], us[..., start:stop, :])
+            costs = s.values(m).costs
+            for j, cost in enumerate(s.form.costs):
+                whole = out.setdefault(cost.label, np.zeros((*batch, self.T + 1)))
+                whole[..., start:stop] += costs[..., j]
+        return out
+
+    def _batch(self, xs: Array) -> tuple[int, ...]:
+        return np.broadcast_shapes(xs.shape[:-2], *(s.data.shape[:-2] for s in (*self._stages, self.terminal)))
+
+    @property
+    def _stages(self) -> list[Stage]:
+        return [s.stage for s in self.segments]
+
+    @staticmethod
+    def _keep(out: Buffers, found: Found, at: slice) -> None:
+        """Write the values of some knots."""
+        out.cost[..., at] = found.costs.sum(-1)
+        for whole, part in ((out.equality, found.equality), (out.inequality, found.inequality)):
+            if whole is not None and part is not None:
+                whole[..., at, : part.shape[-1]] = part
+
+    # Parts
+
+    def take(self, problems: Any) -> Problem:
+        """Some problems of a batch with one leading axis: an index array or a slice."""
+        if len(self.batch) != 1:
+            raise InputError(f"take: expected a batch with one axis of problems, this one has {len(self.batch)}")
+        other = self._copy()
+        other.x0 = np.broadcast_to(self.x0, (*self.batch, self.nx))[problems]
+        parts = [s.resized(s.data[problems] if s.data.ndim > 2 else s.data) for s in (*self._stages, self.terminal)]
+        other._set_stages(parts[:-1], parts[-1])
+        for name in ("u_lower", "u_upper"):
+            bound = getattr(self, name)
+            if bound is not None and bound.ndim > 2:
+                setattr(other, name, bound[problems])
+        return other
+
+    def window(self, start: int, T: int) -> Problem:
+        """Knots start to start + T, ended by the terminal cost; see `Receding`."""
+        wanted = np.arange(start, start + T)
+        wanted = wanted % self.T if self.cyclic else np.minimum(wanted, self.T - 1)
+        other, stages = self._copy(), []
+        for s, first, last in (self._segment_of(k) for k in runs(wanted, [s.stop for s in self.segments])):
+            stages.append(s.resized(s.data[..., first:last, :]))
+        other._set_stages(stages, self.terminal)
+        for name in ("u_lower", "u_upper"):
+            bound = getattr(self, name)
+            setattr(other, name, None if bound is None else bound[..., wanted, :])
+        return other
+
+    def _segment_of(self, run: tuple[int, int]) -> tuple[Stage, int, int]:
+        """The stage of consecutive knots, and where they are in it."""
+        first, count = run
+        s = next(s for s in self.segments if first < s.stop)
+        return s.stage, first - s.start, first - s.start + count
+
+    def _copy(self) -> Problem:
+        other = Problem.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+
+class Buffers:
+    """The arrays of a horizon; knots without controls have ones in Luu, and no other derivatives by controls."""
+
+    def __init__(self, problem: Problem, batch: tuple[int, ...]) -> None:
+        T, ndx, nu = problem.T, problem.ndx, problem.nu
+        zeros = np.zeros
+        self._values(problem, batch)
+        self.nu, self.T = nu, T
+        self.Fx, self.Fu = zeros((*batch, T, ndx, ndx)), zeros((*batch, T, ndx, nu))
+        self.Lx, self.Lxx = zeros((*batch, T + 1, ndx)), zeros((*batch, T + 1, ndx, ndx))
+        self.Lu, self.Lxu, self.Luu = zeros((*batch, T, nu)), zeros((*batch, T, ndx, nu)), zeros((*batch, T, nu, nu))
+        self.Luu[...] = np.eye(nu)
+        self.E, self.I = (zeros((*batch, T + 1, n, ndx + nu)) if n else None for n in (problem.ne, problem.ni))
+        self.ndx = ndx
+
+    def _values(self, problem: Problem, batch: tuple[int, ...]) -> None:
+        T = problem.T
+        self.next, self.cost = np.empty((*batch, T, problem.nx)), np.empty((*batch, T + 1))
+        self.equality = np.zeros((*batch, T + 1, problem.ne)) if problem.ne else None
+        self.inequality = np.full((*batch, T + 1, problem.ni), -1.0) if problem.ni else None
+
+    @classmethod
+    def plain(cls, problem: Problem, batch: tuple[int, ...]) -> Buffers:
+        """Those of values alone."""
+        found = cls.__new__(cls)
+        found._values(problem, batch)
+        return found
+
+    def blocks(self, at: slice, uncontrolled: bool) -> Blocks:
+        """The derivatives of some knots."""
+        E, I = (None if x is None else x[..., at, :, :] for x in (self.E, self.I))
+        own = self.Lx[..., at, :], self.Lxx[..., at, :, :]
+        if uncontrolled:
+            return Blocks(*own, E=E, I=I)
+        return Blocks(
+            *own, self.Lu[..., at, :], self.Lxu[..., at, :, :], self.Luu[..., at, :, :], E=E, I=I
+        )  # fmt: skip
+
+    def quadratic(self) -> Quadratic:
+        parts: dict[str, Array | None] = {}
+        for name, J in (("E", self.E), ("I", self.I)):
+            parts[f"{name}x"] = None if J is None else J[..., : self.ndx]
+            parts[f"{name}u"] = None if J is None else J[..., : self.T, :, self.ndx :]
+        return Quadratic(
+            next=self.next, cost=self.cost, equality=self.equality, inequality=self.inequality, Fx=self.Fx, Fu=self.Fu,
+            Lx=self.Lx, Lu=self.Lu, Lxx=self.Lxx, Lxu=self.Lxu, Luu=self.Luu, **parts,
+        )  # fmt: skip
+
+
+# What a problem is made of
+
+
+def compiled_evaluator(robot: HasEvaluator) -> Evaluator:
+    """The evaluator of a robot, or one like it that compiles."""
+    evaluator = getattr(robot, "evaluator", None)
+    if not isinstance(evaluator, Evaluator):
+        raise InputError(f"Problem: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
+    if evaluator.coordinates is not None:
+        raise InputError("Problem: takes states in Pinocchio's convention; use robot.with_convention('pinocchio')")
+    if evaluator.tree.coupling is not None:
+        raise InputError("Problem: robots with mimicking joints are not supported; lock these joints with robot.lock")
+    if evaluator.backend == "compiled":
+        return evaluator
+    return Evaluator(evaluator.model, "compiled", evaluator.threads, evaluator.unroll)
+
+
+def checked_state(evaluator: Evaluator, x0: ArrayLike) -> Array:
+    """States (..., nx), with quaternions of norm one."""
+    model = evaluator.model
+    x = np.array(arrays.finite("x0", x0, (model.nq + model.nv,), f"nq + nv = {model.nq + model.nv}"))
+    x[..., : model.nq] = unit_parts(model, "x0", x[..., : model.nq])
+    return x
+
+
+def driven_dofs(model: Model, actuated: Sequence[str] | None) -> Array:
+    """The dofs that controls drive."""
+    names = list(model.joint_names)
+    if actuated is None:
+        chosen = [k for k, j in enumerate(model.joints) if j.parent != WORLD or j.kind.name != "free"]
+    else:
+        for name in actuated:
+            if name not in names:
+                raise UnknownName("joint", name, names)
+        chosen = [names.index(name) for name in actuated]
+    dofs = [i for k in chosen for i in range(model.v_starts[k], model.v_starts[k] + model.joints[k].kind.manifold.nv)]
+    if not dofs:
+        raise InputError("actuated: no joint is driven; name at least one")
+    return np.array(dofs)
+
+
+def effort_limits(evaluator: Evaluator) -> Array:
+    """The largest torque of each dof, infinite if the model has none."""
+    return limits(evaluator.space).effort
+
+
+def holding(body: Body, q: Array) -> Array:
+    """Controls (..., nu), together with contact forces the smallest ones that hold the robot still at q (..., nq)."""
+    nv, nu = body.size.nv, body.size.nu
+    g = body.kernel("gravity").values(q)[0]
+    A = np.zeros((*q.shape[:-1], nv, nu + body.rows))
+    A[..., body.driven, range(nu)] = 1.0
+    if isinstance(body.contacts, Contacts):
+        A[..., nu:] = np.swapaxes(body.kernel("contact_jacobian").values(q)[0], -1, -2)
+    return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
+
+
+def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:
+    """Knots as (first, count) of consecutive ones within one phase."""
+    out: list[tuple[int, int]] = []
+    for k in knots.tolist():
+        if out and k == sum(out[-1]) and k not in ends:
+            out[-1] = out[-1][0], out[-1][1] + 1
+        else:
+            out.append((k, 1))
+    return out
+
+
+def add_curvature(stage: Stage, m: Motion, costates: Array, out: Blocks) -> None:
+    """Add the second derivatives of the next states, contracted with costates (..., knots, ndx), to the Hessian.
+
+    q (+) dt (v + dt a) and v + dt a bend as a does, where joints turn about one axis each: w.a, with
+    w = dt (costate of v + dt costate of q).
+    """
+    nv, dt = stage.body.size.nv, stage.dt[0]
+    w = dt * (costates[..., nv:] + dt * costates[..., :nv])
+    qq, qv, vv, qtau = stage.body.kernel("forward_dynamics_hessian").values(m.q, m.v, m.tau, w)
+    out.Lxx[..., :nv, :nv] += 0.5 * (qq + np.swapaxes(qq, -1, -2))
+    out.Lxx[..., :nv, nv:] += qv
+    out.Lxx[..., nv:, :nv] += np.swapaxes(qv, -1, -2)
+    out.Lxx[..., nv:, nv:] += vv
+    assert out.Lxu is not None
+    out.Lxu[..., :nv, :] += qtau[..., stage.body.driven]
+
+
+def refuse_exact(model: Model, phases: Sequence[Phase | Impact]) -> None:
+    """Raise where second derivatives of the dynamics are not known."""
+    turning = [n for n, j in zip(model.joint_names, model.joints, strict=True) if not is_flat(j.kind.manifold)]
+    if turning:
+        raise InputError(
+            f"hessian='exact': joint {turning[0]!r} turns about several axes; use hessian='gauss-newton', or lock it"
+        )
+    if any(p.contacts is not None for p in phases):
+        raise InputError("hessian='exact': not with contacts; use hessian='gauss-newton'")
+
+
+def is_flat(manifold: Manifold) -> bool:
+    return isinstance(manifold, Euclidean) or manifold.nv == 1

@@ -1,0 +1,241 @@
+"""Signals: what residuals are functions of. Compiled robot quantities give their values and Jacobians at all knots.
+
+A signal has a value, which residuals see as traced scalars, and a tangent: the directions in which it changes. Its
+Jacobian (rows of the tangent, columns of q, v and u) comes from the robot; that of a residual by the tangent comes from
+the tracer. So only residuals are traced, never the robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ..errors import UnknownName
+from ..jit.graph import Graph
+from ..jit.straight import Shape, loads
+from ..model.configuration import Places
+from ..model.manifolds import side_by_side
+
+if TYPE_CHECKING:
+    from .motion import Motion
+
+Array = np.ndarray
+
+
+class Signal(NamedTuple):
+    """A signal by its kind, and by the frame (or contact) and viewpoint it is of."""
+
+    kind: str
+    of: str = ""
+    viewpoint: str = ""
+
+
+class Slopes(NamedTuple):
+    """The Jacobian of a signal by q, v (..., rows, nv) and u (..., rows, nu); None where it is zero."""
+
+    q: Array
+    v: Array | None = None
+    u: Array | None = None
+
+
+class Kind(NamedTuple):
+    """What all signals of a kind have.
+
+    shape: of a value, which may depend on the robot's sizes; tangent: its directions of change, or None for one for
+    each entry; moves(value): the change of the entries (entries, tangent) along the tangent, or None for the identity.
+    still: whether it depends on q alone; framed: whether it is of a frame.
+    """
+
+    shape: Callable[[Sizes, Signal], Shape]
+    value: Callable[[Motion, Signal], Array]
+    slopes: Callable[[Motion, Signal], Slopes]
+    still: bool = False
+    framed: bool = False
+    tangent: int | None = None
+    moves: Callable[[Array], Array] | None = None
+
+
+class Sizes(NamedTuple):
+    """What traced code depends on of a robot: its configuration space, controls, and rows of each contact's force."""
+
+    places: Places
+    nu: int
+    forces: tuple[tuple[str, slice], ...]
+
+    @property
+    def nq(self) -> int:
+        return self.places.nq
+
+    @property
+    def nv(self) -> int:
+        return self.places.nv
+
+    def force(self, name: str) -> slice:
+        """Where the force of a contact is among those of all contacts of the phase."""
+        known = dict(self.forces)
+        if name not in known:
+            hint = "" if known else "A phase without contacts has no forces"
+            raise UnknownName("contact of this phase", name, known, hint)
+        return known[name]
+
+
+def moved_placement(T: Array) -> Array:
+    """The change of the entries (16, 6) of a placement (4, 4) along a motion of its own frame, linear then angular."""
+    out = np.zeros((4, 4, 6), object)
+    out[:3, 3, :3] = T[:3, :3]
+    for x, y, z in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):  # turning about x moves y along z, and z against y
+        out[:3, y, 3 + x], out[:3, z, 3 + x] = T[:3, z], -T[:3, y]
+    return out.reshape(16, 6)
+
+
+KINDS: dict[str, Kind] = {
+    "a": Kind(
+        lambda size, s: (size.nv,),
+        lambda m, s: m.a,
+        lambda m, s: Slopes(m.slopes.a_q, m.slopes.a_v, m.slopes.a_u),
+    ),
+    "force": Kind(
+        lambda size, s: ((at := size.force(s.of)).stop - at.start,),
+        lambda m, s: m.forces[..., m.size.force(s.of)],
+        lambda m, s: Slopes(*(x[..., m.size.force(s.of), :] for x in m.slopes.forces)),
+    ),
+    "placement": Kind(
+        lambda size, s: (4, 4),
+        lambda m, s: m.of_frame("frame_placement", s)[0],
+        lambda m, s: Slopes(m.of_frame("jacobian", s)[0]),
+        still=True,
+        framed=True,
+        tangent=6,
+        moves=moved_placement,
+    ),
+    "velocity": Kind(
+        lambda size, s: (6,),
+        lambda m, s: m.of_frame("frame_velocity", s)[0],
+        lambda m, s: Slopes(*m.of_frame("frame_velocity_derivatives", s)),
+        framed=True,
+    ),
+    "com": Kind(
+        lambda size, s: (3,),
+        lambda m, s: m.of_robot("center_of_mass")[0],
+        lambda m, s: Slopes(m.of_robot("centroidal_map")[0][..., :3, :] / m.mass),
+        still=True,
+    ),
+    "momentum": Kind(
+        lambda size, s: (6,),
+        lambda m, s: m.of_robot("centroidal_momentum")[0],
+        lambda m, s: Slopes(m.of_robot("centroidal_derivatives")[0], m.of_robot("centroidal_map")[0]),
+    ),
+    "kinetic": Kind(
+        lambda size, s: (1,),
+        lambda m, s: m.of_robot("kinetic_energy")[0][..., None],
+        lambda m, s: Slopes(*(x[..., None, :] for x in m.of_robot("kinetic_energy_derivatives"))),
+    ),
+    "potential": Kind(
+        lambda size, s: (1,),
+        lambda m, s: m.of_robot("potential_energy")[0][..., None],
+        lambda m, s: Slopes(m.of_robot("gravity")[0][..., None, :]),
+        still=True,
+    ),
+}
+
+
+class Entry(NamedTuple):
+    """A signal of some traced code: the name and shape of its input, and where its tangent starts among all."""
+
+    name: str
+    shape: Shape
+    start: int
+    tangent: int
+
+
+class At:
+    """A knot as residuals see it: traced scalars in arrays. Asking for a signal makes it an input of the code.
+
+    q (nq,), v (nv,), u (nu,): configuration, velocities, controls; a (nv,): accelerations.
+    """
+
+    def __init__(self, size: Sizes, graph: Graph, given: dict[str, Array]) -> None:
+        self.size, self.graph, self.given = size, graph, given
+        self.known: dict[Signal, Entry] = {}
+        self.q, self.v = given["x"][: size.nq], given["x"][size.nq :]
+        self.end = size.nv + size.nv + size.nu  # of the tangents so far
+
+    @property
+    def u(self) -> Array:
+        if "u" not in self.given:
+            raise ValueError("impacts and the last state have no controls")
+        return self.given["u"]
+
+    @property
+    def a(self) -> Array:
+        return self.signal(Signal("a"))
+
+    def signal(self, signal: Signal) -> Array:
+        """The traced value of a signal."""
+        if signal not in self.known:
+            kind = KINDS[signal.kind]
+            shape = kind.shape(self.size, signal)
+            tangent = prod(shape) if kind.tangent is None else kind.tangent
+            name = f"s{len(self.known)}"
+            self.known[signal] = Entry(name, shape, self.end, tangent)
+            self.end += tangent
+            if name not in self.given:
+                self.given[name] = loads(self.graph, name, shape)
+        return self.given[self.known[signal].name]
+
+    def placement(self, frame: str) -> Array:
+        """The placement (4, 4) of a frame in the world."""
+        return self.signal(Signal("placement", frame))
+
+    def position(self, frame: str) -> Array:
+        """The origin (3,) of a frame in the world [m]."""
+        return self.placement(frame)[:3, 3]
+
+    def rotation(self, frame: str) -> Array:
+        """The rotation matrix (3, 3) of a frame; its columns are the frame's axes in the world."""
+        return self.placement(frame)[:3, :3]
+
+    def velocity(self, frame: str, viewpoint: str = "local") -> Array:
+        """The velocity (6,) of a frame, linear then angular; viewpoints as in `Robot.frame_jacobian`."""
+        return self.signal(Signal("velocity", frame, viewpoint))
+
+    @property
+    def com(self) -> Array:
+        """The centre of mass (3,) in the world [m]."""
+        return self.signal(Signal("com"))
+
+    @property
+    def momentum(self) -> Array:
+        """Linear momentum, then angular momentum about the centre of mass (6,), in world axes."""
+        return self.signal(Signal("momentum"))
+
+    @property
+    def kinetic_energy(self) -> Any:
+        return self.signal(Signal("kinetic"))[0]
+
+    @property
+    def potential_energy(self) -> Any:
+        return self.signal(Signal("potential"))[0]
+
+    def force(self, contact: str) -> Array:
+        """The force (3,) of a point contact, or force and moment (6,) of a surface, in the contact's axes.
+
+        At an impact, its impulse.
+        """
+        return self.signal(Signal("force", contact))
+
+    def directions(self) -> tuple[list[Any], Array]:
+        """All inputs that residuals depend on, and how they change along all tangents: (inputs, tangents)."""
+        size = self.size
+        inputs = [*self.q, *self.v, *(self.given["u"] if size.nu else ())]
+        parts = [np.array(side_by_side(*(p.manifold.rate_map(self.q[p.q]) for p in size.places.nodes)), object)]
+        parts += [np.eye(size.nv + size.nu)]
+        for signal, entry in self.known.items():
+            value = self.given[entry.name]
+            inputs += list(value.flat)
+            moves = KINDS[signal.kind].moves
+            parts.append(np.eye(entry.tangent) if moves is None else moves(value))
+        return inputs, np.array(side_by_side(*parts), object)

@@ -1,0 +1,160 @@
+"""A phase ready to be evaluated: compiled code of its terms and steps, and their numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..jit.kernel import Kernel
+from .integrators import euler, euler_slopes
+from .motion import Body, Motion
+from .signals import KINDS, Entry
+from .terms import Form, given_to
+
+Array = np.ndarray
+
+
+class Blocks(NamedTuple):
+    """Arrays that a stage fills with its knots' derivatives, views into those of the horizon; see `Quadratic`."""
+
+    Lx: Array
+    Lxx: Array
+    Lu: Array | None = None
+    Lxu: Array | None = None
+    Luu: Array | None = None
+    Fx: Array | None = None
+    Fu: Array | None = None
+    E: Array | None = None  # rows of equalities, columns of x then u
+    I: Array | None = None
+
+
+@dataclass
+class Found:
+    """Values at the knots of a stage."""
+
+    costs: Array  # (..., knots, terms)
+    equality: Array | None = None
+    inequality: Array | None = None
+
+
+class Stage:
+    """The knots of a phase, of an impact, or the terminal one.
+
+    data: numbers of the terms (..., knots, width); dt: of a knot [s].
+    """
+
+    def __init__(self, body: Body, form: Form, data: Array, knots: int, dt: float) -> None:
+        self.body, self.form, self.data, self.knots = body, form, data, knots
+        self.dt = np.array([dt])
+
+    def resized(self, data: Array) -> Stage:
+        """The same with other numbers, or fewer knots."""
+        other = Stage.__new__(Stage)
+        other.__dict__.update(self.__dict__)
+        other.data, other.knots = data, data.shape[-2]
+        return other
+
+    @cached_property
+    def step(self) -> Kernel:
+        return euler(self.body.size)
+
+    @cached_property
+    def step_slopes(self) -> Kernel:
+        return euler_slopes(self.body.size, self.body.driven)
+
+    def motion(self, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> Motion:
+        return Motion(self.body, x, u[..., : self.body.size.nu], known)
+
+    def next(self, m: Motion) -> Array:
+        """States after each knot."""
+        if self.body.hits:
+            return np.concatenate([m.q, m.v + m.a], -1)
+        return self.step.values(m.x, m.a, self.dt)[0]
+
+    def values(self, m: Motion) -> Found:
+        """Costs by term, and constraints."""
+        costs, *limited = self.form.kernels[0].values(*given_to(self.form, m, self.data))
+        return Found(costs, **dict(zip(self.form.limited, limited, strict=True)))
+
+    def linear_step(self, m: Motion, Fx: Array, Fu: Array) -> Array:
+        """Write the Jacobians of the next states, which are returned."""
+        nv, s = self.body.size.nv, m.slopes
+        if s.a_tau is not None:
+            inputs = m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau
+            shape = (*Fx.shape[:-2], m.x.shape[-1])
+            return self.step_slopes.values(*inputs, out=(np.empty(shape), Fx, Fu))[0]
+        Fx[..., :nv, :] = np.eye(nv, 2 * nv)
+        Fx[..., nv:, :nv] = s.a_q
+        Fx[..., nv:, nv:] = s.a_v + np.eye(nv)
+        return self.next(m)
+
+    def quadratic(self, m: Motion, out: Blocks) -> Found:
+        """Write the derivatives of costs and constraints; the values are returned."""
+        form = self.form
+        kernel = form.kernels[1]
+        views = {k: getattr(out, k) for k in ("Lx", "Lxx", "Lu", "Lxu", "Luu") if k in form.shapes}
+        batch = out.Lx.shape[:-1]
+        results = {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in form.shapes.items()}
+        kernel.values(*given_to(form, m, self.data), out=tuple(results.values()))
+        G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
+        if form.still:
+            self._add_still(results, np.concatenate([G[e.name].q for e in form.still], -2), out)
+        if form.moving:
+            self._add_moving(results, self._stacked(G, form.moving, batch), out)
+        if "D" in results:
+            self._constrain(results["D"], G, out)
+        return Found(results["costs"], **{k: results[k] for k in form.limited})
+
+    def _add_still(self, found: dict[str, Array], G: Array, out: Blocks) -> None:
+        """Add G^T g and G^T C G of signals that depend on q alone; G (..., m, nv)."""
+        nv = self.body.size.nv
+        out.Lx[..., :nv] += (found["g still"][..., None, :] @ G)[..., 0, :]
+        out.Lxx[..., :nv, :nv] += np.swapaxes(G, -1, -2) @ (found["C still"] @ G)
+
+    def _add_moving(self, found: dict[str, Array], G: Array, out: Blocks) -> None:
+        """The same of other signals, and X G + (X G)^T of those that meet q, v or u in a residual; G (..., m, nd)."""
+        ndx = out.Lx.shape[-1]
+        g = (found["g moving"][..., None, :] @ G)[..., 0, :]
+        H = np.swapaxes(G, -1, -2) @ (found["C moving"] @ G)
+        if self._crossed:
+            XG = found["X"] @ G
+            H += XG + np.swapaxes(XG, -1, -2)
+        out.Lx[...] += g[..., :ndx]
+        out.Lxx[...] += H[..., :ndx, :ndx]
+        if out.Lu is not None and out.Lxu is not None and out.Luu is not None:
+            out.Lu[...] += g[..., ndx:]
+            out.Lxu[...] += H[..., :ndx, ndx:]
+            out.Luu[...] += H[..., ndx:, ndx:]
+
+    @cached_property
+    def _crossed(self) -> bool:
+        """Whether a residual depends on q, v or u besides other signals that are not still."""
+        names = {e.name for e in self.form.moving}
+        return any(names & set(used) and {"x", "u"} & set(used) for used in self.form.used)
+
+    def _stacked(self, G: dict[str, Any], entries: list[Entry], batch: tuple[int, ...]) -> Array:
+        """The Jacobians of signals below each other, columns of q, v and u."""
+        nv, nd = self.body.size.nv, self.form.nd
+        out = np.zeros((*batch, sum(e.tangent for e in entries), nd))
+        at = 0
+        for e in entries:
+            rows = slice(at, at + e.tangent)
+            at += e.tangent
+            for columns, block in zip((slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, nd)), G[e.name], strict=True):
+                if block is not None:
+                    out[..., rows, columns] = block
+        return out
+
+    def _constrain(self, D: Array, G: dict[str, Any], out: Blocks) -> None:
+        """Write the Jacobians of constraints: D has columns of q, v, u and all signals."""
+        nd, ne = self.form.nd, self.form.ne
+        J = D[..., :nd]
+        if self.form.known:
+            J = J + D[..., nd:] @ self._stacked(G, list(self.form.known.values()), D.shape[:-2])
+        if out.E is not None:
+            out.E[..., :ne, :nd] = J[..., :ne, :]
+        if out.I is not None:
+            out.I[..., : self.form.ni, :nd] = J[..., ne:, :]
