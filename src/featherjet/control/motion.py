@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
 from ..jit.kernel import Kernel
-from .signals import Signal, Sizes
+from .signals import DynamicsSlopes, Signal, Sizes
 
 Array = np.ndarray
 NO_RESTITUTION = np.zeros(1)
@@ -55,63 +55,77 @@ class Body:
             return "impulse_dynamics"
         return "forward_dynamics" if self.contacts is None else "constrained_dynamics"
 
-    @cached_property
+    @property
     def rows(self) -> int:
         """The number of force components."""
-        return 0 if self.contacts is None else self.contacts.rows
+        return self.size.rows
 
-    def torques(self, u: Array) -> Array:
-        """tau (..., nv) of controls (..., nu)."""
-        if len(self.driven) == self.size.nv:
-            return u
-        tau = np.zeros((*u.shape[:-1], self.size.nv))
-        tau[..., self.driven] = u
-        return tau
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether the dofs of the controls are consecutive, from the first on if they are all."""
+        return bool((np.diff(self.driven) == 1).all())
 
+    @cached_property
+    def driven_slice(self) -> Any:
+        """The dofs of the controls, as a slice if they are consecutive."""
+        return slice(self.driven[0], self.driven[-1] + 1) if len(self.driven) and self.in_order else self.driven
 
-class DynamicsSlopes(NamedTuple):
-    """Jacobians of accelerations (..., nv, .), or of a jump, and of forces (..., rows, .), by q, v and u.
-
-    a_tau: by all torques; None at an impact. driven: the dofs of the controls.
-    """
-
-    a_q: Array
-    a_v: Array
-    a_tau: Array | None
-    forces: tuple[Array, ...]
-    driven: Array
-
-    @property
-    def a_u(self) -> Array | None:
-        return None if self.a_tau is None else self.a_tau[..., self.driven]
+    @cached_property
+    def still(self) -> Array:
+        """No accelerations."""
+        return np.zeros(self.size.nv)
 
 
 class Motion:
-    """The robot at states q (..., nq), v (..., nv) and controls u (..., nu).
+    """The robot at states x (..., nx) and controls u (..., nu).
 
+    Each quantity is computed when first asked for, into arrays that are used again after `move`.
     known: accelerations and forces, if they have been computed before.
     """
 
     def __init__(self, body: Body, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> None:
         self.body, self.size, self.mass = body, body.size, body.mass
-        self.x, self.u = x, u
-        self.q, self.v = x[..., : body.size.nq], x[..., body.size.nq :]
-        self._known = known
         self._found: dict[Any, tuple[Array, ...]] = {}
+        self._kept: dict[Any, tuple[Array, ...]] = {}
+        self._tau: Array | None = None
+        self.move(x, u)
+        if known is not None:
+            self._found["dynamics"] = known
 
-    @cached_property
+    def move(self, x: Array, u: Array) -> Motion:
+        """Go to other states and controls of the same shapes."""
+        nq = self.size.nq
+        self.x, self.u = x, u[..., : self.size.nu]
+        self.q, self.v = x[..., :nq], x[..., nq:]
+        self._found.clear()
+        return self
+
+    def _run(self, key: Any, kernel: Kernel, *given: Array) -> tuple[Array, ...]:
+        found = self._found[key] = self._kept[key] = kernel.values(*given, out=self._kept.get(key))
+        return found
+
+    @property
     def tau(self) -> Array:
-        return self.body.torques(self.u)
+        """All torques (..., nv)."""
+        body = self.body
+        if len(body.driven) == self.size.nv and body.in_order:
+            return self.u
+        if self._tau is None or self._tau.shape[:-1] != self.u.shape[:-1]:
+            self._tau = np.zeros((*self.u.shape[:-1], self.size.nv))
+        if "tau" not in self._found:
+            self._tau[..., body.driven_slice] = self.u
+            self._found["tau"] = ()
+        return self._tau
 
-    @cached_property
-    def dynamics(self) -> tuple[Array, Array]:
-        """Accelerations (..., nv), or the jump of velocities, and forces (..., rows)."""
-        if self._known is not None:
-            return self._known
+    @property
+    def dynamics(self) -> tuple[Array, ...]:
+        """Accelerations (..., nv), or the jump of velocities, and forces (..., rows), if there are contacts."""
+        found = self._found.get("dynamics")
+        if found is not None:
+            return found
         body = self.body
         last = NO_RESTITUTION if body.hits else self.tau
-        a, *forces = body.kernel(body.dynamics).values(self.q, self.v, last)
-        return a, forces[0] if forces else np.zeros((*a.shape[:-1], 0))
+        return self._run("dynamics", body.kernel(body.dynamics), self.q, self.v, last)
 
     @property
     def a(self) -> Array:
@@ -121,32 +135,36 @@ class Motion:
     def forces(self) -> Array:
         return self.dynamics[1]
 
-    @cached_property
+    @property
     def slopes(self) -> DynamicsSlopes:
-        body, driven = self.body, self.body.driven
-        kernel = body.kernel(f"{body.dynamics}_derivatives")
+        body = self.body
+        found = self._found.get("slopes")
+        if found is None:
+            last = NO_RESTITUTION if body.hits else self.tau
+            found = self._run("slopes", body.kernel(f"{body.dynamics}_derivatives"), self.q, self.v, last)
         if body.hits:
-            a_q, a_v, f_q, f_v = kernel.values(self.q, self.v, NO_RESTITUTION)
-            return DynamicsSlopes(a_q, a_v, None, (f_q, f_v), driven)
-        a_q, a_v, a_tau, *forces = kernel.values(self.q, self.v, self.tau)
+            return DynamicsSlopes(found[0], found[1], None, found[2:], body.driven_slice)
+        a_q, a_v, a_tau, *forces = found
         if forces:
-            forces[2] = forces[2][..., driven]
-        return DynamicsSlopes(a_q, a_v, a_tau, tuple(forces), driven)
+            forces[2] = forces[2][..., body.driven_slice]
+        return DynamicsSlopes(a_q, a_v, a_tau, tuple(forces), body.driven_slice)
 
     def of_robot(self, name: str) -> tuple[Array, ...]:
         """A quantity of the robot; accelerations count as zero."""
-        if name not in self._found:
-            known = {"q": self.q, "v": self.v, "a": np.zeros(self.size.nv)}
-            given = [known[i.name] for i in QUANTITIES[name].inputs]
-            self._found[name] = self.body.kernel(name).values(*given)
-        return self._found[name]
+        found = self._found.get(name)
+        if found is not None:
+            return found
+        known = {"q": self.q, "v": self.v, "a": self.body.still}
+        given = [known[i.name] for i in QUANTITIES[name].inputs]
+        return self._run(name, self.body.kernel(name), *given)
 
     def of_frame(self, name: str, signal: Signal) -> tuple[Array, ...]:
         """A quantity of a frame."""
         key = name, signal
-        if key not in self._found:
-            frame = frames.numbers(self.body.evaluator, signal.of)[0]
-            known = {"q": self.q, "v": self.v, FRAME.name: frame}
-            given = [known[i.name] for i in QUANTITIES[name].inputs]
-            self._found[key] = self.body.kernel(name, signal.viewpoint or "local").values(*given)
-        return self._found[key]
+        found = self._found.get(key)
+        if found is not None:
+            return found
+        frame = frames.numbers(self.body.evaluator, signal.of)[0]
+        known = {"q": self.q, "v": self.v, FRAME.name: frame}
+        given = [known[i.name] for i in QUANTITIES[name].inputs]
+        return self._run(key, self.body.kernel(name, signal.viewpoint or "local"), *given)

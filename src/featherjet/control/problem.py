@@ -22,23 +22,11 @@ from .motion import Body, Motion
 from .phases import Impact, Phase, check_terms
 from .rollout import Rollout
 from .signals import KINDS
-from .stage import Blocks, Found, Stage
+from .stage import Blocks, Found, Segment, Stage
 from .terms import Constraint, Cost, Form
 
 Array = np.ndarray
 HESSIANS = ("gauss-newton", "exact")
-
-
-class Segment(NamedTuple):
-    """A stage and the knots of the horizon that it has."""
-
-    stage: Stage
-    start: int
-    stop: int
-
-    @property
-    def knots(self) -> slice:
-        return slice(self.start, self.stop)
 
 
 class Problem:
@@ -97,7 +85,7 @@ class Problem:
         check_terms("terminal", costs, constraints)
         if len(costs) + len(constraints) < len(terms):
             raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
-        body = Body(self.evaluator, np.zeros(0, int), None, False)
+        body = Body(self.evaluator, np.zeros(0, int), None, False)  # no controls act any more
         form = self._form(body, costs, constraints)
         return Stage(body, form, form.data(1, 1.0), 1, 0.0)
 
@@ -149,7 +137,7 @@ class Problem:
 
     def values(self, xs: Array, us: Array) -> Values:
         """The horizon at states (..., T + 1, nx) and controls (..., T, nu)."""
-        batch = self._batch(xs)
+        batch = self.batch_of(xs)
         out = Buffers.plain(self, batch)
         for s, start, stop in self.segments:
             m = s.motion(xs[..., start:stop, :], us[..., start:stop, :])
@@ -161,20 +149,20 @@ class Problem:
 
     def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
         """The same with derivatives; the arrays are written again by the next call."""
-        batch = self._batch(xs)
+        batch = self.batch_of(xs)
         out = self._buffers.get(batch)
         if out is None:
             out = self._buffers[batch] = Buffers(self, batch)
-        for s, start, stop in self.segments:
+        last = Segment(self.terminal, self.T, self.T + 1)
+        for (s, start, stop), part in zip((*self.segments, last), out.parts(self, xs, us), strict=True):
             at = slice(start, stop)
-            m = s.motion(xs[..., at, :], us[..., at, :])
-            out.next[..., at, :] = s.linear_step(m, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
-            self._keep(out, s.quadratic(m, out.blocks(at, s.body.hits)), at)
-            if self.exact and costates is not None and not s.body.hits:
-                add_curvature(s, m, costates[..., start + 1 : stop + 1, :], out.blocks(at, False))
-        at = slice(self.T, self.T + 1)
-        m = self.terminal.motion(xs[..., at, :], us[..., :0, :])
-        self._keep(out, self.terminal.quadratic(m, out.blocks(at, True)), at)
+            m = part.motion.move(xs[..., at, :], us[..., at, :])
+            self._keep(out, s.quadratic(m, part.blocks, part.results), at)
+            if part.next is None:
+                continue
+            s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
+            if self.exact and costates is not None:
+                add_curvature(s, m, costates[..., start + 1 : stop + 1, :], part.blocks)
         return out.quadratic()
 
     def rollout(
@@ -186,7 +174,7 @@ class Problem:
     def terms(self, xs: Array, us: Array) -> Mapping[str, Array]:
         """The cost by name of its terms, (..., T + 1) each; terms of the same name in several phases are one."""
         out: dict[str, Array] = {}
-        batch = self._batch(xs)
+        batch = self.batch_of(xs)
         last = Segment(self.terminal, self.T, self.T + 1)
         for s, start, stop in (*self.segments, last):
             m = s.motion(xs[..., start:stop, :], us[..., start:stop, :])
@@ -196,7 +184,8 @@ class Problem:
                 whole[..., start:stop] += costs[..., j]
         return out
 
-    def _batch(self, xs: Array) -> tuple[int, ...]:
+    def batch_of(self, xs: Array) -> tuple[int, ...]:
+        """The axes of problems at these states."""
         return np.broadcast_shapes(xs.shape[:-2], *(s.data.shape[:-2] for s in (*self._stages, self.terminal)))
 
     @property
@@ -252,6 +241,15 @@ class Problem:
         return other
 
 
+class Part(NamedTuple):
+    """What a stage writes: arrays of its knots, views of the horizon's; next: None for the last state."""
+
+    motion: Motion
+    blocks: Blocks
+    results: dict[str, Array]
+    next: Array | None
+
+
 class Buffers:
     """The arrays of a horizon; knots without controls have ones in Luu, and no other derivatives by controls."""
 
@@ -266,6 +264,7 @@ class Buffers:
         self.Luu[...] = np.eye(nu)
         self.E, self.I = (zeros((*batch, T + 1, n, ndx + nu)) if n else None for n in (problem.ne, problem.ni))
         self.ndx = ndx
+        self._parts: list[Part] = []
 
     def _values(self, problem: Problem, batch: tuple[int, ...]) -> None:
         T = problem.T
@@ -279,6 +278,17 @@ class Buffers:
         found = cls.__new__(cls)
         found._values(problem, batch)
         return found
+
+    def parts(self, problem: Problem, xs: Array, us: Array) -> list[Part]:
+        """What each stage writes, the last state's included; made when first asked for."""
+        if not self._parts:
+            last = Segment(problem.terminal, problem.T, problem.T + 1)
+            for s, start, stop in (*problem.segments, last):
+                at = slice(start, stop)
+                blocks = self.blocks(at, not s.body.size.nu)
+                after = self.next[..., at, :] if s is not problem.terminal else None
+                self._parts.append(Part(s.motion(xs[..., at, :], us[..., at, :]), blocks, s.results(blocks), after))
+        return self._parts
 
     def blocks(self, at: slice, uncontrolled: bool) -> Blocks:
         """The derivatives of some knots."""

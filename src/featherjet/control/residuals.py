@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..math.scalars import Scalar, sqrt, where_less
 from ..model.manifolds import SE3, SO3, Rows
 from .cones import friction_cone, pressure_rows, wrench_cone
-from .signals import At, Signal, Sizes
+from .signals import FORCES, At, Signal, Sizes
 
 Array = np.ndarray
 Q, V, U = Signal("q"), Signal("v"), Signal("u")  # the tangents that every knot has
@@ -235,7 +235,9 @@ class ForceRows(Force):
         return [sum((a * x for a, x in zip(row, f, strict=True)), 0.0) for row in reference.reshape(self.shape)]
 
     def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
-        return {Signal("force", self.contact): reference.reshape(self.shape).tolist()}
+        out = np.zeros((self.shape[0], at.size.rows), object)
+        out[:, at.size.force(self.contact)] = reference.reshape(self.shape)
+        return {FORCES: out.tolist()}
 
     def key(self) -> Hashable:
         return self.shape

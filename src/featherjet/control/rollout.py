@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
 from ..jit.emit.quick import DECLINED
 from ..jit.kernel import Kernel
@@ -16,18 +17,32 @@ from ..model.configuration import Places
 from .code import compiled
 from .integrators import advanced
 from .motion import NO_RESTITUTION, Body
-
-if TYPE_CHECKING:
-    from .problem import Problem
+from .stage import Segment, Stage
 
 Array = np.ndarray
 LARGEST = 1e10  # of a state; beyond, a motion has diverged
 
 
+class Staged(Protocol):
+    """What rollouts need of a problem."""
+
+    evaluator: Evaluator
+    segments: list[Segment]
+    terminal: Stage
+    T: int
+    nx: int
+    nv: int
+    nu: int
+    u_lower: Array | None
+    u_upper: Array | None
+
+    def batch_of(self, xs: Array) -> tuple[int, ...]: ...
+
+
 class Rollout:
     """The rollouts of one problem."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Staged) -> None:
         self.problem = problem
         self.places = problem.evaluator.places
 
@@ -62,7 +77,7 @@ class Rollout:
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
     ) -> tuple[Array, Array, Array]:
         p = self.problem
-        batch = p._batch(xs)
+        batch = p.batch_of(xs)
         T, nu, nv = p.T, p.nu, p.nv
         alpha = np.broadcast_to(np.asarray(alpha, float), batch)[..., None]
         shift = None if gaps is None else np.ascontiguousarray((alpha[..., None] - 1.0) * gaps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,9 +18,6 @@ from ..jit.graph import Graph
 from ..jit.straight import Shape, loads
 from ..model.configuration import Places
 from ..model.manifolds import side_by_side
-
-if TYPE_CHECKING:
-    from .motion import Motion
 
 Array = np.ndarray
 
@@ -31,6 +28,9 @@ class Signal(NamedTuple):
     kind: str
     of: str = ""
     viewpoint: str = ""
+
+
+FORCES = Signal("forces")
 
 
 class Slopes(NamedTuple):
@@ -50,8 +50,8 @@ class Kind(NamedTuple):
     """
 
     shape: Callable[[Sizes, Signal], Shape]
-    value: Callable[[Motion, Signal], Array]
-    slopes: Callable[[Motion, Signal], Slopes]
+    value: Callable[[Source, Signal], Array]
+    slopes: Callable[[Source, Signal], Slopes]
     still: bool = False
     framed: bool = False
     tangent: int | None = None
@@ -73,6 +73,11 @@ class Sizes(NamedTuple):
     def nv(self) -> int:
         return self.places.nv
 
+    @property
+    def rows(self) -> int:
+        """The number of force components of all contacts."""
+        return max((at.stop for _, at in self.forces), default=0)
+
     def force(self, name: str) -> slice:
         """Where the force of a contact is among those of all contacts of the phase."""
         known = dict(self.forces)
@@ -80,6 +85,42 @@ class Sizes(NamedTuple):
             hint = "" if known else "A phase without contacts has no forces"
             raise UnknownName("contact of this phase", name, known, hint)
         return known[name]
+
+
+class DynamicsSlopes(NamedTuple):
+    """Jacobians of accelerations (..., nv, .), or of a jump, and of forces (..., rows, .), by q, v and u.
+
+    a_tau: by all torques; None at an impact. driven: the dofs of the controls.
+    """
+
+    a_q: Array
+    a_v: Array
+    a_tau: Array | None
+    forces: tuple[Array, ...]
+    driven: Any
+
+    @property
+    def a_u(self) -> Array | None:
+        return None if self.a_tau is None else self.a_tau[..., self.driven]
+
+
+class Source(Protocol):
+    """Where signals come from: the robot at some states and controls, see `motion.Motion`."""
+
+    mass: float
+
+    @property
+    def a(self) -> Array: ...
+
+    @property
+    def forces(self) -> Array: ...
+
+    @property
+    def slopes(self) -> DynamicsSlopes: ...
+
+    def of_robot(self, name: str) -> tuple[Array, ...]: ...
+
+    def of_frame(self, name: str, signal: Signal) -> tuple[Array, ...]: ...
 
 
 def moved_placement(T: Array) -> Array:
@@ -97,10 +138,10 @@ KINDS: dict[str, Kind] = {
         lambda m, s: m.a,
         lambda m, s: Slopes(m.slopes.a_q, m.slopes.a_v, m.slopes.a_u),
     ),
-    "force": Kind(
-        lambda size, s: ((at := size.force(s.of)).stop - at.start,),
-        lambda m, s: m.forces[..., m.size.force(s.of)],
-        lambda m, s: Slopes(*(x[..., m.size.force(s.of), :] for x in m.slopes.forces)),
+    "forces": Kind(
+        lambda size, s: (size.rows,),
+        lambda m, s: m.forces,
+        lambda m, s: Slopes(*m.slopes.forces),
     ),
     "placement": Kind(
         lambda size, s: (4, 4),
@@ -225,7 +266,8 @@ class At:
 
         At an impact, its impulse.
         """
-        return self.signal(Signal("force", contact))
+        at = self.size.force(contact)
+        return self.signal(FORCES)[at]
 
     def directions(self) -> tuple[list[Any], Array]:
         """All inputs that residuals depend on, and how they change along all tangents: (inputs, tangents)."""

@@ -66,7 +66,7 @@ class Stage:
         return euler_slopes(self.body.size, self.body.driven)
 
     def motion(self, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> Motion:
-        return Motion(self.body, x, u[..., : self.body.size.nu], known)
+        return Motion(self.body, x, u, known)
 
     def next(self, m: Motion) -> Array:
         """States after each knot."""
@@ -79,26 +79,27 @@ class Stage:
         costs, *limited = self.form.kernels[0].values(*given_to(self.form, m, self.data))
         return Found(costs, **dict(zip(self.form.limited, limited, strict=True)))
 
-    def linear_step(self, m: Motion, Fx: Array, Fu: Array) -> Array:
-        """Write the Jacobians of the next states, which are returned."""
+    def linear_step(self, m: Motion, next: Array, Fx: Array, Fu: Array) -> None:
+        """Write the next states and their Jacobians."""
         nv, s = self.body.size.nv, m.slopes
         if s.a_tau is not None:
-            inputs = m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau
-            shape = (*Fx.shape[:-2], m.x.shape[-1])
-            return self.step_slopes.values(*inputs, out=(np.empty(shape), Fx, Fu))[0]
+            self.step_slopes.values(m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
+            return
         Fx[..., :nv, :] = np.eye(nv, 2 * nv)
         Fx[..., nv:, :nv] = s.a_q
         Fx[..., nv:, nv:] = s.a_v + np.eye(nv)
-        return self.next(m)
+        next[...] = self.next(m)
 
-    def quadratic(self, m: Motion, out: Blocks) -> Found:
-        """Write the derivatives of costs and constraints; the values are returned."""
-        form = self.form
-        kernel = form.kernels[1]
-        views = {k: getattr(out, k) for k in ("Lx", "Lxx", "Lu", "Lxu", "Luu") if k in form.shapes}
+    def results(self, out: Blocks) -> dict[str, Array]:
+        """Arrays for the results of the terms' code: those of the horizon, and others for what is between."""
+        views = {k: getattr(out, k) for k in ("Lx", "Lxx", "Lu", "Lxu", "Luu")}
         batch = out.Lx.shape[:-1]
-        results = {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in form.shapes.items()}
-        kernel.values(*given_to(form, m, self.data), out=tuple(results.values()))
+        return {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in self.form.shapes.items()}
+
+    def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array]) -> Found:
+        """Write the derivatives of costs and constraints; the values are returned."""
+        form, batch = self.form, out.Lx.shape[:-1]
+        form.kernels[1].values(*given_to(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
             self._add_still(results, np.concatenate([G[e.name].q for e in form.still], -2), out)
@@ -158,3 +159,15 @@ class Stage:
             out.E[..., :ne, :nd] = J[..., :ne, :]
         if out.I is not None:
             out.I[..., : self.form.ni, :nd] = J[..., ne:, :]
+
+
+class Segment(NamedTuple):
+    """A stage and the knots of the horizon that it has."""
+
+    stage: Stage
+    start: int
+    stop: int
+
+    @property
+    def knots(self) -> slice:
+        return slice(self.start, self.stop)

@@ -28,6 +28,7 @@ from .residuals import Residual
 from .signals import KINDS, At, Entry, Sizes
 
 Array = np.ndarray
+PACKAGE = __name__.partition(".")[0]
 Row = dict[int, Any]  # entries that are not zero, by the number of their column
 
 
@@ -122,6 +123,7 @@ class Form:
         self.places: list[Place] = []
         self.bounds: list[tuple[Array, Array]] = []  # of the constraints
         self.used: list[tuple[str, ...]] = []  # inputs that the residual of each term depends on
+        self.loads: list[tuple[tuple[str, int], ...]] = []  # and their entries
         end = 0
 
         def take(n: int) -> slice:
@@ -133,7 +135,9 @@ class Form:
             reference = take(term.residual.numbers(size).shape[-1])
             rows = traced_rows(term, at, np.array([graph.load(("data", k)) for k in range(*reference.indices(end))]))
             n = len(rows)
-            self.used.append(inputs_of(graph, rows))
+            found = inputs_of(graph, rows)
+            self.used.append(tuple(sorted({name for name, _ in found})))
+            self.loads.append(found)
             if isinstance(term, Cost):
                 self.places.append(Place(n, reference, take(n), tuple(take(n) for _ in term.charged.parameters)))
             else:
@@ -161,7 +165,7 @@ class Form:
         still = [e for s, e in self.known.items() if KINDS[s.kind].still]
         names = {e.name for e in still}
         for used in self.used:
-            own = set(used) - {"data"}
+            own = set(used)
             if own & names and own - names:
                 still = [e for e in still if e.name not in own]
         return still, [e for e in self.known.values() if e not in still]
@@ -190,9 +194,11 @@ class Form:
     def key(self) -> Hashable:
         """What determines the code; that of a user's function is its trace."""
         keys = [t.residual.key() for t in self.terms]
-        if any(k is None for k in keys):
+        own = [*(t.residual for t in self.terms), *(c.charged for c in self.costs)]
+        if any(k is None for k in keys) or any(type(x).__module__.partition(".")[0] != PACKAGE for x in own):
             return self._trace_digest()
-        terms = tuple(type(t.residual).__name__ for t in self.terms), tuple(keys), tuple(self.places), tuple(self.used)
+        names = tuple(type(t.residual).__name__ for t in self.terms)
+        terms = names, tuple(keys), tuple(self.places), tuple(self.used), tuple(self.loads)
         charges = tuple(type(c.charged).__name__ for c in self.costs)
         signals = tuple((s.kind, s.viewpoint, e) for s, e in self.known.items())
         bounds = tuple((tuple((lo == hi).tolist()), *map(finite_rows, (lo, hi))) for lo, hi in self.bounds)
@@ -318,10 +324,11 @@ def traced_rows(term: Cost | Constraint, at: At, reference: Array) -> list[Expr]
         raise InputError(f"residual {term.label!r}: {error}") from error
 
 
-def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[str, ...]:
-    """The names of the inputs that some expressions depend on."""
+def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[tuple[str, int], ...]:
+    """The names of the inputs that some expressions depend on, and their entries, but for numbers of the phase."""
     ops = (graph.ops[i] for i in graph.reachable(r.index for r in rows))
-    return tuple(sorted({op.data[0] for op in ops if op.name == "load"}))  # type: ignore[index]
+    found = {op.data for op in ops if op.name == "load"}
+    return tuple(sorted(x for x in found if x[0] != "data"))  # type: ignore[index]
 
 
 def width(group: Iterable[Entry]) -> int:
