@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..conventions.rules import Jvp, Vjp
+from . import joint_laws
 from .contacts import derivatives, products
 from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, TAU, Input, Q, Quantity, Result, V
 
@@ -16,14 +17,14 @@ RECORDS = (
         "constrained_dynamics_vjp", "w_a^T and w_forces^T times the derivatives, without the matrices",
         (Q, V, TAU, W_A, W_FORCES), (BY_Q, BY_V, BY_TAU), derivatives.constrained_dynamics_vjp, forces=True,
         options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF, held=products.constrained_vjp,
-        longest=LONG_CONTACTS, rule=Vjp("constrained_dynamics", True, True, "tau", "w_a"),
+        longest=LONG_CONTACTS, rule=Vjp("constrained_dynamics", True, True, "tau", "w_a"), laws=joint_laws.forward_vjp,
     ),
     Quantity(
         "constrained_dynamics_jvp", "da and dforces along dq, dv, dtau, without the matrices",
         (Q, V, TAU, DQ, DV, DTAU), (Result("da", ("v",), True), Result("dforces", FORCES.axes)),
         derivatives.constrained_dynamics_jvp, forces=True, options=("contacts",), margins=("contacts", "mass"),
         mimic=ITSELF, held=products.constrained_jvp, longest=LONG_CONTACTS,
-        rule=Jvp("constrained_dynamics", True, True),
+        rule=Jvp("constrained_dynamics", True, True), laws=joint_laws.forward_jvp,
     ),
     Quantity(
         "impulse_dynamics_vjp", "w_v^T and w_impulses^T times the derivatives, without the matrices",

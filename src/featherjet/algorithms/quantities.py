@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from ..conventions import rules
 from ..errors import UnknownName
+from . import joint_laws
 from .contact_products import RECORDS as CONTACT_PRODUCTS
 from .contacts import delassus, grips
 from .contacts import derivatives as contact_derivatives
@@ -64,16 +65,16 @@ def _table(*rows: Quantity) -> dict[str, Quantity]:
 inverse_dynamics = Quantity(
     "inverse_dynamics", "tau = M a + C v + g - J^T fext", (Q, V, A), (Result("tau", ("v",)),),
     balafoutis.inverse_dynamics, forces=True, on_numpy=rnea.inverse_dynamics, methods=ways.TABLES[ways.TORQUES],
-    cost=Cost(120), rolled=True,
+    cost=Cost(120), rolled=True, laws=joint_laws.added,
 )  # fmt: skip
 forward_dynamics = Quantity(
     "forward_dynamics", "a = M^-1 (tau - C v - g + J^T fext)", (Q, V, TAU), (Result("a", ("v",), True, True),),
     aba.forward_dynamics, forces=True, margins=("mass",), mimic=coupled.forward_dynamics, cost=Cost(450), rolled=True,
-    rule=rules.acceleration,
+    rule=rules.acceleration, laws=joint_laws.pushed,
 )  # fmt: skip
 static_torque = Quantity(
     "static_torque", "g - J^T fext: torques that hold the robot still", (Q,), (Result("tau", ("v",)),),
-    statics.static_torque, forces=True, cost=Cost(55), rolled=True,
+    statics.static_torque, forces=True, cost=Cost(55), rolled=True, laws=joint_laws.added,
 )  # fmt: skip
 jacobian = Quantity(
     "jacobian", "J of a frame, rows linear then angular", (Q, FRAME), (Result("J", SIX_V),), jacobians.jacobian,
@@ -92,7 +93,7 @@ constrained_dynamics = Quantity(
     (Result("a", ("v",), True, True), Result("forces", ("rows",))), contact_dynamics.constrained_dynamics,
     returns=ConstrainedDynamics._make, forces=True, options=("contacts",),
     margins=("contacts", "mass"), mimic=ITSELF, held=grips.constrained_dynamics, longest=LONG_CONTACTS,
-    rule=rules.acceleration,
+    rule=rules.acceleration, laws=joint_laws.pushed,
 )  # fmt: skip
 impulse_dynamics = Quantity(
     "impulse_dynamics", "the jump of velocities at an impact, and impulses", (Q, V, RESTITUTION),
@@ -119,11 +120,11 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "gravity", "g: torques that hold the robot still", (Q,), (Result("g", ("v",)),), balafoutis.gravity,
-        on_numpy=rnea.gravity, cost=Cost(55), rolled=True,
+        on_numpy=rnea.gravity, cost=Cost(55), rolled=True, laws=joint_laws.added,
     ),
     Quantity(
         "bias", "C v + g", (Q, V), (Result("b", ("v",)),), balafoutis.bias, on_numpy=rnea.bias, cost=Cost(110),
-        rolled=True, rule=rules.bias,
+        rolled=True, rule=rules.bias, laws=joint_laws.added,
     ),
     Quantity(
         "coriolis_matrix", "C, such that Mdot - 2C is skew-symmetric", (Q, V), (Result("C", VV),),
@@ -133,6 +134,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "projected_newton_euler", "M, g, f of M a + g = f + tau from the Jacobians of each body", (Q, V),
         named(projected.ProjectedNewtonEuler, VV, ("v",), ("v",)), projected.projected_newton_euler,
         returns=projected.ProjectedNewtonEuler._make, forces=True, rule=rules.projected_newton_euler,
+        laws=joint_laws.taken,
     ),
     static_torque,
     # Their derivatives
@@ -142,7 +144,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         returns=InverseDynamicsDerivatives._make, forces=True,
         for_small=(idsva.inverse_dynamics_derivatives, idsva_body.inverse_dynamics_derivatives),
         methods=ways.TABLES[ways.ID], cost=Cost(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"),
-        rule=rules.derivatives,
+        rule=rules.derivatives, laws=joint_laws.inverse_derivatives,
     ),
     Quantity(
         "forward_dynamics_derivatives", "da_dq, da_dv, da_dtau", (Q, V, TAU),
@@ -150,13 +152,13 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         returns=ForwardDynamicsDerivatives._make, forces=True, margins=("mass",), on_numpy=fdsva.auto,
         mimic=fdsva.reduced, for_small=(fdsva.dmm,),
         methods=ways.TABLES[ways.FD], cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
-        rule=rules.derivatives,
+        rule=rules.derivatives, laws=joint_laws.forward_derivatives,
     ),
     Quantity(
         "static_torque_derivatives", "d(g - J^T fext)/dq, fext fixed in the joints' frames", (Q,),
         (Result("dtau_dq", VV),), statics.static_torque_derivatives, forces=True, cost=Cost(80, 8), rolled=True,
         base=static_torque, by=("q",),
-        rule=rules.derivatives,
+        rule=rules.derivatives, laws=joint_laws.inverse_derivatives,
     ),
     Quantity(
         "inverse_dynamics_force_derivatives", "dtau_dfext = -J^T", (Q,), (Result("dtau_dfext", ("v", "joints", 6)),),
@@ -174,7 +176,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
         (Result("da_dparameters", ("v", "parameters"), True),), regressor.forward_parameter_derivatives, forces=True,
-        margins=("mass",), mimic=ITSELF, solves="torque_regressor",
+        margins=("mass",), mimic=ITSELF, solves="torque_regressor", laws=joint_laws.pushed,
     ),
     Quantity(
         "inverse_dynamics_placement_derivatives", "dtau by the joints' placements P exp(delta)",
@@ -183,7 +185,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "forward_dynamics_placement_derivatives", "da by the joints' placements", (Q, V, TAU),
         (Result("da_dplacements", ("v", "joints", 6), True),), geometry.forward_placement_derivatives, forces=True,
-        margins=("mass",), mimic=ITSELF, solves="inverse_dynamics_placement_derivatives",
+        margins=("mass",), mimic=ITSELF, solves="inverse_dynamics_placement_derivatives", laws=joint_laws.pushed,
     ),
     *SECOND_ORDER,
     # Kinematics, energy, momentum
@@ -266,12 +268,12 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         returns=ConstrainedDynamicsDerivatives._make, forces=True, options=("contacts",),
         margins=("contacts", "mass"), mimic=ITSELF, held=grips.constrained_slopes, longest=LONG_CONTACTS,
         base=constrained_dynamics,
-        by=("q", "v", "tau"), rule=rules.derivatives,
+        by=("q", "v", "tau"), rule=rules.derivatives, laws=joint_laws.forward_derivatives,
     ),
     Quantity(
         "contact_inverse_dynamics", "tau = M a + C v + g - J^T forces - J^T fext", (Q, V, A, FORCES),
         (Result("tau", ("v",)),), contact_dynamics.contact_inverse_dynamics, forces=True, options=("contacts",),
-        mimic=ITSELF, held=grips.contact_inverse_dynamics, longest=LONG_CONTACTS,
+        mimic=ITSELF, held=grips.contact_inverse_dynamics, longest=LONG_CONTACTS, laws=joint_laws.added,
     ),
     Quantity(
         "contact_jacobian", "J of the contacts in the axes of their forces", (Q,), (Result("J", ("rows", "v")),),

@@ -14,6 +14,7 @@ from ..conventions.rules import Rule
 from ..model.tree import Tree
 from .derivatives.methods import Method
 from .dynamics import coupled
+from .joint_laws import LawRule
 from .scan import Array, Scan
 
 Axis = str | int  # a name in `sizes`, or a length
@@ -85,6 +86,7 @@ class Quantity:
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
     rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there
+    laws: LawRule | None = None  # how the joints' own laws change it; None: not at all
     of_space: bool = False  # whether it walks the joints of the configuration space, each convention's own, and no tree
 
     def __str__(self) -> str:

@@ -191,6 +191,7 @@ class RobotFunctions:
                 f"{bridge} is not available in the convention {evaluator.convention!r}; "
                 "use robot.with_convention('pinocchio')"
             )
+        evaluator.refuse_laws(bridge)
         if evaluator.backend != "compiled":
             raise InputError(f"{bridge} needs compiled code, and this robot's backend is {evaluator.backend!r}")
         self.evaluator: Evaluator = evaluator

@@ -67,6 +67,7 @@ def sparse_function(robot: HasEvaluator, quantity: str, choices: Choices) -> Spa
             f"casadi: functions are in the standard convention, not in {evaluator.convention!r}; "
             "use robot.with_convention('pinocchio')"
         )
+    evaluator.refuse_laws("featherjet.casadi")
     record = record_of(quantity)
     evaluator.refuse_massless(record)
     if choices.fext and not record.forces:

@@ -31,6 +31,7 @@ from ..jit.workers import processors
 from ..model import configuration
 from ..model.configuration import Places, Space
 from ..model.model import Array, Model
+from ..model.passive import PassiveJoints
 from ..model.tree import Tree
 from . import lazy, reference
 from .crossover import aza_from
@@ -95,6 +96,7 @@ class Evaluator:
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
+        self.passive: PassiveJoints | None = None  # the joints' laws that dynamics include; see `LawfulEvaluator`
         self.base, self.coordinates = self, None
         if velocities is not None:
             self.base = Evaluator(model, backend, threads, unroll, convention)
@@ -341,6 +343,14 @@ class Evaluator:
         """Raise InputError if a quantity needs a centre of mass that the model does not have."""
         if record.needs_mass and self.model.mass == 0:
             raise InputError(f"robot {self.model.name!r} has no mass, so no centre of mass")
+
+    def refuse_laws(self, what: str) -> None:
+        """Raise InputError if dynamics include joint laws, which `what` would leave out."""
+        if self.passive is not None:
+            raise InputError(
+                f"{what} does not know joint laws; use the robot without them, and subtract what dampers and springs "
+                "take from its torques"
+            )
 
     def _warn_slow(self, record: Quantity, much: str) -> None:
         """Log, once for each quantity, that the reference computes it because compiling would take too long."""

@@ -122,6 +122,7 @@ class Exporter:
                 f"export: code computes in the standard convention, not in {evaluator.convention!r}; "
                 "export robot.with_convention('pinocchio')"
             )
+        evaluator.refuse_laws("export")
         self.evaluator, self.target, self.kind, self.prefix, self.forms = evaluator, target, kind, prefix, forms
         self.compiler = TreeCompiler(
             evaluator.tree, evaluator.unroll, evaluator.places, evaluator.model.name, cpu=target

@@ -193,8 +193,9 @@ class Joint(Rebuilt):
 
     `placement` (4, 4) is the joint's frame at zero displacement, in the parent's frame. The limits `lower` and `upper`
     have nq entries, everything per degree of freedom has nv. `parent` is an index into `Model.joints`, or WORLD.
-    Damping [N m s/rad], friction [N m] and springs act in simulations; the dynamics ignore them, as Pinocchio's do. A
-    spring of `stiffness` [N m/rad] pulls a joint with one coordinate to the coordinate `spring`.
+    Damping [N m s/rad], friction [N m] and springs act in simulations and in the dynamics of `Robot.with_joint_laws`;
+    other dynamics ignore them, as Pinocchio's do. A spring of `stiffness` [N m/rad] pulls a joint with one coordinate
+    to the coordinate `spring`.
     """
 
     name: str

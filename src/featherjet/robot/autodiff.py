@@ -33,6 +33,7 @@ def autodiff(
         raise InputError(
             f"autodiff is not available in the convention {robot.convention!r}; use robot.with_convention('pinocchio')"
         )
+    evaluator.refuse_laws("autodiff")
     known = {k: x for k, x in QUANTITIES.items() if set(x.options) <= {"viewpoint"}}
     if not isinstance(quantity, str) or quantity not in known:
         raise UnknownName("quantity", quantity, known)

@@ -41,6 +41,7 @@ from ..evaluate.bound import Bound
 from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
 from ..evaluate.frames import FrameChoice, FrameName
+from ..evaluate.lawful import SLIP, LawfulEvaluator
 from ..forks import unforked
 from ..model import configuration
 from ..model.configuration import Limits
@@ -210,6 +211,18 @@ class Robot:
         automatically. Accelerations are du/dt, torques B^T tau, and derivatives by q are along u.
         """
         return Robot.of(self.evaluator.with_velocities(B))
+
+    def with_joint_laws(self, slip: float = SLIP) -> Robot:
+        """The same robot with its joints' damping, springs and dry friction in all of its dynamics and derivatives.
+
+        inverse_dynamics then gives M a + C v + g + p(q, v), and forward_dynamics a under tau - p(q, v), with
+        p = damping v + stiffness (q - spring) + friction v / sqrt(v^2 + slip^2); slip [rad/s, m/s]. Simulations, where
+        these laws act anyway, are those of this robot.
+        """
+        settings = self.evaluator.__getstate__()
+        if self.evaluator.coordinates is not None:
+            raise InputError("with_joint_laws: joints' laws are known in the convention 'pinocchio' alone")
+        return Robot.of(LawfulEvaluator(**(settings | {"slip": slip})))
 
     # Configurations
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.model import WORLD, Array, Model
+from ..model.passive import PassiveJoints
 
 FAR = 1e9  # the way to a limit that is not there
 
@@ -30,20 +31,17 @@ class JointLaws:
     """
 
     def __init__(self, model: Model, passive: bool) -> None:
-        nv = model.nv
-        self.damping, self.stiffness, self.rest = np.zeros(nv), np.zeros(nv), np.zeros(nv)
-        self.effort, self.at = np.full(nv, np.inf), np.zeros(nv, int)
-        self.scalar = np.zeros(nv, bool)  # dofs that are their own coordinate
-        friction, low, high = np.zeros(nv), np.full(nv, -np.inf), np.full(nv, np.inf)
-        for joint, _, q, v in model.parts:
-            own = joint.kind.nq == 1 and joint.kind.nv == 1
-            self.scalar[v], self.at[v] = own, q.start
+        nv, joints = model.nv, PassiveJoints(model)
+        self.at, self.scalar, self.rest = joints.at, joints.scalar, joints.rest
+        acting = (joints.damping, joints.stiffness, joints.friction)
+        self.damping, self.stiffness, friction = acting if passive else np.zeros((3, nv))
+        self.effort, low, high = np.full(nv, np.inf), np.full(nv, -np.inf), np.full(nv, np.inf)
+        for joint, _, _, v in model.parts:
             if not passive:
-                continue
-            self.damping[v], friction[v], self.effort[v] = joint.damping, joint.friction, joint.effort_limit
-            if own:
+                break
+            self.effort[v] = joint.effort_limit
+            if self.scalar[v].all():
                 low[v], high[v] = joint.lower, joint.upper
-                self.stiffness[v], self.rest[v] = joint.stiffness, joint.spring
         limited = np.isfinite(low) | np.isfinite(high)
         self.stops = tuple(np.flatnonzero(limited | (friction > 0)).tolist())
         k = list(self.stops)

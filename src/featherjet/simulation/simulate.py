@@ -219,7 +219,7 @@ def _controller(
     command = _torques(evaluator, given, batch)
 
     def in_standard(t: float, q: Array, v: Array) -> tuple[Array, None]:
-        if evaluator is standard:
+        if evaluator.coordinates is None:
             return laws.limited(command(t, q, v)), None
         here = converted(standard, evaluator, q, v)
         tau = command(t, here.q.copy(), here.v)  # a copy, which the controller may overwrite
@@ -233,7 +233,7 @@ def _servo(evaluator: Evaluator, servo: Servo, laws: JointLaws) -> Callable[...,
         raise InputError(
             f"controller: this servo belongs to another robot ({servo.model.name!r}) or convention; make one with this"
         )
-    if evaluator is not evaluator.standard:
+    if evaluator.coordinates is not None:
         raise InputError(f"controller: servos do not know the convention {evaluator.convention!r}; use a function")
 
     def command(t: float, q: Array, v: Array) -> tuple[Array, Pull]:

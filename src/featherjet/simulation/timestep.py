@@ -182,10 +182,10 @@ def checked_robot(robot: HasEvaluator, contacts: Ground | None, dt: float, what:
     evaluator = getattr(robot, "evaluator", None)
     if not isinstance(evaluator, Evaluator):
         raise InputError(f"{what}: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
-    if evaluator is not evaluator.standard:
+    if evaluator.coordinates is not None:
         raise InputError(f"{what}: does not know the convention {evaluator.convention!r}; use robot.simulate")
     if contacts is not None and not (isinstance(contacts, Ground) and contacts.model.same_robot(evaluator.model)):
         raise InputError("contacts: expected a Ground of this robot, or None")
     if not (isinstance(dt, (int, float)) and 0 < dt < np.inf):
         raise InputError(f"dt: expected a positive time in seconds, got {dt!r}")
-    return evaluator
+    return evaluator.standard
