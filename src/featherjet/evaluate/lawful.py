@@ -29,7 +29,7 @@ class LawfulEvaluator(Evaluator):
     def __init__(self, model: Model, slip: float = SLIP, **settings: Any) -> None:
         super().__init__(model, **settings)
         self.slip = arrays.positive_number("slip", slip)
-        self.passive = PassiveJoints(model, self.slip)
+        self.passive = self._joints = PassiveJoints(model, self.slip)
         self.standard = self.base = Evaluator(model, **settings)
 
     def with_model(self, model: Model) -> Evaluator:
@@ -58,7 +58,7 @@ class LawfulEvaluator(Evaluator):
         def plain(other: str | None, inputs: Mapping[str, Array]) -> list[Array]:
             return list(self.base.run_named(other or name, inputs, **options))
 
-        found = record.laws(At(self.passive, inputs, plain))
+        found = record.laws(At(self._joints, inputs, plain))
         return copied(out, tuple(x.astype(np.float32) for x in found) if single else tuple(found))
 
     def reference(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
@@ -67,7 +67,7 @@ class LawfulEvaluator(Evaluator):
         def plain(other: str | None, inputs: Mapping[str, Array]) -> list[Array]:
             return list(self.base.reference(other or name, inputs, **options))
 
-        return tuple(plain(None, inputs) if record.laws is None else record.laws(At(self.passive, dict(inputs), plain)))
+        return tuple(plain(None, inputs) if record.laws is None else record.laws(At(self._joints, dict(inputs), plain)))
 
     def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
         """The code of quantities that joints' laws do not concern."""

@@ -219,10 +219,10 @@ class Robot:
         p = damping v + stiffness (q - spring) + friction v / sqrt(v^2 + slip^2); slip [rad/s, m/s]. Simulations, where
         these laws act anyway, are those of this robot.
         """
-        settings = self.evaluator.__getstate__()
+        settings: dict[str, Any] = self.evaluator.__getstate__() | {"slip": slip}
         if self.evaluator.coordinates is not None:
             raise InputError("with_joint_laws: joints' laws are known in the convention 'pinocchio' alone")
-        return Robot.of(LawfulEvaluator(**(settings | {"slip": slip})))
+        return Robot.of(LawfulEvaluator(**settings))
 
     # Configurations
 
