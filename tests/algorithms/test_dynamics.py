@@ -458,7 +458,7 @@ def test_inputs_are_left_alone(call: str) -> None:
 @settings(max_examples=10)
 @given(st.integers(0, 100))
 def test_batches_larger_than_a_chunk(seed: int) -> None:
-    from featherjet.evaluate import evaluator as module
+    from featherjet.evaluate import reference as module
 
     robot = every_kind(seed, 4)
     n = module.CHUNK + 3

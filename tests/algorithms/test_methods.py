@@ -116,7 +116,7 @@ def test_without_external_forces_and_for_one_state(quantity: str, compare: Calla
 
 
 def test_large_batches_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    from featherjet.evaluate import evaluator as module
+    from featherjet.evaluate import reference as module
 
     monkeypatch.setattr(module, "CHUNK", 40)
     robot = every_kind(1, 6)

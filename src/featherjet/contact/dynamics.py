@@ -18,7 +18,8 @@ from ..algorithms.results import (
 )
 from ..arrays import Out, copied
 from ..errors import ContactWarning, InputError, SingularContacts, warn
-from ..evaluate.evaluator import LEAST_MARGIN, Evaluator, SmallMargin
+from ..evaluate.evaluator import Evaluator
+from ..evaluate.margins import LEAST_MARGIN, SmallMargin
 from ..model.model import WORLD, Array
 from .bilateral import Contacts
 

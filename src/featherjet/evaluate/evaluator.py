@@ -16,13 +16,12 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .. import arrays
-from ..algorithms.contacts import redundant
 from ..algorithms.derivatives import methods
 from ..algorithms.quantities import FEXT, QUANTITIES, SETTINGS, Input, Quantity, quantity, shape, sizes
 from ..arrays import Out, copied, outputs
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..conventions.rules import translated
-from ..errors import InputError, SingularMassMatrix, UnknownName
+from ..errors import InputError, UnknownName
 from ..forks import unforked
 from ..jit.fingerprint import Fingerprints
 from ..jit.flags import Flag
@@ -35,6 +34,7 @@ from ..model.passive import PassiveJoints
 from ..model.tree import Tree
 from . import lazy, reference
 from .crossover import aza_from
+from .margins import refuse_small
 from .refusals import in_single, refuse_indefinite, refuse_nonfinite
 from .velocities import Function, OwnVelocities
 
@@ -43,9 +43,7 @@ if TYPE_CHECKING:
     from ..treejit.compiler import TreeCompiler
 
 BACKENDS = ("compiled", "numpy")
-CHUNK, CONTACT_CHUNK = 4096, 1024  # samples per call of the reference, so that large batches fit into memory
 MOST_ENTRIES = 1_000_000  # of the results of a quantity of configurations that is compiled
-LEAST_MARGIN = {"mass": 1e-13, "contacts": redundant.LEAST_MARGIN}  # smaller margins are rounding errors
 MOST_THREADS = 4096
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
 
@@ -58,19 +56,6 @@ class HasEvaluator(Protocol):
 
     @property
     def evaluator(self) -> Evaluator: ...
-
-
-class SmallMargin(Exception):
-    """A margin is zero up to rounding: its kind, the samples of the batch, the index of the first, and its row."""
-
-    def __init__(self, kind: str, samples: Array, row: int) -> None:
-        self.kind, self.samples, self.row = kind, samples, row
-        self.sample = tuple(map(int, np.argwhere(samples)[0]))
-        super().__init__(f"{kind}: singular{self.where}: nothing determines row {row}")
-
-    @property
-    def where(self) -> str:
-        return f" at sample {self.sample}" if self.sample else ""
 
 
 class Evaluator:
@@ -532,39 +517,7 @@ class Evaluator:
         self, record: Quantity, inputs: Mapping[str, Array], options: Mapping[str, Any]
     ) -> tuple[Array, ...]:
         """The results at checked inputs in standard coordinates, chunk by chunk; raises where a margin is zero."""
-        chunk = CONTACT_CHUNK if "contacts" in options else CHUNK
-        if "method" in options:  # methods may store nv numbers per entry
-            chunk = max(1, CHUNK // self.space.nv)
-        cores = {name: len(record.input(name).axes) for name in inputs}
-        batch = arrays.common_batch({name: (x, cores[name]) for name, x in inputs.items()})
-        flat = {}
-        for name, x in inputs.items():
-            core = x.shape[x.ndim - cores[name] :]
-            flat[name] = np.broadcast_to(x, (*batch, *core)).reshape(-1, *core)
-        pieces, margins = [], []
-        for start in range(0, max(int(np.prod(batch)), 1), chunk):
-            part = {name: x[start : start + chunk] for name, x in flat.items()}
-            results = reference.evaluate(self._walked(record), record, part, **options)
-            count = len(results) - len(record.margins)
-            pieces.append(results[:count])
-            margins.append(results[count:])
-        for kind, found in reversed(list(zip(record.margins, zip(*margins, strict=True), strict=False))):
-            self._refuse_small(kind, np.concatenate(found), batch)
-        return tuple(np.concatenate(r).reshape((*batch, *r[0].shape[1:])) for r in zip(*pieces, strict=True))
-
-    def _refuse_small(self, kind: str, margins: Array, batch: tuple[int, ...]) -> None:
-        """Raise if a sample's margin is zero; margins (samples, rows)."""
-        bad = ~(margins > LEAST_MARGIN[kind])
-        if bad.any():
-            samples = bad.any(-1)
-            # a zero margin spoils those of all rows before it, so the last bad row is the cause
-            row = int(np.flatnonzero(bad[np.argmax(samples)])[-1])
-            small = SmallMargin(kind, samples.reshape(batch), row)
-            if kind != "mass":
-                raise small
-            joint = next(part.joint.name for part in self.model.parts if part.v.start <= row < part.v.stop)
-            raise SingularMassMatrix(
-                f"robot {self.model.name!r}: the mass matrix is singular{small.where}: joint {joint!r} can move "
-                "without moving any inertia. Give the links beyond it a mass and inertia, give the joint an armature, "
-                "or lock it."
-            )
+        results, margins, batch = reference.evaluate_in_chunks(self._walked(record), record, inputs, options)
+        for kind, found in reversed(margins.items()):
+            refuse_small(self.model, kind, found, batch)
+        return results

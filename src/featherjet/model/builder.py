@@ -98,15 +98,7 @@ class ModelBuilder:
         [rad/s or m/s], effort_limit [N m or N], armature [kg m^2 or kg], damping, friction (nv,), each in SI units.
         stiffness and spring: of a spring that pulls one coordinate to `spring`. mimic: the joint that it follows.
         """
-        require_name("joint", name)
-        if not name:
-            raise ModelError("joint: its name is empty")
-        if name in self._drafts:
-            raise ModelError(f"joint {name!r} is defined twice")
-        if parent is not None and parent not in self._drafts:
-            raise ModelError(f"joint {name!r}: its parent {parent!r} has not been added")
-        if mimic is not None and not isinstance(mimic, Mimic):
-            raise ModelError(f"joint {name!r}: mimic: expected a Mimic, such as Mimic({str(mimic)[:40]!r}), or None")
+        self._refuse_bad_place(name, parent, mimic)
         k = kind_named(kind)
         axis = frozen(axis, (3,), f"joint {name!r}: axis")
         length = np.linalg.norm(axis)
@@ -141,6 +133,18 @@ class ModelBuilder:
         )
         self.add_frame(name, name, kind="joint")
         return name
+
+    def _refuse_bad_place(self, name: str, parent: str | None, mimic: Mimic | None) -> None:
+        """Raise unless a joint has a name of its own, its parent is there, and it mimics as a Mimic says."""
+        require_name("joint", name)
+        if not name:
+            raise ModelError("joint: its name is empty")
+        if name in self._drafts:
+            raise ModelError(f"joint {name!r} is defined twice")
+        if parent is not None and parent not in self._drafts:
+            raise ModelError(f"joint {name!r}: its parent {parent!r} has not been added")
+        if mimic is not None and not isinstance(mimic, Mimic):
+            raise ModelError(f"joint {name!r}: mimic: expected a Mimic, such as Mimic({str(mimic)[:40]!r}), or None")
 
     def add_body(
         self,
