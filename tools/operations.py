@@ -36,7 +36,7 @@ METHODS: dict[str, Algorithm] = {
     **{f"inverse: `{k}`": inverse(k, 3) for k in
        ("idsva", "idsva-body", "pinocchio", "balafoutis-patel", "chain-rule", "lagrangian")},
     **{f"forward: `{k}`": forward(k) for k in
-       ("direct", "fdsva-dmm", "fdsva-aza", "fdsva-ltl", "pinocchio", "fdcr", "abacr")},
+       ("direct", "fdsva-factor", "fdsva-dmm", "fdsva-aza", "fdsva-ltl", "pinocchio", "fdcr", "abacr")},
     "M^-1: `direct`": DEDICATED,
     "M^-1: `ltl`": FACTORISED,
 }  # fmt: skip

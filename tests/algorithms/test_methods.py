@@ -326,7 +326,7 @@ def test_the_default_is_what_it_was() -> None:
             np.testing.assert_array_equal(x, y)
     compiled, shared = (fj.Robot(fj.models.chain(3), "compiled", unroll=x) for x in (True, False))
     s = random_state(compiled, 2)
-    for robot, quantity, name in ((compiled, FD, "fdsva-dmm"), (shared, FD, "direct"), (shared, ID, "idsva")):
+    for robot, quantity, name in ((compiled, FD, "fdsva-factor"), (shared, FD, "direct"), (shared, ID, "idsva")):
         call = getattr(robot, quantity)
         for x, y in zip(call(*s), call(*s, method=name), strict=True):
             np.testing.assert_array_equal(x, y)
@@ -340,11 +340,11 @@ def test_the_default_is_what_it_was() -> None:
 
 
 def test_a_named_method_is_the_one_that_runs() -> None:
-    """Also on a small robot, whose default is another: rounding tells DMM from the direct method."""
+    """Also on a small robot, whose default is another: rounding tells the two apart."""
     robot = fj.Robot(fj.models.chain(5), "compiled", unroll=True)
     s = random_state(robot, 2)
-    default, direct, dmm = (robot.forward_dynamics_derivatives(*s, method=m) for m in ("auto", "direct", "fdsva-dmm"))
-    np.testing.assert_array_equal(default.da_dq, dmm.da_dq)
+    default, direct, small = (robot.forward_dynamics_derivatives(*s, method=m) for m in ("auto", "direct", "fdsva-factor"))
+    np.testing.assert_array_equal(default.da_dq, small.da_dq)
     assert np.any(default.da_dq != direct.da_dq)
 
 

@@ -17,7 +17,7 @@ from .contact_products import RECORDS as CONTACT_PRODUCTS
 from .contacts import delassus, grips
 from .contacts import derivatives as contact_derivatives
 from .contacts import dynamics as contact_dynamics
-from .derivatives import direct, fdsva, geometry, idsva, idsva_body, regressor, statics
+from .derivatives import direct, fdsva, geometry, idsva, idsva_body, one_factor, regressor, statics
 from .derivatives import methods as ways
 from .dynamics import aba, balafoutis, coriolis, coupled, crba, minv, projected, rnea
 from .frames import centroidal, energies, jacobians, kinematics
@@ -150,7 +150,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "forward_dynamics_derivatives", "da_dq, da_dv, da_dtau", (Q, V, TAU),
         named(ForwardDynamicsDerivatives, VV), direct.forward_dynamics_derivatives,
         returns=ForwardDynamicsDerivatives._make, forces=True, margins=("mass",), on_numpy=fdsva.auto,
-        mimic=fdsva.reduced, for_small=(fdsva.dmm,),
+        mimic=fdsva.reduced, for_small=(one_factor.forward_dynamics_derivatives,),
         methods=ways.TABLES[ways.FD], cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
         rule=rules.derivatives, laws=joint_laws.forward_derivatives,
     ),

@@ -25,6 +25,7 @@ from . import (
     idsva_body,
     lagrangian,
     numeric,
+    one_factor,
 )
 from . import pinocchio as original
 from .forward_hessian import hessian_alone
@@ -139,7 +140,7 @@ for _row in (
         "finite-difference-forward", ID, "[RSS18] Sec. V", "O(n^2)", "about six digits",
         numeric.inverse(numeric.one_sided()), traced=False,
     ),
-    Method("auto", FD, "takes direct; fdsva if small or on NumPy", "O(n^2)", EXACT, fdsva.auto, traced=False),
+    Method("auto", FD, "takes direct; fdsva-factor if small; NumPy: fdsva", "O(n^2)", EXACT, fdsva.auto, traced=False),
     Method("direct", FD, "docs/direct.md", "O(n^2)", NO_MIMIC, direct.forward_dynamics_derivatives, mimic=False),
     Method(
         "fdsva", FD, "[IDSVA] Secs. IV-E, V-D", "O(n^2)", NO_MIMIC, fdsva.by_size,
@@ -147,6 +148,10 @@ for _row in (
     ),
     Method("fdsva-dmm", FD, "[IDSVA] eq. 5", "O(n^3)", NO_MIMIC, fdsva.dmm, mimic=False),
     Method("fdsva-aza", FD, "[IDSVA] eq. 34", "O(n^2)", NO_MIMIC, fdsva.aza, mimic=False),
+    Method(
+        "fdsva-factor", FD, "[IDSVA] eq. 5, [RBDA] 6.5", "O(n^2 d)", NO_MIMIC, one_factor.forward_dynamics_derivatives,
+        mimic=False,
+    ),
     Method("fdsva-ltl", FD, "[IDSVA] eq. 5, [RBDA] 6.5", "O(n^2 d)", EXACT, fdsva.by_ltl),
     Method("fdcr", FD, "[RSS18] eq. 24", "O(n^3)", NO_MIMIC, fdsva.chain_rule_dmm, mimic=False),
     Method("abacr", FD, "[IDSVA] Table II", "O(n^2)", NO_MIMIC, abacr.forward_dynamics_derivatives, mimic=False),

@@ -80,6 +80,22 @@ def inverse(factor: Factor) -> Array:
     return solve(factor, np.broadcast_to(identity, (n, n, *lanes)).astype(factor.D.dtype))
 
 
+def symmetric_inverse(factor: Factor) -> Array:
+    """M^-1 = W D^-1 W^T with W = L^-1, which is as sparse as L; exactly symmetric."""
+    L, D, above = factor
+    W, Minv = np.zeros_like(L), np.zeros_like(L)
+    for k, columns in enumerate(above):
+        W[k, k] = W[k, k] + 1.0
+        for at, i in enumerate(columns):
+            between = columns[at + 1 :]
+            W[k, i] = -(L[k, i] + (L[k, between] * W[between, i]).sum(0)) if between else -L[k, i]
+    Y = W * (1.0 / D)
+    for k, columns in enumerate(above):
+        path = [*columns, k]
+        Minv[k, : k + 1] = Minv[: k + 1, k] = (W[: k + 1, path] * Y[k, path]).sum(1)
+    return Minv
+
+
 def _across(b: Array, D: Array) -> Callable[[Array], Array]:
     """How to broadcast a factor's entries along the columns of b, if it has any."""
     return (lambda x: x[:, None]) if b.ndim > D.ndim else (lambda x: x)
