@@ -149,7 +149,8 @@ class TreeCompiler:
 
     def algorithms(self, quantity: Quantity) -> tuple[Callable[..., Any], ...]:
         """The algorithm of a quantity in straight-line code; for a small robot, several to choose from."""
-        small = quantity.cost is not None and quantity.cost.of(self._walked(quantity)) <= SMALL
+        most = SMALL if len(quantity.for_small) > 1 else UNROLLED
+        small = quantity.cost is not None and quantity.cost.of(self._walked(quantity)) <= most
         return (quantity.for_small if small else ()) or (quantity.algorithm,)
 
     def takes(self, quantity: Quantity, algorithm: Callable[..., Any]) -> bool:
