@@ -31,6 +31,14 @@ NOT_IN_NAV = InclusionLevel.NOT_IN_NAV
 log = logging.getLogger("mkdocs.featherjet")
 
 
+def on_config(config: Any) -> Any:
+    """A page of docs/ that mkdocs.yml does not place is a guide."""
+    placed = str(config["nav"])
+    guides = next(part["Guides"] for part in config["nav"] if "Guides" in part)
+    guides += [page.name for page in sorted((ROOT / "docs").glob("*.md")) if f"{page.name}'" not in placed]
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are made from other files of the repository."""
     for source, page in PAGES.items():

@@ -8,7 +8,7 @@ all goals together; each goal has its own damping, and a start that has led nowh
 import numpy as np
 
 import featherjet as fj
-from featherjet.math import se3
+
 
 robot = fj.load("arm")
 rng = np.random.default_rng(0)
@@ -19,7 +19,7 @@ goals = robot.frame_placement(robot.random_configuration(rng, count), "tool")  #
 
 def twist(q: np.ndarray) -> np.ndarray:
     """From the tool to its goal (n, 6), in the tool's axes: linear [m], then angular [rad]."""
-    return se3.box_minus(goals, robot.frame_placement(q, "tool"))
+    return fj.geometry.se3.box_minus(goals, robot.frame_placement(q, "tool"))
 
 
 q = robot.random_configuration(rng, count)
