@@ -36,4 +36,5 @@ print(f"deepest penetration: {max(0.0, -depth) * 1e3:.4f} mm")
 assert depth > -1e-4
 
 with tempfile.TemporaryDirectory() as folder:  # choose another folder to keep the files
-    print("saved", motion.save(Path(folder, "drop.npz")).name, "and", motion.plot(Path(folder, "drop.png")).name)
+    motion.plot(Path(folder, "drop.png"))
+    print("saved", motion.save(Path(folder, "drop.npz")).name, "and drop.png")

@@ -548,7 +548,8 @@ def test_files(tmp_path: Path) -> None:
     assert back.model is not None
     again = fj.Robot(back.model, "numpy")
     agree(again.gravity(back.q[-1]), robot.gravity(back.q[-1]), 1e-14)
-    assert motion.plot(tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
+    motion.plot(tmp_path / "motion.png")
+    assert (tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(p.name for p in tmp_path.iterdir()) == ["motion.npz", "motion.png"]
     for write, name in ((motion.save, "such.npz"), (motion.plot, "such.png")):
         with pytest.raises(InputError, match="cannot be written"):

@@ -226,7 +226,8 @@ def test_bvh_has_the_clips_too():
 
 
 def test_plot():
-    path = quick(fj.load("humanoid", backend="numpy")).plot("t.png")
+    path = Path("t.png")
+    quick(fj.load("humanoid", backend="numpy")).plot(path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert path.stat().st_size > 20_000
     assert os.listdir() == ["t.png"]

@@ -57,6 +57,7 @@ from .joint import RobotJoint, html, joint
 from .products import Double, Single
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
     from ..view.pose import Pose
@@ -941,3 +942,19 @@ class Robot:
             from ..view.show import show
 
         return show(self.playable(q, fext), **options)
+
+    def plot_sparsity(self, path: str | PathLike[str] | None = None, overwrite: bool = True) -> Figure:
+        """A matplotlib figure of the zeros in all derivatives of dynamics, written as a PNG if there is a path.
+
+        Entries count as zero if they are nothing but rounding at three random states.
+        """
+        with unforked:
+            from ..view.backend import drawn, refuse_other_formats
+            from ..view.matrices import spy_figure
+
+        refuse_other_formats(path)
+        rng = np.random.default_rng(0)
+        q, (v, a) = self.random_configuration(rng, 3), rng.normal(size=(2, 3, self.nv))
+        found = {**self.inverse_dynamics_derivatives(q, v, a)._asdict()}
+        found |= self.forward_dynamics_derivatives(q, v, self.inverse_dynamics(q, v, a))._asdict()
+        return drawn(spy_figure(self.model, found), path, overwrite)

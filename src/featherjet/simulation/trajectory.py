@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .. import arrays
 from ..conventions.coordinates import STANDARD, Coordinates
-from ..errors import FeatherjetError, InputError
+from ..errors import FeatherjetError, InputError, UnknownName
 from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Array, Model, require_name
 from ..model.names import coordinate_names
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
     from ..view.playable import Playable
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 KIND, VERSION = "featherjet trajectory", "1"
 ARRAYS = ("t", "q", "v", "tau", "forces", "residual", "arrows")
 FACTS = ("surface", "contacts", "rows", "robot", "convention", "complete")
+PLOTS = ("curves", "torques", "phase", "contacts")
 LATER = ("friction",)  # facts that older files lack
 
 
@@ -109,27 +111,58 @@ class Trajectory:
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"{path}: damaged {KIND} file ({error})") from None
 
-    def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
-        """Plot coordinates, velocities, torques and the sizes of contact forces over time, as a PNG."""
-        with unforked:
-            from ..view.curves import TimePanel, save_panels
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        what: Literal["curves", "torques", "phase", "contacts"] = "curves",
+        overwrite: bool = True,
+    ) -> Figure:
+        """A matplotlib figure of the motion, written as a PNG if there is a path.
 
+        what: "curves", coordinates, velocities, torques and sizes of contact forces over time; "torques", against
+        their limits; "phase", velocities over positions; "contacts", forces of the feet in their cones of friction.
+        """
+        with unforked:
+            from ..view.backend import drawn, refuse_other_formats
+            from ..view.charts import contacts_figure, phase_figure, torques_figure
+
+        refuse_other_formats(path)
         if self.worlds:
             raise InputError(
                 f"trajectory: {self.worlds} worlds are too many for a plot; take one, such as trajectory[0]"
             )
         shown = self.standard()
-        q_names, v_names = ([], []) if shown.model is None else coordinate_names(shown.model)
-        panels = [
-            TimePanel("q [m, rad]", shown.q, q_names),
-            TimePanel("v [m/s, rad/s]", shown.v, v_names),
-            TimePanel("tau [N, N m]", shown.tau, v_names),
-        ]
-        if shown.contacts:
-            sizes = [np.linalg.norm(f[:, :3], axis=1) for f in shown.split().values()]
-            panels.append(TimePanel("contact force [N]", np.stack(sizes, -1), shown.contacts))
         cut = "" if shown.complete else ", interrupted"
-        return save_panels(Path(path), f"{shown.robot}: {shown.t[-1]:g} s{cut}", shown.t, panels, overwrite)
+        title = f"{shown.robot}: {shown.t[-1]:g} s{cut}"
+        if what == "curves":
+            figure = shown._curves(title)
+        elif what == "contacts":
+            figure = contacts_figure({name: f[:, :3] for name, f in shown.split().items()}, shown.friction, title)
+        elif shown.model is None:
+            raise InputError(f"trajectory: cannot draw {what!r} without its robot's model")
+        elif what == "torques":
+            figure = torques_figure(shown.model, shown.t, shown.tau, title)
+        elif what == "phase":
+            figure = phase_figure(shown.model, shown.q, shown.v, title)
+        else:
+            raise UnknownName("plot", what, PLOTS)
+        return drawn(figure, path, overwrite)
+
+    def _curves(self, title: str) -> Any:
+        """Everything over time."""
+        with unforked:
+            from ..view.curves import TimePanel, panels_figure
+
+        q_names, v_names = ([], []) if self.model is None else coordinate_names(self.model)
+        panels = [
+            TimePanel("q [m, rad]", self.q, q_names),
+            TimePanel("v [m/s, rad/s]", self.v, v_names),
+            TimePanel("tau [N, N m]", self.tau, v_names),
+        ]
+        if self.contacts:
+            sizes = [np.linalg.norm(f[:, :3], axis=1) for f in self.split().values()]
+            panels.append(TimePanel("contact force [N]", np.stack(sizes, -1), self.contacts))
+        return panels_figure(title, self.t, panels)
 
     def playable(self) -> Playable:
         """The motion as a function of time, for `show`."""

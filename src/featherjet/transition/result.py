@@ -7,14 +7,14 @@ import os
 from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..contact import PointContact, SurfaceContact
-from ..errors import FeatherjetError, InputError
+from ..errors import FeatherjetError, InputError, UnknownName
 from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Model
@@ -30,6 +30,7 @@ from .solve import Report
 from .spline import Spline
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
     from ..view.show import ViewOptions
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 KIND, VERSION = "featherjet transition", "3"  # of its files
+PLOTS = ("curves", "torques", "phase")
 ARRAYS = ("about", "control", "reference", "weights", "history")  # that a file must have
 
 
@@ -283,14 +285,33 @@ class Transition:
 
         return show(self, **options)
 
-    def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
-        """Draw curves of torque and energy as a PNG."""
-        with unforked:
-            from ..view.curves import SearchRecord, save_energy_plot
+    def plot(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        what: Literal["curves", "torques", "phase"] = "curves",
+        overwrite: bool = True,
+    ) -> Figure:
+        """A matplotlib figure of the motion, written as a PNG if there is a path.
 
-        title = f"{self.robot.name}: {self.duration:g} s, energy {self.energy:.4g}"
-        search = SearchRecord(self.report.solver, self.history, self.baselines())
-        return save_energy_plot(Path(path), title, self, search, overwrite)
+        what: "curves", torques and energy over time, and how the solver found them; "torques", against their limits;
+        "phase", velocities over positions.
+        """
+        with unforked:
+            from ..view.backend import drawn, refuse_other_formats
+            from ..view.charts import phase_figure, torques_figure
+            from ..view.curves import SearchRecord, energy_figure
+
+        refuse_other_formats(path)
+        title, t = f"{self.robot.name}: {self.duration:g} s, energy {self.energy:.4g}", self.times(301)
+        if what == "curves":
+            figure = energy_figure(title, self, SearchRecord(self.report.solver, self.history, self.baselines()))
+        elif what == "torques":
+            figure = torques_figure(self.model, t, self.tau(t), title)
+        elif what == "phase":
+            figure = phase_figure(self.model, self.q(t), self.v(t), title)
+        else:
+            raise UnknownName("plot", what, PLOTS)
+        return drawn(figure, path, overwrite)
 
 
 def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None) -> Transition:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ from ..forks import unforked
 
 
 def require_matplotlib() -> Any:
-    """matplotlib, set up to draw to files; or a MissingExtra that says how to install it."""
+    """matplotlib, or a MissingExtra that says how to install it."""
     try:
         with unforked:
             import matplotlib
     except ImportError:
         raise MissingExtra("drawing pictures", "matplotlib", "plots") from None
-    matplotlib.use("Agg")
     return matplotlib
 
 
@@ -28,7 +28,14 @@ def save_png(figure: Any, path: Path, dpi: int = 110, overwrite: bool = True) ->
     return path
 
 
-def refuse_other_formats(path: Path) -> None:
-    """Raise an InputError unless the name of a picture ends in .png."""
-    if path.suffix.lower() != ".png":
-        raise InputError(f"{path}: pictures are PNG files; give it a name that ends in .png")
+def drawn(figure: Any, path: str | os.PathLike[str] | None, overwrite: bool = True) -> Any:
+    """The figure, written as a PNG if there is a path."""
+    if path is not None:
+        save_png(figure, Path(path), overwrite=overwrite)
+    return figure
+
+
+def refuse_other_formats(path: str | os.PathLike[str] | None) -> None:
+    """Raise an InputError unless the name of a picture, if there is one, ends in .png."""
+    if path is not None and Path(path).suffix.lower() != ".png":
+        raise InputError(f"{os.fspath(path)}: pictures are PNG files; give it a name that ends in .png")

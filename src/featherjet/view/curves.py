@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..model.model import Array
 from ..model.names import coordinate_names
-from .backend import refuse_other_formats, require_matplotlib, save_png
+from .backend import require_matplotlib
 from .playable import Playable
 
 NAMED_TORQUES = 10  # curves of a transition's plot that are named: those with the largest peaks
@@ -51,8 +50,8 @@ class TimePanel(NamedTuple):
     names: Sequence[str]
 
 
-def save_panels(path: Path, title: str, t: Array, panels: Sequence[TimePanel], overwrite: bool = True) -> Path:
-    """Draw panels below each other over times t (n,) [s], as a PNG."""
+def panels_figure(title: str, t: Array, panels: Sequence[TimePanel]) -> Any:
+    """Panels below each other over times t (n,) [s]."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -66,7 +65,7 @@ def save_panels(path: Path, title: str, t: Array, panels: Sequence[TimePanel], o
         ax.grid(alpha=0.3)
     figure.suptitle(title, fontsize=11)
     figure.supxlabel("time [s]", fontsize=9)
-    return save_png(figure, path, overwrite=overwrite)
+    return figure
 
 
 class SearchRecord(NamedTuple):
@@ -77,9 +76,8 @@ class SearchRecord(NamedTuple):
     baselines: Mapping[str, float]
 
 
-def save_energy_plot(path: Path, title: str, motion: Playable, search: SearchRecord, overwrite: bool = True) -> Path:
-    """Draw torques, energy over time, and energy over the solver's iterations, as a PNG."""
-    refuse_other_formats(path)
+def energy_figure(title: str, motion: Playable, search: SearchRecord) -> Any:
+    """Torques, energy over time, and energy over the solver's iterations."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -93,7 +91,7 @@ def save_energy_plot(path: Path, title: str, motion: Playable, search: SearchRec
     for ax in (top, middle, bottom):
         ax.grid(alpha=0.3)
     figure.suptitle(title, fontsize=11)
-    return save_png(figure, path, overwrite=overwrite)
+    return figure
 
 
 def _draw_named(ax: Any, t: Array, x: Array, names: Sequence[str], named: list[int]) -> None:

@@ -28,7 +28,7 @@ DECADES = 5  # below the largest entry that colours distinguish
 NAMED_DOFS = 24  # robots with at most so many degrees of freedom have each of them named on the axes
 ROUNDING = 1e-13  # entries smaller than this, relative to the largest, would be zero in exact arithmetic
 LONGEST = 18  # characters of a name on an axis
-INK, FAINT, ROUNDING_GREY = "#22252b", "#c9ccd3", "#e4e5e9"
+INK, FAINT, ROUNDING_GREY, DOT = "#22252b", "#c9ccd3", "#e4e5e9", "#31688e"
 
 
 def save_pictures(model: Model, derivatives: Mapping[str, Array], folder: Path) -> list[Path]:
@@ -69,6 +69,30 @@ def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
     caption = f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
     figure.supxlabel(caption.format(len(next(iter(matrices.values())))), fontsize=10, color=INK)
     return figure
+
+
+def spy_figure(model: Model, derivatives: Mapping[str, Array]) -> Any:
+    """Which entries of derivatives (n, nv, nv) are not zero at some of n states, each in a panel named by its share."""
+    require_matplotlib()
+    from matplotlib.colors import ListedColormap
+    from matplotlib.figure import Figure
+
+    rows = list(PANELS.values())
+    figure = Figure(figsize=(4.2 * len(rows[0]) + 0.7, 4.6 * len(rows)), layout="constrained")
+    for axes, panels in zip(figure.subplots(len(rows), len(rows[0]), squeeze=False), rows, strict=True):
+        for ax, (name, title) in zip(axes, panels.items(), strict=True):
+            held = pattern(derivatives[name])
+            ax.imshow(held, cmap=ListedColormap(["white", DOT]), vmin=0, vmax=1, interpolation="none")
+            ax.set_title(f"{title}:  {held.mean():.0%}", fontsize=14, color=INK, pad=8)
+            label(ax, model, left=ax is axes[0])
+    figure.supxlabel(f"{model.name}: entries that are not zero", fontsize=10, color=INK)
+    return figure
+
+
+def pattern(x: Array) -> Array:
+    """Where matrices (n, k, l) are more than rounding, relative to the largest entry of each, at any n."""
+    size = np.abs(x)
+    return (size > ROUNDING * size.max((1, 2), keepdims=True)).any(0)
 
 
 class Limb(NamedTuple):

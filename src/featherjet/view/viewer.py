@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..atomic import atomic_write
@@ -82,15 +83,11 @@ class Viewer:
         scene.set_up_direction("+z")
         self.stage = Stage(scene, self.motions, meshes, spacing, traces)
         self.duration = max(m.duration for m in self.motions)
-        self._look()
+        self.server.initial_camera.fov = FIELD
+        self.look(*self.stage.camera())
         self.panel = Panel(self, play, speed, loop)
         self.server.gui.main_panel.dock_right()  # beside the picture, so that it hides nothing
         self.show(0.0)
-
-    def _look(self) -> None:
-        camera = self.server.initial_camera
-        camera.position, camera.look_at = self.stage.camera()
-        camera.fov = FIELD
 
     def __repr__(self) -> str:
         return f"<Viewer of {self.title}: {self.url}>"
@@ -107,6 +104,13 @@ class Viewer:
         with self._lock, self.server.atomic():
             self.stage.show(t)
             self.panel.point_at(t)
+
+    def look(self, position: ArrayLike, target: ArrayLike) -> None:
+        """Put the camera at a position (3,) and let it look at a target (3,) [m]."""
+        at = [arrays.finite(name, x, (3,), "x y z") for name, x in (("position", position), ("target", target))]
+        clients = self.server.get_clients().values()
+        for camera in (self.server.initial_camera, *(client.camera for client in clients)):
+            camera.position, camera.look_at = at
 
     def run(self) -> None:
         """Serve until `stop`, and play while `play` is ticked."""
