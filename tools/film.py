@@ -19,7 +19,7 @@ LEGS = ("LF", "LH", "RF", "RH")
 PERIOD, STRIDE, LIFT, STAND = 0.5, 0.16, 0.12, -0.5  # of the trot: [s], [m], [m]; height of the feet below the base
 TREAD, RISE, STEPS, START = 0.4, 0.08, 5, 0.9  # of the stairs [m], and where they begin
 PHASES = 40
-CAMERA = (1.9, -2.9, 1.05), (1.35, 0.0, 0.2)  # where it is, and what it looks at [m]
+CAMERA = (2.0, -3.1, 1.05), (1.5, 0.0, 0.12)  # where it is, and what it looks at [m]
 
 
 def stairs() -> fj.HeightField:

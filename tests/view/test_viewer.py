@@ -311,7 +311,9 @@ def test_pictures_and_recordings(shown, result, tmp_path):
     assert pillow.open(tmp_path / "t.png").size == (320, 200)
     with pillow.open(tmp_path / "t.gif") as film:
         frames = [np.asarray(film.convert("RGB"), float) for k in range(film.n_frames) if film.seek(k) is None]
+        lasting = [film.info["duration"] for k in range(3) if film.seek(k) is None]
     assert len(frames) == 3
+    assert sum(lasting) == 1000  # a second
     assert (blue(frames[0]) ^ blue(frames[2])).sum() > 0.05 * blue(frames[0]).sum()
     assert b"ftyp" in (tmp_path / "t.mp4").read_bytes()[:16]
 

@@ -7,13 +7,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from ..atomic import atomic_write
 from ..errors import InputError, MissingExtra
 from ..model.model import Array
 
 PICTURES = {".gif": "GIF", ".png": "PNG", ".webp": "WEBP"}
 FORMATS = (*PICTURES, ".mp4", ".html")
-COLOURS = 128  # of a GIF
+COLOURS, SAMPLES = 128, 8  # of a GIF: colours, and frames that they are chosen from
 
 
 def refuse_other_recordings(path: Path) -> None:
@@ -52,10 +54,12 @@ def _write_pictures(file: BinaryIO, form: str, frames: Sequence[Array], fps: flo
     Image = pillow()
     first, *rest = [Image.fromarray(x) for x in frames]
     if form == "GIF":  # one palette for all, so that the ground does not flicker
-        sample = Image.fromarray(frames[len(frames) // 2])
+        sample = Image.fromarray(np.concatenate(frames[:: max(1, len(frames) // SAMPLES)]))
         palette = sample.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
         first, *rest = [x.quantize(palette=palette, dither=Image.Dither.NONE) for x in (first, *rest)]
-    first.save(file, format=form, save_all=True, append_images=rest, duration=1000 / fps, loop=0, optimize=True)
+    hundredths = np.diff(np.round(100 / fps * np.arange(len(frames) + 1)))  # GIF knows no less
+    times = np.maximum(10 * hundredths, 10).astype(int).tolist()
+    first.save(file, format=form, save_all=True, append_images=rest, duration=times, loop=0, optimize=True)
 
 
 def _write_mp4(file: BinaryIO, frames: Iterable[Array], fps: float) -> None:
