@@ -188,6 +188,52 @@ def test_joints_laws(law: str) -> None:
         agree(quiet.dv_dtau, loud.dv_dtau, 1e-12)
 
 
+def test_dry_friction_that_holds_nothing_holds() -> None:
+    """A joint at rest without any load sticks, though its friction does nothing."""
+    b = fj.ModelBuilder("wheel")
+    b.add_joint("axle", "revolute", friction=0.5)
+    b.add_body("axle", 1.0, inertia=0.1 * np.eye(3))
+    d = fj.TimeStep(fj.Robot(b.build(), "compiled")).derivatives(np.zeros(1), np.zeros(1))
+    agree(d.dv_dtau, np.zeros((1, 1)), 1e-12, floor=1.0)
+    agree(d.dv_dv, np.zeros((1, 1)), 1e-12, floor=1.0)
+
+
+# Inertial parameters
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+def test_by_inertial_parameters(restitution: float) -> None:
+    """Of a ball with a pendulum in it that lands or flies, whose base has torques."""
+    b = fj.ModelBuilder("hopper")
+    b.add_joint("root", "free")
+    b.add_body("root", 1.5, com=(0.02, -0.01, 0.03), inertia=np.diag([0.006, 0.007, 0.008]))
+    b.add_joint("swing", "revolute", "root", axis=(0, 1, 0))
+    b.add_body("swing", 0.3, com=(0.0, 0.02, -0.05), inertia=0.001 * np.eye(3))
+    rng = np.random.default_rng(8)
+    v, tau = rng.normal(size=(2, 2, 7))
+    v[:, 2] = -2.0
+
+    def stepped(model: fj.Model) -> fj.TimeStep:
+        robot = fj.Robot(model, "compiled")
+        ground = fj.Ground(robot, [fj.Foot("root", 0.1)], friction=0.3, restitution=restitution)
+        return fj.TimeStep(robot, ground, 4e-3)
+
+    model = b.build()
+    step, robot = stepped(model), fj.Robot(model, "compiled")
+    q = robot.integrate(robot.neutral(), 0.2 * rng.normal(size=(2, 7)))
+    q[:, 2] = 0.1 + 1e-3, 1.0
+    found, at = step.parameter_derivatives(q, v, tau), step(q, v, tau)
+    assert at.forces[0].any()
+    theta = model.inertial_parameters()
+    for k in range(theta.size):
+        change = 1e-6 * np.eye(theta.size)[k].reshape(theta.shape)
+        ends = [stepped(model.with_inertial_parameters(theta + s * change))(q, v, tau) for s in (1, -1)]
+        way = [robot.difference(at.q, end.q) for end in ends]
+        agree(found.dq_dparameters[..., k], (way[0] - way[1]) / 2e-6, 5e-5, f"q {k}", floor=1e-3)
+        agree(found.dv_dparameters[..., k], (ends[0].v - ends[1].v) / 2e-6, 5e-5, f"v {k}", floor=0.1)
+        agree(found.dforces_dparameters[..., k], (ends[0].forces - ends[1].forces) / 2e-6, 5e-5, f"f {k}", floor=10.0)
+
+
 # Robots of all kinds
 
 

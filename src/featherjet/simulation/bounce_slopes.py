@@ -38,7 +38,7 @@ def bounced(slopes: StepSlopes, steps: TimeStepping, s: State, load: Load) -> En
     for passage in log:
         _pass(slopes, passage, load, total)
         if passage.impact is not None:
-            _collide(slopes, steps, passage, passage.impact, total)
+            _collide(slopes, steps, passage, passage.impact, load.dtheta, total)
     return Ended(State(found.q, found.v, total.dq, total.dv), P, total.dP)
 
 
@@ -53,7 +53,9 @@ def _pass(slopes: StepSlopes, passage: Passage, load: Load, total: _Total) -> No
     h = passage.spent[moves, None]
     dh = np.zeros((len(at), 1, state.dq.shape[-1]))
     dh[..., -1] = 1.0
-    ended = slopes.free(state, Load(load.tau[at], _wider(load.dtau[at]), h, dh), table, passage.away[moves])
+    ended = slopes.free(
+        state, Load(load.tau[at], _wider(load.dtau[at]), h, dh, _wider(load.dtheta[at])), table, passage.away[moves]
+    )
     hits = passage.hits[moves]
     rows = slopes.ground.footing(slopes.evaluate, ended.state.q, table).J[:, 2::3]
     rise = (rows[np.arange(len(at)), np.maximum(hits, 0), None] @ ended.state.dq)[:, 0]
@@ -70,12 +72,14 @@ def _wider(x: Array) -> Array:
     return np.concatenate([x, np.zeros_like(x[..., :1])], -1)
 
 
-def _collide(slopes: StepSlopes, steps: TimeStepping, passage: Passage, impact: Impact, total: _Total) -> None:
+def _collide(
+    slopes: StepSlopes, steps: TimeStepping, passage: Passage, impact: Impact, dtheta: Array, total: _Total
+) -> None:
     at = impact.worlds
     rows = np.searchsorted(passage.worlds, at)
     table = passage.table if passage.table.ndim == 2 else passage.table[rows]
     table = np.broadcast_to(table, (len(at), *table.shape[-2:]))
-    hit = _Hit(slopes, impact, total, table)
+    hit = _Hit(slopes, impact, total, table, dtheta[at])
     _, dP = hit.changes(impact.compressed, None)
     normals = (table[..., :3, None] * dP.reshape(len(at), -1, 3, dP.shape[-1])).sum(-2)
     dv, dP = hit.changes(impact.restored, (1.0 + steps.ground.restitution)[:, None] * normals)
@@ -86,8 +90,8 @@ def _collide(slopes: StepSlopes, steps: TimeStepping, passage: Passage, impact: 
 class _Hit:
     """The equations of an impact of some worlds."""
 
-    def __init__(self, slopes: StepSlopes, impact: Impact, total: _Total, table: Array) -> None:
-        self.slopes, self.table = slopes, table
+    def __init__(self, slopes: StepSlopes, impact: Impact, total: _Total, table: Array, dtheta: Array) -> None:
+        self.slopes, self.table, self.dtheta = slopes, table, dtheta
         self.q, self.dq, self.dv = impact.compressed.q, total.dq[impact.worlds], total.dv[impact.worlds]
         self.before = impact.before
         self.footing = slopes.ground.footing(slopes.evaluate, self.q, table)
@@ -100,6 +104,9 @@ class _Hit:
         M = d.dtau_da
         F = found.P.reshape(-1, n, 3)
         r = (footing.pushed(F) - d.dtau_dq + weight.dtau_dq) @ self.dq + M @ self.dv
+        if self.dtheta.size:
+            Y, Y0 = (evaluate("torque_regressor", self.q, rest, a) for a in (jump, rest))
+            r = r - (Y - Y0) @ self.dtheta
         c = footing.moved(found.v) @ self.dq
         e = np.zeros_like(c)
         if normals is not None:

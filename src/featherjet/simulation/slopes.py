@@ -73,13 +73,13 @@ class StepSlopes:
 
     def _with_laws(self, s: State, load: Load) -> tuple[Load, Array, Array]:
         """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
-        laws, (tau, dtau, h, dh) = self.laws, load
+        laws, (tau, dtau, h, dh, dtheta) = self.laws, load
         force = laws.pull(s.q, s.v).force - h * laws.stiffness * s.v
         by_v = laws.damping + h * laws.stiffness
         dforce = -by_v[..., None] * s.dv - (laws.stiffness * s.v)[..., None] * dh
         dforce = dforce - np.where(laws.scalar, laws.stiffness, 0.0)[:, None] * s.dq
         dsoft = (laws.damping + 2 * h * laws.stiffness)[..., None] * dh
-        return Load(tau + force, dtau + dforce, h, dh), laws.softness(h), dsoft
+        return Load(tau + force, dtau + dforce, h, dh, dtheta), laws.softness(h), dsoft
 
     def _attempt(
         self, engine: Engine, s: State, load: Load, soft: tuple[Array, Array], feet: tuple[Array, Array, Array],
@@ -87,7 +87,7 @@ class StepSlopes:
     ) -> Attempt:  # fmt: skip
         """The contact laws at the middle of a step that ends as the last attempt did."""
         guess, dguess = last.found, last.du
-        (tau, dtau, h, dh), (table, height, _) = load, feet
+        (tau, dtau, h, dh, dtheta), (table, height, _) = load, feet
         way, dway = 0.5 * h * guess.v, 0.5 * (h[..., None] * dguess + guess.v[..., None] * dh)
         half, mid, dmid = self.evaluate("integrate", s.q, way), 0.5 * (s.v + guess.v), 0.5 * (s.dv + dguess)
         dhalf = self._integrated(s, way, dway)
@@ -97,10 +97,12 @@ class StepSlopes:
         d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h)
         A = d.dtau_da if self.laws.free else d.dtau_da + soft[0][..., None] * np.eye(self.model.nv)
         E = h[..., None] * (d.dtau_dq @ dhalf + d.dtau_dv @ dmid - dtau) - A @ s.dv
+        if dtheta.size:
+            E = E + h[..., None] * (self.evaluate("torque_regressor", half, mid, jump / h) @ dtheta)
         if dh.any():
             bias = self.evaluate("bias", half, mid)
             E = E + (bias - tau)[..., None] * dh + jump[..., None] * soft[1]
-        if not found.P.any() and (found.held is None or not found.held.any()):
+        if not found.P.any() and (found.held is None or not (self.laws.rubs or found.held.any())):
             return Attempt(found, np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
         du, dP = self._struck(found, A, E, s, load, half, dhalf, feet)
         return Attempt(found, du, dP)
@@ -159,8 +161,8 @@ class StepSlopes:
         some = flies[..., 0] > 0
         if self.laws.balanced and some.any():
             part = [x[some] for x in (*s, *load, end, dend, after, dafter)]
-            before, push = State(*part[:4]), Load(*part[4:8])
-            then = State(part[8], part[10], part[9], part[11])
+            before, push = State(*part[:4]), Load(*part[4:9])
+            then = State(part[9], part[11], part[10], part[12])
             after, dafter = after.copy(), dafter.copy()
             after[some] = engine.balanced(before.q, before.v, then.q, then.v, push.tau, push.h)
             dafter[some] = self.balance(before, push, then, after[some])

@@ -47,6 +47,14 @@ class StepDerivatives(NamedTuple):
     dforces_dtau: Array
 
 
+class StepParameterDerivatives(NamedTuple):
+    """Partials by inertial parameters, (..., nv, 10 njoints) and (..., 3 feet, 10 njoints)."""
+
+    dq_dparameters: Array
+    dv_dparameters: Array
+    dforces_dparameters: Array
+
+
 class StepGradients(NamedTuple):
     """Derivatives of a weighted sum of what a step gives, (..., nv) each; that by q is in its tangent space."""
 
@@ -107,6 +115,16 @@ class TimeStep:
         parts = [x[..., k * nv : (k + 1) * nv] for x in found for k in range(3)]
         return StepDerivatives._make(copied(out, tuple(map(np.ascontiguousarray, parts))))
 
+    def parameter_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None
+    ) -> StepParameterDerivatives:
+        """Those of q, v and forces after the step, by the inertial parameters of `Robot.inertial_parameters`."""
+        q, v, tau = self._checked(q, v, tau)
+        count = 10 * self.evaluator.model.njoints
+        still = np.zeros((*v.shape, count))
+        changes = np.broadcast_to(np.eye(count), (*v.shape[:-1], count, count))
+        return StepParameterDerivatives._make(copied(out, tuple(self._along(q, v, tau, still, still, still, changes))))
+
     def jvp(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, dq: ArrayLike | None = None,
         dv: ArrayLike | None = None, dtau: ArrayLike | None = None,
@@ -154,18 +172,24 @@ class TimeStep:
         return q, v, tau
 
     def _along(self, *given: Array) -> list[Array]:
-        """Changes of q, v and forces (..., n, K) from q, v, tau (..., n) and their changes (..., nv, K)."""
-        batch, cores = given[0].shape[:-1], (1, 1, 1, 2, 2, 2)
-        flat = [x.reshape(-1, *x.shape[x.ndim - core :]) for x, core in zip(given, cores, strict=True)]
+        """Changes of q, v and forces (..., n, K) from q, v, tau (..., n) and their changes (..., nv, K).
+
+        Those of inertial parameters (..., 10 njoints, K) may follow.
+        """
+        batch, cores = given[0].shape[:-1], (1, 1, 1, 2, 2, 2, 2)
+        flat = [x.reshape(-1, *x.shape[x.ndim - core :]) for x, core in zip(given, cores, strict=False)]
         parts = [self._of_some(*(x[k : k + CHUNK] for x in flat)) for k in range(0, max(len(flat[0]), 1), CHUNK)]
         found = [np.concatenate(x) for x in zip(*parts, strict=True)]
         return [x.reshape(*batch, *x.shape[1:]) for x in found]
 
-    def _of_some(self, q: Array, v: Array, tau: Array, dq: Array, dv: Array, dtau: Array) -> tuple[Array, ...]:
+    def _of_some(
+        self, q: Array, v: Array, tau: Array, dq: Array, dv: Array, dtau: Array, dtheta: Array | None = None
+    ) -> tuple[Array, ...]:
         inside = (np.abs(tau) <= self.laws.effort)[..., None]
         dtau = np.where(inside, dtau, 0.0)
         h, dh = np.full((len(q), 1), self.dt), np.zeros((len(q), 1, dq.shape[-1]))
-        ended = self._ended(State(q, v, dq, dv), Load(self.laws.limited(tau), dtau, h, dh))
+        dtheta = np.zeros((len(q), 0, dq.shape[-1])) if dtheta is None else dtheta
+        ended = self._ended(State(q, v, dq, dv), Load(self.laws.limited(tau), dtau, h, dh, dtheta))
         dforces = ended.dP[:, : self.forces] / self.dt
         return ended.state.dq, ended.state.dv, dforces
 
