@@ -650,7 +650,7 @@ def test_a_file_that_is_no_motion_says_what_it_is(states, capsys):
     for file, says in (("d.npz", "results of `featherjet derive`"), ("states.npz", "states, as `featherjet sample`")):
         capsys.readouterr()
         assert main(["view", file]) == 2
-        assert f"{file}: not a featherjet transition file: it holds {says}" in capsys.readouterr().err
+        assert f"{file}: it holds {says}" in capsys.readouterr().err
 
 
 def test_no_arguments_show_the_help_and_typing_errors_are_guessed(capsys):

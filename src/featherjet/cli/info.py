@@ -29,7 +29,7 @@ examples:
 A joint without a mark is a child of the one above it; marks show where the tree branches. q and v are the
 joint's entries in a configuration and a velocity; mass is that of the body it carries. The second table has
 what joints share: limits of velocity and effort (none: unlimited), armature, damping, friction and stiffness,
-in SI units. Damping, friction and stiffness act in simulations only."""
+in SI units. Damping, friction and stiffness act in simulations, and in the dynamics of robot.with_joint_laws()."""
 
 
 def add(commands: Any) -> None:

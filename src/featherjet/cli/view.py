@@ -8,7 +8,7 @@ from typing import Any
 
 from ..atomic import refuse_bad_target
 from ..errors import InputError
-from ..files.npz import file_format, read_npz
+from ..files.npz import described, file_format, read_npz
 from ..robot.loading import load
 from ..robot.robot import Robot
 from ..simulation import trajectory
@@ -56,9 +56,8 @@ def add(commands: Any) -> None:
 def load_motion(path: Path) -> Transition | Trajectory:
     """A saved motion, a transition or a trajectory, as its file says."""
     found = read_npz(path)
-    if not file_format(found) and ("dtau_dq" in found or "q" in found):
-        what = "derivatives, which `featherjet derive` wrote" if "dtau_dq" in found else "states without a robot"
-        raise InputError(f"{path}: holds {what}; only saved transitions and trajectories can be shown")
+    if not file_format(found):
+        raise InputError(f"{path}: {described(found)}; only saved transitions and trajectories can be shown")
     is_trajectory = file_format(found).startswith(trajectory.KIND)
     return Trajectory.load(path) if is_trajectory else Transition.load(path)
 

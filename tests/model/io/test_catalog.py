@@ -250,8 +250,9 @@ def test_damping_that_the_dynamics_leave_out_is_one_line():
     (warning,) = caught
     assert issubclass(warning.category, ModelWarning)
     assert warning.filename == __file__
-    assert str(warning.message).startswith(
-        "<string>: not part of the dynamics, only of simulate(): damping (1 joint), friction (1 joint)"
+    assert str(warning.message) == (
+        "<string>: joints' laws act in simulate(), and in the dynamics only of robot.with_joint_laws(): "
+        "damping (1 joint), friction (1 joint)"
     )
 
 

@@ -91,7 +91,8 @@ def _warn_of_laws(model: Model, source: str) -> None:
     }
     if any(found.values()):
         listed = ", ".join(f"{what} ({n} joint{'s' * (n > 1)})" for what, n in found.items() if n)
-        warn(ModelWarning(f"{os.path.basename(source)}: not part of the dynamics, only of simulate(): {listed}"))
+        where = "act in simulate(), and in the dynamics only of robot.with_joint_laws()"
+        warn(ModelWarning(f"{os.path.basename(source)}: joints' laws {where}: {listed}"))
 
 
 def robots() -> dict[str, str]:
