@@ -29,6 +29,7 @@ GOOD_STEP, POOR_STEP = 0.5, 0.01  # longer steps lower the regularisation, short
 FLAT = 1e-12  # expected slopes below this are rounding
 ENOUGH, TOLERATED = 0.1, 2.0  # of the expected gain; of the expected loss, while gaps close
 CLOSED = 1e-16  # gaps up to this are none
+NEAR = 0.1  # of the cost: exact Hessians are used once a full step is expected to gain less than this
 SLOTS = 64
 CACHE = 1.2e6  # bytes of matrices of the problems that are differentiated together
 COST, STEP, GAIN, EXPECTED, GAP, REGULARISATION, STOP = range(len(COLUMNS))
@@ -66,7 +67,8 @@ class Settings:
 class Slots:
     """The problems at work, p of them, and where they are.
 
-    feasible: whether their knots join; was: whether they did before the last step. costates: for exact Hessians.
+    feasible: whether their knots join; was: whether they did before the last step.
+    costates: for exact Hessians, which need them; zero for as long as Gauss-Newton steps do better.
     """
 
     problems: Array
@@ -183,7 +185,8 @@ class Fddp:
         before, stuck = s.xs, aim.stuck
         rows = self._search(h, s, aim)
         if h.exact:
-            s.costates = self._costates(h, aim.gaps, before, s.xs)
+            near = (rows[:, STEP] == 1) & (rows[:, STOP] < NEAR * np.abs(rows[:, COST]))
+            s.costates = near[:, None, None] * self._costates(h, aim.gaps, before, s.xs)
         step, r = rows[:, STEP], s.regularisation
         poor = step <= POOR_STEP
         r = np.where(step > GOOD_STEP, np.maximum(r / FACTOR, LEAST_REGULARISATION), r)
@@ -196,7 +199,7 @@ class Fddp:
     def _direction(self, h: Horizon, s: Slots, cut: slice) -> Aim:
         """Derivatives and the backward pass of some problems; their gains are in `riccati.gains`."""
         xs, us = s.xs[cut], s.us[cut]
-        at = h.linearize(xs, us, s.costates[cut] if h.exact and s.iterations[cut].all() else None)
+        at = h.linearize(xs, us, s.costates[cut] if h.exact and s.costates[cut].any() else None)
         s.cost[cut] = at.cost.sum(-1)
         feasible = s.feasible[cut]
         gaps = None
