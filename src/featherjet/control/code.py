@@ -7,11 +7,15 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from ..jit.engine import target
 from ..jit.kernel import Kernel
 from ..jit.kernel import compile as compile_kernel
 from ..jit.straight import Function, Shape
 
 TRACED = ("activations", "code", "integrators", "residuals", "rollout", "signals", "terms")
+
+REMEMBERED = 256  # kernels: windows and parts of a problem use them again
+_known: dict[str, Kernel] = {}
 
 
 @cache
@@ -26,5 +30,10 @@ def sources() -> str:
 def compiled(
     function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape]
 ) -> Kernel:
-    """A kernel of a function of scalars; see `jit.kernel.compile`."""
-    return compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)
+    """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`."""
+    whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs)))
+    if whole not in _known:
+        if len(_known) >= REMEMBERED:
+            _known.clear()
+        _known[whole] = compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)
+    return _known[whole]

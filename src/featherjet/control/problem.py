@@ -112,6 +112,11 @@ class Problem:
         batch = f", {prod(self.batch)} problems" if self.batch else ""
         return f"<Problem of {self.evaluator.model.name}: {self.T} knots, nx {self.nx}, nu {self.nu}{batch}>"
 
+    @property
+    def model(self) -> Model:
+        """The robot's model."""
+        return self.evaluator.model
+
     # The state space
 
     def difference(self, x0: Array, x1: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from .motion import NO_RESTITUTION, Body
 from .stage import Segment, Stage
 
 Array = np.ndarray
+_steps: WeakKeyDictionary[Body, Kernel] = WeakKeyDictionary()  # windows and parts of a problem share them
 LARGEST = 1e10  # of a state; beyond, a motion has diverged
 
 
@@ -63,14 +65,12 @@ class Rollout:
     @cached_property
     def steps(self) -> list[Kernel]:
         """The code of a step of each segment."""
-        known: dict[Any, Kernel] = {}
         out = []
         for s in self.problem.segments:
             body = s.stage.body
-            found = known.get(id(body))
-            if found is None:
-                found = known[id(body)] = impact_step(body) if body.hits else policy_step(body)
-            out.append(found)
+            if body not in _steps:
+                _steps[body] = impact_step(body) if body.hits else policy_step(body)
+            out.append(_steps[body])
         return out
 
     def __call__(
