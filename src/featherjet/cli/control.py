@@ -15,6 +15,9 @@ from ..lab.bench.timing import Settings
 from ..terminal import console, progress
 from .output import duration, fail, line, table
 
+MANY = 0.4  # of the time of problems one by one, for many at once
+HERTZ = 100.0
+
 
 def show_control(settings: Settings, folder: Path, python: str | None) -> int:
     """Print whole solves beside Crocoddyl's, and write them to a file; bars that are not reached are red."""
@@ -48,8 +51,37 @@ def show_control(settings: Settings, folder: Path, python: str | None) -> int:
     if python is None:
         line(f"Crocoddyl did not run: --crocoddyl or {VARIABLE} names a Python that has it")
     console().print(listing)
+    try:
+        show_modes(settings, report)
+    except Disagreement as error:
+        fail(str(error), label="failed: ")
+        return 1
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "control.json"
     write_text(path, json.dumps(report, indent=1) + "\n")
     line("numbers: ", (str(path), "bold"))
     return 0
+
+
+def show_modes(settings: Settings, report: dict[str, Any]) -> None:
+    """Print a table of batches, receding horizons and exact Hessians, and add them to the report."""
+    from ..lab.bench.control_modes import hessians, many, receding
+
+    listing = table("beside whole solves", ("measured", "right"), ("bar", "right"), "")
+    batch = many(settings)
+    ratio = Text(f"{batch.ratio.median:.2f}", "" if batch.ratio.median <= MANY else "red")
+    times = f"{duration(batch.together)} a problem, {duration(batch.alone)} alone"
+    listing.add_row(f"{batch.problems} arms at once / one by one", ratio, f"<= {MANY:g}", times)
+    steps = receding()
+    rate = 1.0 / steps.median
+    spread = f"median {duration(steps.median)}, 90 % {duration(steps.most)}, longest {duration(steps.longest)}"
+    title = f"MPC of a trot, {steps.knots} knots, an iteration a step"
+    listing.add_row(title, Text(f"{rate:.0f} Hz", "" if rate >= HERTZ else "red"), f">= {HERTZ:g} Hz", spread)
+    both = hessians(settings)
+    gain = both.seconds[0].median / both.seconds[1].median
+    counts = f"{both.iterations[0]} -> {both.iterations[1]} iterations"
+    spent = f"{duration(both.seconds[0].median)} -> {duration(both.seconds[1].median)}"
+    title = "swing-up, Gauss-Newton / exact Hessians"
+    listing.add_row(title, Text(f"{gain:.2f}", "" if gain > 1 else "red"), "> 1", f"{counts}, {spent}")
+    console().print(listing)
+    report["modes"] = {"batch": batch._asdict(), "mpc": steps._asdict(), "hessians": both._asdict()}

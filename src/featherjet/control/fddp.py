@@ -31,7 +31,7 @@ ENOUGH, TOLERATED = 0.1, 2.0  # of the expected gain; of the expected loss, whil
 CLOSED = 1e-16  # gaps up to this are none
 NEAR = 0.1  # of the cost: exact Hessians are used once a full step is expected to gain less than this
 SLOTS = 64
-CACHE = 1.2e6  # bytes of matrices of the problems that are differentiated together
+CACHE = 4e6  # bytes of matrices of the problems that are differentiated together
 COST, STEP, GAIN, EXPECTED, GAP, REGULARISATION, STOP = range(len(COLUMNS))
 
 
@@ -209,9 +209,9 @@ class Fddp:
             s.feasible[cut] |= np.abs(gaps).max((1, 2)) <= CLOSED
         gains, stuck = self._backward(h, at, gaps, s, cut)
         if gaps is None:
-            none = np.zeros_like(gains.Vx)
-            return Aim(none, none, gains.slope, -gains.bend, stuck)
-        Vf = np.matmul(gains.Vxx, gaps[..., None])[..., 0]
+            gains.Vf[...] = 0.0
+            return Aim(np.zeros_like(gains.Vx), gains.Vf, gains.slope, -gains.bend, stuck)
+        Vf = gains.Vf
         return Aim(gaps, Vf, gains.slope - _dots(gains.Vx, gaps), _dots(gaps, Vf) - gains.bend, stuck)
 
     def _backward(self, h: Horizon, at: Quadratic, gaps: Array | None, s: Slots, cut: slice) -> tuple[Gains, Array]:

@@ -23,7 +23,8 @@ INPUTS = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
 class Gains:
     """A policy u = us - alpha k - K (x (-) xs), and the value function around xs (+) gaps, for p problems.
 
-    k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vxx (p, T + 1, ndx, ndx);
+    k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vf (p, T + 1, ndx): Vxx gaps, if there are any;
+    Vxx (p, T + 1, ndx, ndx), if it was to be kept;
     slope (p,), bend (p,): sum_t Qu^T k and sum_t k^T Quu k; without gaps, a step of length alpha gains
     alpha slope - alpha^2 bend / 2;
     failed (p,): one where some Quu is not positive definite, which leaves the rest undefined; else zero.
@@ -32,6 +33,7 @@ class Gains:
     K: Array
     k: Array
     Vx: Array
+    Vf: Array
     Vxx: Array
     slope: Array
     bend: Array
@@ -41,8 +43,8 @@ class Gains:
 class Riccati:
     """Backward passes over T knots; each overwrites what the one before found for the same problems.
 
-    most: how many problems there are; together: how many a pass takes, by default all. Vxx has only the problems of the
-    last pass unless `whole`. bounded: whether controls have limits.
+    most: how many problems there are; together: how many a pass takes, by default all. keep: whether Vxx is wanted.
+    bounded: whether controls have limits.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Riccati:
         nu: int,
         most: int = 1,
         together: int | None = None,
-        whole: bool = True,
+        keep: bool = True,
         bounded: bool = False,
     ) -> None:
         new, together = np.zeros, together or most
@@ -60,13 +62,14 @@ class Riccati:
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
         self.gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
-            Vxx=new((most if whole else together, T + 1, ndx, ndx)), slope=new(most), bend=new(most), failed=new(most),
+            Vf=new((most, T + 1, ndx)), Vxx=new((most, T + 1, ndx, ndx) if keep else (2, ndx, ndx)), slope=new(most),
+            bend=new(most), failed=new(most),
         )  # fmt: skip
-        self._whole, self._regularisation, self._none = whole, new(together), new((together, T + 1, ndx))
+        self._keep, self._regularisation, self._none = keep, new(together), new((together, T + 1, ndx))
         self._work = new(sum(work(ndx, nu, bounded).values()))
         self._at = {x: i for i, x in enumerate(words(ndx, nu, bounded))}
         self._job = np.zeros(len(self._at), np.int64)
-        self._job[: len(COUNTS)] = 0, T, 0
+        self._job[: len(COUNTS)] = 0, T, 0, keep
         self._address = self._job.ctypes.data
         for name, x in {"regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
             self._job[self._at[name]] = x.ctypes.data
@@ -77,7 +80,7 @@ class Riccati:
         """Let results begin at a problem."""
         self._first = first
         for name, x in self._results.items():
-            start = first if name != "Vxx" or self._whole else 0
+            start = first if name != "Vxx" or self._keep else 0
             self._job[self._at[name]] = x.ctypes.data + start * x.strides[0]
 
     def __call__(
@@ -108,10 +111,7 @@ class Riccati:
         return self.gains if p == len(self.gains.k) else self._part(slice(first, first + p))
 
     def _part(self, which: slice) -> Gains:
-        parts = {name: x[which] for name, x in self._results.items()}
-        if not self._whole:
-            parts["Vxx"] = self.gains.Vxx[: which.stop - which.start]
-        return Gains(**parts)
+        return Gains(**{name: x if name == "Vxx" and not self._keep else x[which] for name, x in self._results.items()})
 
 
 @cache

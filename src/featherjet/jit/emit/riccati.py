@@ -23,7 +23,9 @@ from .lanes import I64, PTR, VOID, Value, external
 from .panels import Matrix, Panels, Piece
 from .platform import Platform
 
-COUNTS = ("problems", "knots", "gaps")  # the first words of a job; gaps: whether there are any
+# The first words of a job. gaps: whether there are any; kept: whether Vxx of all knots and problems is wanted, else its
+# array has room for two knots, which all problems share.
+COUNTS = ("problems", "knots", "gaps", "kept")
 ONE, LAST = 0, 1  # knots beyond T: none, or the terminal one
 
 
@@ -35,7 +37,7 @@ def arrays(n: int, m: int, bounded: bool) -> dict[str, tuple[int, int]]:
     return {
         "Fx": (n * n, ONE), "Fu": (n * m, ONE), "Lx": (n, LAST), "Lu": (m, ONE), "Lxx": (n * n, LAST),
         "Lxu": (n * m, ONE), "Luu": (m * m, ONE), "f": (n, LAST), "K": (m * n, ONE), "k": (m, ONE), "Vx": (n, LAST),
-        "Vxx": (n * n, LAST), **bounds,
+        "Vf": (n, LAST), "Vxx": (n * n, LAST), **bounds,
     }  # fmt: skip
 
 
@@ -67,9 +69,11 @@ def emit_riccati(n: int, m: int, bounded: bool, lanes: int, platform: Platform) 
     }
     w = Panels(module, lanes)
     with w.loop(b, I64(0), word["problems"]) as p:
-        given = [word["knots"], word["gaps"]]
+        given = [word["knots"], word["gaps"], word["kept"]]
         for name, (size, beyond) in arrays(n, m, bounded).items():
             knots = b.add(word["knots"], I64(beyond))
+            if name == "Vxx":
+                knots = b.mul(knots, word["kept"])
             given.append(w.number(b, b.inttoptr(word[name], PTR), b.mul(p, b.mul(knots, I64(size)))))
         given += [w.number(b, b.inttoptr(word[name], PTR), p) for name in SCALARS]
         b.call(sweep, [*given, b.inttoptr(word["work"], PTR)])
@@ -85,12 +89,12 @@ class Sweep(Panels):
         self.n, self.m, self.wide, self.bounded = n, m, m + n + 1, bounded
 
     def emit(self) -> ir.Function:
-        """(knots, gaps, arrays, scalars, work)."""
+        """(knots, gaps, kept, arrays, scalars, work)."""
         n, m, wide = self.n, self.m, self.wide
         names = arrays(n, m, self.bounded)
-        f = self.function("sweep", [I64, I64, *[PTR] * (len(names) + len(SCALARS) + 1)])
-        T, gaps = f.args[:2]
-        given = dict(zip((*names, *SCALARS), f.args[2:-1], strict=True))
+        f = self.function("sweep", [I64, I64, I64, *[PTR] * (len(names) + len(SCALARS) + 1)])
+        T, gaps, kept = f.args[:3]
+        given = dict(zip((*names, *SCALARS), f.args[3:-1], strict=True))
         b = ir.IRBuilder(f.append_basic_block("entry"))
         own, start = {}, 0
         for name, size in work(n, m, self.bounded).items():
@@ -102,6 +106,7 @@ class Sweep(Panels):
         ux = self.emit_product("ux", (m, n, n), (m, n, n, wide))
         uu = self.emit_product("uu", (m, m, n), (m, m, m, wide))
         onto_x = self.emit_product("onto_x", (1, n, n), (1, n, n, n))
+        moved = self.emit_product("moved", (1, n, n), (1, n, n, n), fresh=True)
         onto_u = self.emit_product("onto_u", (1, m, n), (1, m, m, m))
         less_xx = self.emit_product("less_xx", (n, n, m), (wide, wide, n, n), plus=False, upper=True)
         less_x = self.emit_product("less_x", (1, n, m), (wide, wide, n, n), plus=False)
@@ -111,13 +116,16 @@ class Sweep(Panels):
         r = self.load_number(b, given["regularisation"])
 
         def at(name: str, t: Value) -> Value:
+            if name == "Vxx":
+                t = b.select(b.icmp_signed("!=", kept, I64(0)), t, b.and_(t, I64(1)))
             return self.number(b, given[name], b.mul(t, I64(names[name][0])))
 
         def value_shifted(t: Value, v: Value) -> None:
-            """Vx[t] = v + Vxx[t] f[t]."""
+            """Vf[t] = Vxx[t] f[t], Vx[t] = v + Vf[t]."""
             with b.if_else(b.icmp_signed("!=", gaps, I64(0))) as (some, none):
                 with some:
-                    b.call(onto_x, [at("f", t), at("Vxx", t), v, at("Vx", t)])
+                    b.call(moved, [at("f", t), at("Vxx", t), v, at("Vf", t)])
+                    self.add(b, v, at("Vf", t), at("Vx", t))
                 with none:
                     self.copy(b, v, at("Vx", t), n)
 
@@ -230,6 +238,12 @@ class Sweep(Panels):
     def copy(self, b: ir.IRBuilder, source: Value, to: Value, count: int) -> None:
         move = external(self.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
         b.call(move, [to, source, I64(8 * count), ir.IntType(1)(0)])
+
+    def add(self, b: ir.IRBuilder, x: Value, y: Value, to: Value) -> None:
+        """to = x + y, a number for each direction of states."""
+        for p in self.pieces(self.n):
+            vectors = [self.read(b, Matrix(z, 0), I64(0), p) for z in (x, y)]
+            self.write(b, b.fadd(*vectors), Matrix(to, 0), I64(0), p)
 
     def raise_diagonal(self, b: ir.IRBuilder, x: Matrix, size: int, by: Value) -> None:
         with self.loop(b, I64(0), I64(size)) as i:
