@@ -9,7 +9,6 @@ import numpy as np
 
 import featherjet as fj
 
-
 robot = fj.load("arm")
 rng = np.random.default_rng(0)
 lower, upper, *_ = robot.limits()
