@@ -43,6 +43,9 @@ INSIDE = {  # public for other parts of the package, not for users
     "Transition": ("caption", "contact_forces", "playable"),
 }
 
+CONTROL = {"MPC": ("step", "reset"), "Solution": ("plot",)}  # of fj.control, what users call
+GIVEN = ("Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "Values")  # what users get, not make
+
 
 class Argument(NamedTuple):
     """A row of the table of arguments; `raises` names the errors that a wrong one causes."""
@@ -70,6 +73,10 @@ def public() -> dict[str, Any]:
     for where, module in MODULES.items():
         own = getattr(module, "__all__", [k for k, x in vars(module).items() if of_module(x, module)])
         found |= {f"{where}.{k}": x for k in own if inspect.isfunction(x := getattr(module, k))}
+    for name in fj.control.__all__:
+        thing = getattr(fj.control, name)
+        found[f"control.{name}"] = thing
+        found |= {f"control.{name}.{k}": getattr(thing, k) for k in CONTROL.get(name, ())}
     raised = [x for x in vars(errors).values() if inspect.isclass(x) and issubclass(x, (fj.FeatherjetError, Warning))]
     return found | {f"errors.{x.__name__}": x for x in raised if x.__module__ == errors.__name__}
 
@@ -109,6 +116,8 @@ def key_of(name: str, parameter: str) -> str | None:
 
 def parameters(name: str) -> list[inspect.Parameter]:
     thing = public()[name]
+    if name.startswith("control.") and name.split(".")[-1] in GIVEN:
+        return []
     if isinstance(thing, property) or (inspect.isclass(thing) and issubclass(thing, BaseException)):
         return []
     return [p for p in inspect.signature(thing).parameters.values() if p.name not in ("self", "cls")]
