@@ -343,7 +343,9 @@ def test_a_named_method_is_the_one_that_runs() -> None:
     """Also on a small robot, whose default is another: rounding tells the two apart."""
     robot = fj.Robot(fj.models.chain(5), "compiled", unroll=True)
     s = random_state(robot, 2)
-    default, direct, small = (robot.forward_dynamics_derivatives(*s, method=m) for m in ("auto", "direct", "fdsva-factor"))
+    default, direct, small = (
+        robot.forward_dynamics_derivatives(*s, method=m) for m in ("auto", "direct", "fdsva-factor")
+    )
     np.testing.assert_array_equal(default.da_dq, small.da_dq)
     assert np.any(default.da_dq != direct.da_dq)
 

@@ -97,6 +97,10 @@ def test_everything_shows_itself_in_one_line(robot: fj.Robot) -> None:
     assert repr(robot.bind("bias")) == bound
     assert repr(fj.ModelBuilder("x")) == "<ModelBuilder x: 0 joints, 0 frames>"
     assert repr(robot.joint("LF_KFE")) == "<joint LF_KFE: revolute, q 9:10, v 8:9, on LF_HFE>"
+    assert repr(fj.Clip(np.zeros((5, 7)), 0.1)) == "<Clip of 5 samples, 0.1 s apart>"
+    field = fj.HeightField([0, 1, 2], [0, 3], [[0, 0], [0, 0.2], [0, 0]])
+    assert repr(field) == "<HeightField 3 x 2: 0 <= x <= 2, 0 <= y <= 3, 0 <= z <= 0.2 m>"
+    assert repr(fj.Servo(robot, kd=2.0)) == "<Servo of quadruped: kp up to 0, kd up to 2>"
     everything = (robot, robot.limits(), robot.model.frames[0], robot.model.joints[0].body, d)
     assert all("\n" not in repr(x) for x in everything)
     batch = robot.constrained_dynamics(q, v, v, fj.Contacts(robot, [fj.PointContact("LF_foot")]))

@@ -62,7 +62,7 @@ class Plane:
         return a[..., None] * s + b[..., None] * t + self.height * n
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeightField:
     """Heights z (len(x), len(y)) [m] over a grid of increasing x and y, constant beyond its edges.
 
@@ -73,6 +73,11 @@ class HeightField:
     x: ArrayLike
     y: ArrayLike
     z: ArrayLike
+
+    def __repr__(self) -> str:
+        x, y, z = (np.asarray(a) for a in (self.x, self.y, self.z))
+        sides = f"{x[0]:g} <= x <= {x[-1]:g}, {y[0]:g} <= y <= {y[-1]:g}"
+        return f"<HeightField {len(x)} x {len(y)}: {sides}, {z.min():g} <= z <= {z.max():g} m>"
 
     def __post_init__(self) -> None:
         grid = []

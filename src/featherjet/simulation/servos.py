@@ -44,6 +44,10 @@ class Servo:
             raise InputError("Servo: kp needs a target configuration to pull to")
         self.target, self.velocity, self.feedforward = target, velocity, feedforward
 
+    def __repr__(self) -> str:
+        gains = ", ".join(f"{k} up to {np.max(getattr(self, k)):g}" for k in ("kp", "kd"))
+        return f"<Servo of {self.model.name}: {gains}>"
+
     def _gains(self, name: str, value: ArrayLike) -> Array:
         nv = self.model.nv
         x = arrays.finite(name, value, np.shape(value), "a number, or one for each degree of freedom")

@@ -23,7 +23,7 @@ class EndState(NamedTuple):
     v: Array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Clip:
     """A sampled motion: configurations q (n, nq), `dt` seconds apart, and optionally velocities v (n, nv).
 
@@ -34,6 +34,9 @@ class Clip:
     q: ArrayLike
     dt: float
     v: ArrayLike | None = None
+
+    def __repr__(self) -> str:
+        return f"<Clip of {len(np.asarray(self.q))} samples, {self.dt:g} s apart>"
 
     def checked(self, robot: Robot, name: str) -> Clip:
         """The same clip with its arrays checked against the robot; `name` appears in errors."""

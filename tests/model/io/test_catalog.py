@@ -189,6 +189,12 @@ def test_text_has_lines_in_messages():
         load_model("\n\n<robot")
     with pytest.raises(ModelError, match="<string>:1: <sdf>: not a URDF"):
         load_model("<sdf/>")
+    closed = io.StringIO(TWO)
+    closed.close()
+    with pytest.raises(ModelError, match="<file>: cannot be read"):
+        load_model(closed)
+    with pytest.raises(InputError, match=r"fj\.Robot\(model\) makes a robot of it"):
+        load_model(load_model(TWO))  # type: ignore[arg-type]
     with pytest.raises(InputError, match="reading it gives list"):
         load_model(type("Reader", (), {"read": lambda self, size: []})())
 

@@ -120,6 +120,8 @@ def _as_path(given: object) -> Path | None:
     """The path, or None if `given` is a robot's name; a name takes precedence over a file without suffix."""
     if isinstance(given, bytes):
         raise InputError("expected a path of type str, or XML; got bytes that are neither")
+    if isinstance(given, Model):
+        raise InputError("a Model is loaded already; fj.Robot(model) makes a robot of it")
     if not isinstance(given, str | os.PathLike):
         raise InputError(f"expected a path or the name of a robot, XML or an open file, got {type(given).__name__}")
     text = os.fspath(given)

@@ -28,7 +28,11 @@ def document_at(path: Path) -> Document:
 def document_in(given: object) -> Document | None:
     """XML text, or what an open file has to read, as a document; None for anything else, such as a path or a name."""
     if callable(read := getattr(given, "read", None)):
-        return _opened(given, read(MOST_BYTES + 1))
+        try:
+            content = read(MOST_BYTES + 1)
+        except (OSError, ValueError) as error:  # ValueError: it is closed, or not text
+            raise ModelError(f"{getattr(given, 'name', '<file>')}: cannot be read ({error})") from None
+        return _opened(given, content)
     if isinstance(given, str) and (text := given.lstrip(BLANK)).startswith("<"):
         return Document(text if text.startswith("<?") else given.lstrip("\ufeff"), "<string>")
     if isinstance(given, bytes) and given.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
