@@ -198,7 +198,41 @@ def test_dry_friction_that_holds_nothing_holds() -> None:
     agree(d.dv_dv, np.zeros((1, 1)), 1e-12, floor=1.0)
 
 
-# Inertial parameters
+# Inertial parameters, and gains of servos
+
+
+def test_by_gains_of_a_servo() -> None:
+    """Of a robot that lands, with one motor at its limit; the servo is part of the step, and of its derivatives."""
+    robot, q = quadruped()
+    target = q.copy()
+    rng = np.random.default_rng(9)
+    ground = fj.Ground(robot, FEET, friction=0.5)
+    q = robot.integrate(np.tile(q, (2, 1)), 0.1 * rng.normal(size=(2, 18)))
+    q[:, 2] -= ground.gap(robot, q).min(-1) - 1e-4
+    v, tau = 0.5 * rng.normal(size=(2, 2, 18))
+    v[:, 2] = -1.0
+    tau[1, 8] = 1e4
+
+    def stepped(kp: np.ndarray, kd: np.ndarray) -> fj.TimeStep:
+        return fj.TimeStep(robot, ground, 2e-3, servo=fj.Servo(robot, kp, kd, target))
+
+    kp, kd = np.full(18, 300.0), np.full(18, 5.0)
+    kp[:6] = kd[:6] = 0.0
+    step = stepped(kp, kd)
+    as_differences(step, robot, q, v, tau)
+    servo = fj.Servo(robot, kp, kd, target, feedforward=tau[0])
+    motion = robot.simulate(q[0], v[0], servo, ground, dt=2e-3, duration=2e-3)
+    at = step(q, v, tau)
+    agree(at.v[0], motion.v[1], 1e-9)
+    found = step.gain_derivatives(q, v, tau)
+    for name, k in (("dv_dkp", 7), ("dv_dkp", 8), ("dv_dkd", 8), ("dv_dkd", 16), ("dq_dkp", 14)):
+        change = 1e-3 * np.eye(18)[k]  # velocities are nearly linear in gains
+        moved = [stepped(*((kp + s * change, kd) if name[-1] == "p" else (kp, kd + s * change))) for s in (1, -1)]
+        ends = [m(q, v, tau) for m in moved]
+        pairs = [robot.difference(at.q, e.q) if name[1] == "q" else e.v for e in ends]
+        agree(getattr(found, name)[..., k], (pairs[0] - pairs[1]) / 2e-3, 1e-5, name, floor=1e-6)
+    with pytest.raises(InputError, match="this step has no servo"):
+        fj.TimeStep(robot).gain_derivatives(q, v)
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.5])

@@ -34,7 +34,8 @@ class State(NamedTuple):
 class Load(NamedTuple):
     """What acts in a step: torques (B, nv); its length h (B, 1); their changes (B, nv, K) and (B, 1, K).
 
-    dtheta (B, 10 njoints, K): the change of inertial parameters; (B, 0, K) if they do not change.
+    dtheta (B, 10 njoints, K): the change of inertial parameters; (B, 0, K) if they do not change. damping, stiffness
+    (B, nv): a servo's gains, which act implicitly, and their changes (B, nv, K).
     """
 
     tau: Array
@@ -42,6 +43,10 @@ class Load(NamedTuple):
     h: Array
     dh: Array
     dtheta: Array
+    damping: Array
+    stiffness: Array
+    ddamping: Array
+    dstiffness: Array
 
 
 class Masses(NamedTuple):

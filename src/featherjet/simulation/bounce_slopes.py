@@ -15,6 +15,7 @@ from ..model.model import Array
 from .balance import Load, State
 from .bounces import Impact, Passage
 from .engine import Step
+from .laws import Pull
 from .modes import Problem
 from .slopes import Ended, StepSlopes, in_world
 from .steps import TimeStepping
@@ -33,7 +34,8 @@ def bounced(slopes: StepSlopes, steps: TimeStepping, s: State, load: Load) -> En
     """A step of `steps`, which has restitution."""
     assert steps.bounces is not None
     log: list[Passage] = []
-    found, P = steps.bounces(s.q, s.v, load.tau, None, log)
+    pull = Pull(np.zeros_like(load.tau), load.damping, load.stiffness)
+    found, P = steps.bounces(s.q, s.v, load.tau, pull, log)
     total = _Total(s.dq.copy(), s.dv.copy(), load.dh.copy(), np.zeros((*P.shape, s.dq.shape[-1])))
     for passage in log:
         _pass(slopes, passage, load, total)
@@ -53,9 +55,8 @@ def _pass(slopes: StepSlopes, passage: Passage, load: Load, total: _Total) -> No
     h = passage.spent[moves, None]
     dh = np.zeros((len(at), 1, state.dq.shape[-1]))
     dh[..., -1] = 1.0
-    ended = slopes.free(
-        state, Load(load.tau[at], _wider(load.dtau[at]), h, dh, _wider(load.dtheta[at])), table, passage.away[moves]
-    )
+    now = Load(*(x[at] if x.ndim == 2 else _wider(x[at]) for x in load))._replace(h=h, dh=dh)
+    ended = slopes.free(state, now, table, passage.away[moves])
     hits = passage.hits[moves]
     rows = slopes.ground.footing(slopes.evaluate, ended.state.q, table).J[:, 2::3]
     rise = (rows[np.arange(len(at)), np.maximum(hits, 0), None] @ ended.state.dq)[:, 0]

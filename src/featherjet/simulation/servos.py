@@ -67,14 +67,26 @@ class Servo:
 
     def pull(self, t: float, q: Array, v: Array) -> Pull:
         """The torques at a state, and the gains."""
-        force = self._at("velocity", self.velocity, t, np.zeros(self.model.nv))
-        force = self.kd * (force - v) + self._at("feedforward", self.feedforward, t, np.zeros(self.model.nv))
-        if self.target is not None:
-            goal = self.target(t) if callable(self.target) else self.target
-            force = force + self.kp * self.evaluator("difference", q, self.evaluator.checked_q("target", goal))
+        way, rate = self.errors(t, q, v)
+        force = self.kp * way + self.kd * rate
+        if self.feedforward is not None:
+            force = force + self._at("feedforward", self.feedforward, t)
         return Pull(force, self.kd, self.kp)
 
-    def _at(self, name: str, goal: Goal | None, t: float, none: Array) -> Array:
-        if goal is None:
-            return none
+    def errors(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """What kp and kd multiply: target - q, in the tangent space of q, and velocity - v."""
+        rate = -v if self.velocity is None else self._at("velocity", self.velocity, t) - v
+        way = np.zeros_like(rate) if self.target is None else self.evaluator("difference", q, self._goal(t))
+        return way, rate
+
+    def turn(self, t: float, q: Array) -> Array:
+        """How the error of position changes with q, (..., nv, nv)."""
+        if self.target is None:
+            return np.zeros((self.model.nv, self.model.nv))
+        return self.evaluator("difference_jacobians", q, self._goal(t))[0]
+
+    def _goal(self, t: float) -> Array:
+        return self.evaluator.checked_q("target", self.target(t) if callable(self.target) else self.target)
+
+    def _at(self, name: str, goal: Goal, t: float) -> Array:
         return self.evaluator.checked_v(name, goal(t) if callable(goal) else goal)

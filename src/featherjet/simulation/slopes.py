@@ -73,13 +73,15 @@ class StepSlopes:
 
     def _with_laws(self, s: State, load: Load) -> tuple[Load, Array, Array]:
         """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
-        laws, (tau, dtau, h, dh, dtheta) = self.laws, load
-        force = laws.pull(s.q, s.v).force - h * laws.stiffness * s.v
-        by_v = laws.damping + h * laws.stiffness
-        dforce = -by_v[..., None] * s.dv - (laws.stiffness * s.v)[..., None] * dh
-        dforce = dforce - np.where(laws.scalar, laws.stiffness, 0.0)[:, None] * s.dq
-        dsoft = (laws.damping + 2 * h * laws.stiffness)[..., None] * dh
-        return Load(tau + force, dtau + dforce, h, dh, dtheta), laws.softness(h), dsoft
+        laws, (h, dh) = self.laws, (load.h, load.dh)
+        damping, stiffness = laws.damping + load.damping, laws.stiffness + load.stiffness
+        soft = h * damping + h * h * stiffness
+        dsoft = h[..., None] * (load.ddamping + h[..., None] * load.dstiffness)
+        dsoft = dsoft + (damping + 2 * h * stiffness)[..., None] * dh
+        force = laws.pull(s.q, s.v).force - h * stiffness * s.v
+        dforce = -(laws.damping + h * stiffness)[..., None] * s.dv - (stiffness * s.v)[..., None] * dh
+        dforce = dforce - (h * s.v)[..., None] * load.dstiffness - laws.stiffness[:, None] * s.dq
+        return load._replace(tau=load.tau + force, dtau=load.dtau + dforce), soft, dsoft
 
     def _attempt(
         self, engine: Engine, s: State, load: Load, soft: tuple[Array, Array], feet: tuple[Array, Array, Array],
@@ -87,7 +89,7 @@ class StepSlopes:
     ) -> Attempt:  # fmt: skip
         """The contact laws at the middle of a step that ends as the last attempt did."""
         guess, dguess = last.found, last.du
-        (tau, dtau, h, dh, dtheta), (table, height, _) = load, feet
+        (tau, dtau, h, dh, dtheta, *_), (table, height, _) = load, feet
         way, dway = 0.5 * h * guess.v, 0.5 * (h[..., None] * dguess + guess.v[..., None] * dh)
         half, mid, dmid = self.evaluate("integrate", s.q, way), 0.5 * (s.v + guess.v), 0.5 * (s.dv + dguess)
         dhalf = self._integrated(s, way, dway)
@@ -95,13 +97,13 @@ class StepSlopes:
         found = engine.strike(half, s.v, mid, tau, soft[0], table, height, guess.P, h, stops, guess.held)
         jump = found.v - s.v
         d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h)
-        A = d.dtau_da if self.laws.free else d.dtau_da + soft[0][..., None] * np.eye(self.model.nv)
-        E = h[..., None] * (d.dtau_dq @ dhalf + d.dtau_dv @ dmid - dtau) - A @ s.dv
+        A = d.dtau_da + soft[0][..., None] * np.eye(self.model.nv) if soft[0].any() else d.dtau_da
+        E = h[..., None] * (d.dtau_dq @ dhalf + d.dtau_dv @ dmid - dtau) - A @ s.dv + jump[..., None] * soft[1]
         if dtheta.size:
             E = E + h[..., None] * (self.evaluate("torque_regressor", half, mid, jump / h) @ dtheta)
         if dh.any():
             bias = self.evaluate("bias", half, mid)
-            E = E + (bias - tau)[..., None] * dh + jump[..., None] * soft[1]
+            E = E + (bias - tau)[..., None] * dh
         if not found.P.any() and (found.held is None or not (self.laws.rubs or found.held.any())):
             return Attempt(found, np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
         du, dP = self._struck(found, A, E, s, load, half, dhalf, feet)
@@ -161,8 +163,8 @@ class StepSlopes:
         some = flies[..., 0] > 0
         if self.laws.balanced and some.any():
             part = [x[some] for x in (*s, *load, end, dend, after, dafter)]
-            before, push = State(*part[:4]), Load(*part[4:9])
-            then = State(part[9], part[11], part[10], part[12])
+            before, push = State(*part[:4]), Load(*part[4:-4])
+            then = State(part[-4], part[-2], part[-3], part[-1])
             after, dafter = after.copy(), dafter.copy()
             after[some] = engine.balanced(before.q, before.v, then.q, then.v, push.tau, push.h)
             dafter[some] = self.balance(before, push, then, after[some])

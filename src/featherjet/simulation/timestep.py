@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,8 @@ from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..model.model import Array
 from .balance import Load, State
 from .bounce_slopes import bounced
-from .laws import JointLaws
+from .laws import JointLaws, Pull
+from .servos import Servo
 from .slopes import Ended, StepSlopes
 from .steps import TimeStepping
 
@@ -55,6 +57,28 @@ class StepParameterDerivatives(NamedTuple):
     dforces_dparameters: Array
 
 
+class StepGainDerivatives(NamedTuple):
+    """Partials by a servo's gains kp and kd, (..., nv, nv) and (..., 3 feet, nv)."""
+
+    dq_dkp: Array
+    dq_dkd: Array
+    dv_dkp: Array
+    dv_dkd: Array
+    dforces_dkp: Array
+    dforces_dkd: Array
+
+
+class Changes(NamedTuple):
+    """Of what a step takes, (..., n, K) each: state, torques, inertial parameters, a servo's gains; None: none."""
+
+    dq: Array | None = None
+    dv: Array | None = None
+    dtau: Array | None = None
+    dtheta: Array | None = None
+    dkp: Array | None = None
+    dkd: Array | None = None
+
+
 class StepGradients(NamedTuple):
     """Derivatives of a weighted sum of what a step gives, (..., nv) each; that by q is in its tangent space."""
 
@@ -67,6 +91,7 @@ class TimeStep:
     """A time step of dt as a function (q, v, tau) -> (q, v, forces): that of `World` and of "time-stepping".
 
     contacts: the Ground that feet touch, or None; passive: whether the joints' own laws act, as in `Robot.simulate`.
+    servo: a Servo, which adds its torques to tau; its target may have an entry for each state, but is no function.
     Leading axes of q (..., nq), v, tau (..., nv) broadcast. Derivatives are exact while contacts keep their modes:
     each foot stays open, sticks or slides, each joint stays at its limit or away from it. At a change of modes they are
     those of one side. docs/contacts.md has more.
@@ -77,9 +102,15 @@ class TimeStep:
     """
 
     def __init__(
-        self, robot: HasEvaluator, contacts: Ground | None = None, dt: float = 1e-3, passive: bool = True
-    ) -> None:
+        self, robot: HasEvaluator, contacts: Ground | None = None, dt: float = 1e-3, passive: bool = True,
+        servo: Servo | None = None,
+    ) -> None:  # fmt: skip
         self.evaluator = evaluator = checked_robot(robot, contacts, dt, "TimeStep")
+        self.servo = servo
+        if servo is not None and not servo.model.same_robot(evaluator.model):
+            raise InputError(f"servo: this servo belongs to another robot ({servo.model.name!r}); make one with this")
+        if servo is not None and any(map(callable, (servo.target, servo.velocity, servo.feedforward))):
+            raise InputError("servo: a step knows no time; give the servo's target as an array, not as a function")
         self.contacts, self.dt, self.passive = contacts, float(dt), bool(passive)
         self.laws = JointLaws(evaluator.model, passive)
         self._steps = TimeStepping(evaluator, self.dt, contacts, self.laws, ())
@@ -103,7 +134,8 @@ class TimeStep:
     def __call__(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None) -> StepResult:
         """The state after a step, and the contact forces during it."""
         q, v, tau = self._checked(q, v, tau)
-        found = self.steps(q.shape[:-1])(q, v, self.laws.limited(tau))
+        push, pull = self._driven(q, v, tau)
+        found = self.steps(q.shape[:-1])(q, v, self.laws.limited(push), pull)
         return StepResult._make(copied(out, (found.q, found.v, found.forces)))
 
     def derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None) -> StepDerivatives:
@@ -111,7 +143,7 @@ class TimeStep:
         q, v, tau = self._checked(q, v, tau)
         nv, batch = v.shape[-1], q.shape[:-1]
         columns = [np.eye(3 * nv)[k * nv : (k + 1) * nv] for k in range(3)]
-        found = self._along(q, v, tau, *(np.broadcast_to(c, (*batch, *c.shape)) for c in columns))
+        found = self._along(q, v, tau, Changes(*(np.broadcast_to(c, (*batch, *c.shape)) for c in columns)))
         parts = [x[..., k * nv : (k + 1) * nv] for x in found for k in range(3)]
         return StepDerivatives._make(copied(out, tuple(map(np.ascontiguousarray, parts))))
 
@@ -121,9 +153,21 @@ class TimeStep:
         """Those of q, v and forces after the step, by the inertial parameters of `Robot.inertial_parameters`."""
         q, v, tau = self._checked(q, v, tau)
         count = 10 * self.evaluator.model.njoints
-        still = np.zeros((*v.shape, count))
-        changes = np.broadcast_to(np.eye(count), (*v.shape[:-1], count, count))
-        return StepParameterDerivatives._make(copied(out, tuple(self._along(q, v, tau, still, still, still, changes))))
+        changes = Changes(dtheta=np.broadcast_to(np.eye(count), (*v.shape[:-1], count, count)))
+        return StepParameterDerivatives._make(copied(out, tuple(self._along(q, v, tau, changes))))
+
+    def gain_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None
+    ) -> StepGainDerivatives:
+        """Those of q, v and forces after the step, by the gains kp and kd of the servo."""
+        if self.servo is None:
+            raise InputError("gain_derivatives: this step has no servo; make it with TimeStep(..., servo=servo)")
+        q, v, tau = self._checked(q, v, tau)
+        nv = v.shape[-1]
+        kp, kd = (np.broadcast_to(x, (*v.shape[:-1], nv, 2 * nv)) for x in np.split(np.eye(2 * nv), 2))
+        found = self._along(q, v, tau, Changes(dkp=kp, dkd=kd))
+        parts = (np.ascontiguousarray(part) for x in found for part in np.split(x, 2, -1))
+        return StepGainDerivatives._make(copied(out, tuple(parts)))
 
     def jvp(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, dq: ArrayLike | None = None,
@@ -138,7 +182,7 @@ class TimeStep:
         ]
         batch = np.broadcast_shapes(q.shape[:-1], *(x.shape[:-1] for x in changes))
         wide = [np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v, tau, *changes)]
-        found = self._along(*wide[:3], *(x[..., None] for x in wide[3:]))
+        found = self._along(wide[0], wide[1], wide[2], Changes(*(x[..., None] for x in wide[3:])))
         return StepResult._make(x[..., 0] for x in found)
 
     def vjp(
@@ -171,27 +215,41 @@ class TimeStep:
         q, v, tau = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v, tau))
         return q, v, tau
 
-    def _along(self, *given: Array) -> list[Array]:
-        """Changes of q, v and forces (..., n, K) from q, v, tau (..., n) and their changes (..., nv, K).
+    def _driven(self, q: Array, v: Array, tau: Array) -> tuple[Array, Pull | None]:
+        """Torques, a servo's included, before effort limits; and its gains where its motors are within these."""
+        if self.servo is None:
+            return tau, None
+        force, kd, kp = self.servo.pull(0.0, q, v)
+        push = tau + force
+        yields = (np.abs(push) <= self.laws.effort).astype(float)  # a motor at its limit is neither stiff nor damped
+        return push, Pull(np.zeros_like(push), yields * kd, yields * kp)
 
-        Those of inertial parameters (..., 10 njoints, K) may follow.
-        """
-        batch, cores = given[0].shape[:-1], (1, 1, 1, 2, 2, 2, 2)
-        flat = [x.reshape(-1, *x.shape[x.ndim - core :]) for x, core in zip(given, cores, strict=False)]
-        parts = [self._of_some(*(x[k : k + CHUNK] for x in flat)) for k in range(0, max(len(flat[0]), 1), CHUNK)]
+    def _along(self, q: Array, v: Array, tau: Array, changes: Changes) -> list[Array]:
+        """Changes of q, v and forces (..., n, K) at q, v, tau (..., n)."""
+        batch, columns = v.shape[:-1], next(x.shape[-1] for x in changes if x is not None)
+        none = np.zeros((*v.shape, columns))
+        dq, dv, dtau, dkp, dkd = (none if x is None else x for x in (*changes[:3], changes.dkp, changes.dkd))
+        dtheta = np.zeros((*batch, 0, columns)) if changes.dtheta is None else changes.dtheta
+        push, pull = self._driven(q, v, tau)
+        inside = (np.abs(push) <= self.laws.effort)[..., None]
+        damping = stiffness = np.zeros_like(v)
+        if self.servo is not None and pull is not None:
+            way, rate = self.servo.errors(0.0, q, v)
+            dtau = dtau + self.servo.kp[:, None] * (self.servo.turn(0.0, q) @ dq) - self.servo.kd[:, None] * dv
+            dtau = dtau + way[..., None] * dkp + rate[..., None] * dkd
+            damping, stiffness = pull.damping, pull.stiffness
+        h, dh = np.full((*batch, 1), self.dt), np.zeros((*batch, 1, columns))
+        gains = (damping, stiffness, np.where(inside, dkd, 0.0), np.where(inside, dkp, 0.0))
+        load = Load(self.laws.limited(push), np.where(inside, dtau, 0.0), h, dh, dtheta, *gains)
+        count = prod(batch)
+        flat = [x.reshape(count, *x.shape[len(batch) :]) for x in (q, v, dq, dv, *load)]
+        parts = [self._of_some(*(x[k : k + CHUNK] for x in flat)) for k in range(0, max(count, 1), CHUNK)]
         found = [np.concatenate(x) for x in zip(*parts, strict=True)]
         return [x.reshape(*batch, *x.shape[1:]) for x in found]
 
-    def _of_some(
-        self, q: Array, v: Array, tau: Array, dq: Array, dv: Array, dtau: Array, dtheta: Array | None = None
-    ) -> tuple[Array, ...]:
-        inside = (np.abs(tau) <= self.laws.effort)[..., None]
-        dtau = np.where(inside, dtau, 0.0)
-        h, dh = np.full((len(q), 1), self.dt), np.zeros((len(q), 1, dq.shape[-1]))
-        dtheta = np.zeros((len(q), 0, dq.shape[-1])) if dtheta is None else dtheta
-        ended = self._ended(State(q, v, dq, dv), Load(self.laws.limited(tau), dtau, h, dh, dtheta))
-        dforces = ended.dP[:, : self.forces] / self.dt
-        return ended.state.dq, ended.state.dv, dforces
+    def _of_some(self, q: Array, v: Array, dq: Array, dv: Array, *load: Array) -> tuple[Array, ...]:
+        ended = self._ended(State(q, v, dq, dv), Load(*load))
+        return ended.state.dq, ended.state.dv, ended.dP[:, : self.forces] / self.dt
 
     def _ended(self, state: State, load: Load) -> Ended:
         if self._steps.bounces is not None:
