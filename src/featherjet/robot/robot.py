@@ -905,8 +905,9 @@ class Robot:
 
         controller: a function of t, q, v that returns tau, called once per step; a Servo; constant torques; or None.
         contacts: a Ground to stand, slide and bounce on (time stepping), bilateral Contacts, or None.
-        method: without contacts, "rk4" (fourth order), "semi-implicit" (first) or "time-stepping" (second; it alone
-        knows dry friction, and is stable however stiff joints are); None takes the one that suits the robot.
+        method: without a ground, "rk4" (fourth order), "semi-implicit" (first) or "time-stepping" (second, or first
+        with Contacts; it alone knows dry friction, and is stable however stiff joints are); None takes the one that
+        suits the robot.
         passive: whether limits, effort limits, damping, dry friction and springs of the joints act.
         Many states are many worlds, at once. Ctrl-C returns the motion so far.
         """

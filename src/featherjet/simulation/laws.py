@@ -65,6 +65,16 @@ class JointLaws:
         """What implicit springs and dampers add to the joints' inertias in a step of length h."""
         return h * self.damping + h * h * self.stiffness
 
+    def implicit(self, q: Array, v: Array, tau: Array, pull: Pull | None, h: Array) -> tuple[Array, Array]:
+        """Torques with those of springs, dampers and a servo, and the inertia that these add, in a step of length h."""
+        soft = np.zeros(len(self.damping))
+        if not self.free:
+            tau, soft = tau + self.pull(q, v).force - h * self.stiffness * v, self.softness(h)
+        if pull is not None:
+            tau = tau + pull.force - h * pull.stiffness * v
+            soft = soft + h * pull.damping + h * h * pull.stiffness
+        return tau, soft
+
     def ways(self, q: Array) -> Array:
         """For each stop (..., stops, 3): the way to its lower and upper limits, and its dry friction."""
         x = q.take(self.coordinates, -1)

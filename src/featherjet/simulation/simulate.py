@@ -26,6 +26,7 @@ from ..evaluate.evaluator import Evaluator
 from ..evaluate.velocities import OwnVelocities
 from ..forks import unforked
 from ..model.model import Array
+from .held import HeldStepping
 from .laws import JointLaws, Pull
 from .servos import Servo
 from .steps import Smooth, Stopping, TimeStepping
@@ -104,7 +105,12 @@ class _Record:
     """The motion so far, in standard coordinates."""
 
     def __init__(
-        self, evaluator: Evaluator, steps: int, dt: float, step: Smooth | TimeStepping | Stopping, batch: tuple
+        self,
+        evaluator: Evaluator,
+        steps: int,
+        dt: float,
+        step: Smooth | TimeStepping | HeldStepping | Stopping,
+        batch: tuple,
     ) -> None:
         self.evaluator, self.steps, self.dt, self.contacts = evaluator, steps, dt, step.contacts
         nq, nv = evaluator.model.nq, evaluator.model.nv
@@ -173,7 +179,7 @@ def _count(dt: float, duration: float) -> int:
 def _step(
     evaluator: Evaluator, contacts: Contacts | Ground | None, dt: float, method: str | None, laws: JointLaws,
     batch: tuple[int, ...], q: Array, servo: Servo | None,
-) -> Smooth | TimeStepping | Stopping:  # fmt: skip
+) -> Smooth | TimeStepping | HeldStepping | Stopping:  # fmt: skip
     """What makes the steps; without a method, the one that suits the robot and its controller."""
     if method is not None and method not in METHODS:
         raise UnknownName("method", method, METHODS)
@@ -185,14 +191,16 @@ def _step(
         return TimeStepping(evaluator, dt, contacts, laws, batch)
     if contacts is not None and not isinstance(contacts, Contacts):
         raise InputError(f"contacts: expected fj.Ground, fj.Contacts or None, got {type(contacts).__name__}")
-    if contacts is not None:
-        if method == STEPPING:
-            raise InputError("method: time stepping does not know bilateral Contacts; take 'rk4' or 'semi-implicit'")
-        return Smooth(evaluator, dt, method or "rk4", laws, contacts)
+
+    def stepping() -> TimeStepping | HeldStepping:
+        if contacts is None:
+            return TimeStepping(evaluator, dt, None, laws, batch)
+        return HeldStepping(evaluator, dt, contacts, laws)
+
     if method == STEPPING or (method is None and (laws.rubs or _stiff(evaluator, dt, laws, q, servo))):
-        return TimeStepping(evaluator, dt, None, laws, batch)
-    smooth = Smooth(evaluator, dt, method or "rk4", laws)
-    return Stopping(smooth, TimeStepping(evaluator, dt, None, laws, batch)) if laws.stops else smooth
+        return stepping()
+    smooth = Smooth(evaluator, dt, method or "rk4", laws, contacts)
+    return Stopping(smooth, stepping()) if laws.stops else smooth
 
 
 def _stiff(evaluator: Evaluator, dt: float, laws: JointLaws, q: Array, servo: Servo | None) -> bool:

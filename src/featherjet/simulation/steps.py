@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -185,13 +185,19 @@ class TimeStepping:
         )
 
 
+class Stepping(Protocol):
+    """Time steps that know the limits of joints."""
+
+    laws: JointLaws
+
+    def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped: ...
+
+
 class Stopping:
     """Smooth steps, but for worlds where a joint would go beyond a limit: these make a time step."""
 
-    contacts = None
-
-    def __init__(self, smooth: Smooth, stepping: TimeStepping) -> None:
-        self.smooth, self.stepping = smooth, stepping
+    def __init__(self, smooth: Smooth, stepping: Stepping) -> None:
+        self.smooth, self.stepping, self.contacts = smooth, stepping, smooth.contacts
 
     def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped:
         found = self.smooth(q, v, tau, pull)
