@@ -17,6 +17,7 @@ from ..evaluate.frames import numbers
 from ..model.configuration import limits, unit_parts
 from ..model.manifolds import Euclidean, Manifold
 from ..model.model import WORLD, Model
+from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import Body, Motion
 from .phases import Impact, Phase, check_terms
@@ -116,6 +117,10 @@ class Problem:
     def model(self) -> Model:
         """The robot's model."""
         return self.evaluator.model
+
+    def contact_forces(self, xs: Array, us: Array) -> ContactForces:
+        """Forces of the contacts along a motion (..., T + 1, nx), (..., T, nu)."""
+        return contact_forces(self.evaluator, self.segments, xs, us)
 
     # The state space
 

@@ -138,17 +138,20 @@ class Solution:
 
     def trajectory(self) -> Trajectory:
         """The motion as a `Trajectory`, to save, view and compare with simulations; impacts take no time in it."""
-        model: Model | None = getattr(self.horizon, "model", None)
+        h = self.horizon
+        model: Model | None = getattr(h, "model", None)
         if model is None:
             raise InputError("solution: its horizon has no robot, so there is no trajectory to make")
-        lasting = np.append(self.horizon.durations > 0, True)
-        tau = np.zeros((*self.batch, self.horizon.T + 1, model.nv))
-        tau[..., :-1, getattr(self.horizon, "driven", slice(None))] = self.us
-        tau, xs = tau[..., lasting, :], self.xs[..., lasting, :]
-        tau[..., -1, :] = tau[..., -2, :]
-        rows = xs.shape[:-1]
+        tau = np.zeros((*self.us.shape[:-1], model.nv))
+        tau[..., getattr(h, "driven", slice(None))] = self.us
+        held = h.contact_forces(self.xs, self.us) if hasattr(h, "contact_forces") else None  # type: ignore[attr-defined]
+        (lasting,) = np.nonzero(h.durations > 0)
+        repeated, whole = np.append(lasting, lasting[-1]), np.append(lasting, h.T)
+        xs, none = self.xs[..., whole, :], np.zeros((*self.batch, len(whole), 0))
         return Trajectory(
-            t=self.t[lasting], q=xs[..., : model.nq], v=xs[..., model.nq :], tau=tau, forces=np.zeros((*rows, 0)),
-            residual=np.zeros(rows), arrows=np.zeros((*rows, 0, 2, 3)), surface=np.zeros((0, 0, 3)), robot=model.name,
-            model=model,
+            t=self.t[whole], q=xs[..., : model.nq], v=xs[..., model.nq :], tau=tau[..., repeated, :],
+            forces=none if held is None else held.forces[..., repeated, :], residual=np.zeros(xs.shape[:-1]),
+            arrows=np.zeros((*none.shape, 2, 3)) if held is None else held.arrows[..., repeated, :, :, :],
+            surface=np.zeros((0, 0, 3)), contacts=() if held is None else held.names,
+            rows=() if held is None else held.rows, robot=model.name, model=model,
         )  # fmt: skip
