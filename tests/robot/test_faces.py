@@ -152,7 +152,8 @@ def test_attributes_that_nobody_reads_again_are_fixed(robot: fj.Robot) -> None:
 
 
 @pytest.mark.parametrize("batch", [(), (3,)])
-def test_a_world_is_written_in_place_however_one_writes_it(robot: fj.Robot, batch: tuple[int, ...], rng) -> None:
+def test_a_world_is_written_in_place_however_one_writes_it(batch: tuple[int, ...], rng) -> None:
+    robot = fj.load("quadruped", backend="compiled")  # machine code keeps the addresses of one world's arrays
     q, v = robot.neutral() * np.ones((*batch, 1)), np.zeros((*batch, robot.nv))
     ground = fj.Ground(robot, ["LF_foot", "RH_foot"])
     worlds = [fj.World(robot, q, v, contacts=ground) for _ in range(2)]
