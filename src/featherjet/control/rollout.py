@@ -11,8 +11,8 @@ import numpy as np
 
 from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
-from ..jit.emit.quick import DECLINED
 from ..jit.kernel import Kernel
+from ..jit.sequence import in_sequence
 from ..math.scalars import where_less
 from ..model.configuration import Places
 from .code import compiled
@@ -94,7 +94,7 @@ class Rollout:
         out = np.zeros((*batch, T, nu))
         raw[..., 0, :] = x0
         cost = np.zeros(batch)
-        wide = [np.broadcast_to(x, (*batch, *x.shape[len(x.shape) - 2 :])) for x in (xs, us, gain)]
+        wide = [np.broadcast_to(np.ascontiguousarray(x, float), (*batch, *x.shape[-2:])) for x in (xs, us, gain)]
         with np.errstate(all="ignore"):
             for (s, start, stop), code in zip(p.segments, self.steps, strict=True):
                 a, forces = np.empty((*batch, stop - start, nv)), np.empty((*batch, stop - start, s.body.rows))
@@ -115,12 +115,12 @@ class Rollout:
 
 def follow(code: Kernel, inputs: Sequence[Array], fixed: Array, results: Sequence[Array]) -> None:
     """Run the code of a step for knot after knot (..., knots, n); it reads what it wrote one knot before."""
-    one = inputs[0].ndim == 2
-    n, single = len(inputs), code.quick_code() if one else None
-    every = (*inputs, *results) if one else (np.moveaxis(x, -2, 0) for x in (*inputs, *results))
-    for row in zip(*every, strict=True):
-        if single is None or single(*row[:n], fixed, *row[n:]) == DECLINED:
-            code.values(*row[:n], fixed, out=row[n:])
+    if inputs[0].ndim == 2:
+        in_sequence(code, len(inputs[0]), [*inputs, fixed, *results])
+        return
+    n = len(inputs)
+    for row in zip(*(np.moveaxis(x, -2, 0) for x in (*inputs, *results)), strict=True):
+        code.values(*row[:n], fixed, out=row[n:])
 
 
 # Code

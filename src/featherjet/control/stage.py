@@ -11,7 +11,7 @@ import numpy as np
 from ..jit.kernel import Kernel
 from .integrators import euler, euler_slopes
 from .motion import Body, Motion
-from .signals import KINDS, Entry
+from .signals import KINDS, Entry, Slopes
 from .terms import Form, given_to
 
 Array = np.ndarray
@@ -98,13 +98,13 @@ class Stage:
 
     def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array]) -> Found:
         """Write the derivatives of costs and constraints; the values are returned."""
-        form, batch = self.form, out.Lx.shape[:-1]
+        form = self.form
         form.kernels[1].values(*given_to(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
             self._add_still(results, np.concatenate([G[e.name].q for e in form.still], -2), out)
         if form.moving:
-            self._add_moving(results, self._stacked(G, form.moving, batch), out)
+            self._add_moving(results, G, out)
         if "D" in results:
             self._constrain(results["D"], G, out)
         return Found(results["costs"], **{k: results[k] for k in form.limited})
@@ -115,20 +115,31 @@ class Stage:
         out.Lx[..., :nv] += (found["g still"][..., None, :] @ G)[..., 0, :]
         out.Lxx[..., :nv, :nv] += np.swapaxes(G, -1, -2) @ (found["C still"] @ G)
 
-    def _add_moving(self, found: dict[str, Array], G: Array, out: Blocks) -> None:
-        """The same of other signals, and X G + (X G)^T of those that meet q, v or u in a residual; G (..., m, nd)."""
-        ndx = out.Lx.shape[-1]
-        g = (found["g moving"][..., None, :] @ G)[..., 0, :]
-        H = np.swapaxes(G, -1, -2) @ (found["C moving"] @ G)
+    def _add_moving(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
+        """The same of other signals, and X G + (X G)^T of those that meet q, v or u in a residual; G (..., m, nd).
+
+        Cones and limits cost nothing at most knots; these are left out.
+        """
+        ndx, C, g = out.Lx.shape[-1], found["C moving"], found["g moving"]
+        at: Any = ...
+        if not self._crossed:
+            at = C.any((-1, -2)) | g.any(-1)
+            if not at.any():
+                return
+            if at.all():
+                at = ...
+        G = self._stacked(slopes, self.form.moving, at)
+        H = np.swapaxes(G, -1, -2) @ (C[at] @ G)
         if self._crossed:
             XG = found["X"] @ G
             H += XG + np.swapaxes(XG, -1, -2)
-        out.Lx[...] += g[..., :ndx]
-        out.Lxx[...] += H[..., :ndx, :ndx]
+        gG = (g[at][..., None, :] @ G)[..., 0, :]
+        out.Lx[at] += gG[..., :ndx]
+        out.Lxx[at] += H[..., :ndx, :ndx]
         if out.Lu is not None and out.Lxu is not None and out.Luu is not None:
-            out.Lu[...] += g[..., ndx:]
-            out.Lxu[...] += H[..., :ndx, ndx:]
-            out.Luu[...] += H[..., ndx:, ndx:]
+            out.Lu[at] += gG[..., ndx:]
+            out.Lxu[at] += H[..., :ndx, ndx:]
+            out.Luu[at] += H[..., ndx:, ndx:]
 
     @cached_property
     def _crossed(self) -> bool:
@@ -136,25 +147,25 @@ class Stage:
         names = {e.name for e in self.form.moving}
         return any(names & set(used) and {"x", "u"} & set(used) for used in self.form.used)
 
-    def _stacked(self, G: dict[str, Any], entries: list[Entry], batch: tuple[int, ...]) -> Array:
-        """The Jacobians of signals below each other, columns of q, v and u."""
-        nv, nd = self.body.size.nv, self.form.nd
-        out = np.zeros((*batch, sum(e.tangent for e in entries), nd))
-        at = 0
+    def _stacked(self, G: dict[str, Slopes], entries: list[Entry], at: Any = ...) -> Array:
+        """The Jacobians of signals below each other at some knots, columns of q, v and u."""
+        nv, nu = self.body.size.nv, self.body.size.nu
+        rows = []
         for e in entries:
-            rows = slice(at, at + e.tangent)
-            at += e.tangent
-            for columns, block in zip((slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, nd)), G[e.name], strict=True):
-                if block is not None:
-                    out[..., rows, columns] = block
-        return out
+            blocks = [None if x is None else x[at] for x in G[e.name]]
+            assert blocks[0] is not None
+            shape = blocks[0].shape[:-1]
+            widths = (nv, nv, nu)
+            rows.append([np.zeros((*shape, n)) if x is None else x for x, n in zip(blocks, widths, strict=True)])
+        whole = [np.concatenate(row, -1) for row in rows]
+        return whole[0] if len(whole) == 1 else np.concatenate(whole, -2)
 
-    def _constrain(self, D: Array, G: dict[str, Any], out: Blocks) -> None:
+    def _constrain(self, D: Array, G: dict[str, Slopes], out: Blocks) -> None:
         """Write the Jacobians of constraints: D has columns of q, v, u and all signals."""
         nd, ne = self.form.nd, self.form.ne
         J = D[..., :nd]
         if self.form.known:
-            J = J + D[..., nd:] @ self._stacked(G, list(self.form.known.values()), D.shape[:-2])
+            J = J + D[..., nd:] @ self._stacked(G, list(self.form.known.values()))
         if out.E is not None:
             out.E[..., :ne, :nd] = J[..., :ne, :]
         if out.I is not None:

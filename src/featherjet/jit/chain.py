@@ -74,7 +74,8 @@ class Chain(Kernel):
 
         what = "chain", self._name, *(tuple((k, *x) for k, x in side.items()) for side in self._sides), kind.name
         code = library(cpu, (*what, tuple(steps)), self._name, make)
-        return code, ChainData(kind, [*self._lengths, max(lanes, fitting)], stages)
+        together = 1 if for_one else max(lanes, fitting)  # samples of `in_sequence` read what those before them wrote
+        return code, ChainData(kind, [*self._lengths, together], stages)
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results and the flags; stages work in place on rows that are contiguous."""
