@@ -13,6 +13,7 @@ except ModuleNotFoundError as error:
     raise MissingExtra("featherjet.casadi", "casadi", "casadi") from error
 
 from .functions import function
+from .horizons import horizon
 from .shared import library
 
-__all__ = ["function", "library"]
+__all__ = ["function", "horizon", "library"]

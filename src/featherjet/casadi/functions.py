@@ -25,7 +25,7 @@ from ..jit.kernel import Kernel
 from .recipes import Horizon, Recipe
 
 MOST = 1_000_000  # states of a horizon
-_alive: list[Any] = []  # CasADi's graphs do not keep functions of Python alive
+ALIVE: list[Any] = []  # CasADi's graphs do not keep functions of Python alive
 
 
 def function(
@@ -99,7 +99,7 @@ class CompiledCall(ca.Callback):
         ca.Callback.__init__(self)
         self.recipe, self.states, self.jacobian_recipe, self.adjoint = recipe, states, jacobian, adjoint
         self.construct(name, {"enable_fd": False})
-        _alive.append(self)
+        ALIVE.append(self)
 
     def get_n_in(self) -> int:
         return len(self.recipe.inputs)
