@@ -344,6 +344,39 @@ def test_exact_hessians_add_what_the_dynamics_bend_by() -> None:
     near(p.linearize(xs, us).Lxx, plain.Lxx, 1e-12)  # without costates
 
 
+@pytest.mark.parametrize("integrator", ["rk2", "rk4"])
+def test_runge_kutta_steps_have_their_order_and_derivatives(walk: Walk, integrator: str) -> None:
+    robot, rng = walk.robot, np.random.default_rng(8)
+
+    def problem(knots: int, dt: float) -> Problem:
+        return Problem(robot, walk.x0, [Phase(knots, dt, [Cost(Control())], walk.four, integrator=integrator)])
+
+    p = problem(2, DT)
+    xs, us = walk.xs[:3], rng.normal(size=(2, p.nu))
+    d = p.linearize(xs, us)
+    near(d.next, p.values(xs, us).next, 1e-12)
+
+    def after(x: Array, u: Array) -> Array:
+        return p.difference(d.next[0], p.values(np.stack([x, *xs[1:]]), np.stack([u, us[1]])).next[0])
+
+    F = differences(after, p, xs[0], us[0])
+    near(d.Fx[0], F[:, : p.ndx], 1e-6)
+    near(d.Fu[0], F[:, p.ndx :], 1e-6)
+    zero = np.zeros((2, p.nu)), np.zeros((2, p.nu, p.ndx))
+    rolled = p.rollout(xs[0], xs, us, *zero, np.array(1.0), None, False)[0]
+    near(rolled[1], d.next[0], 1e-10)
+
+    def end(knots: int) -> Array:
+        q = problem(knots, 0.2 / knots)
+        held = np.repeat(us[:1], knots, 0), np.zeros((knots, q.nu)), np.zeros((knots, q.nu, q.ndx))
+        return q.rollout(xs[0], np.repeat(xs[:1], knots + 1, 0), *held, np.array(1.0), None, False)[0][-1]
+
+    exact = end(640)
+    errors = [float(np.linalg.norm(p.difference(exact, end(n)))) for n in (20, 40)]
+    order = {"rk2": 2, "rk4": 4}[integrator]
+    assert 0.7 * 2**order < errors[0] / errors[1] < 1.5 * 2**order
+
+
 def test_constraints_have_rows_with_their_derivatives() -> None:
     robot = fj.load("arm")
     rng = np.random.default_rng(2)

@@ -22,11 +22,14 @@ NO_RESTITUTION = np.zeros(1)
 class Body:
     """A robot in a phase: its compiled quantities, the dofs that controls drive, and the contacts that hold.
 
-    driven: the dofs of the controls, empty at an impact; hits: whether the contacts are an impact.
+    driven: the dofs of the controls, empty at an impact; hits: whether the contacts are an impact; integrator: its
+    name.
     """
 
-    def __init__(self, evaluator: Evaluator, driven: Array, contacts: Contacts | None, hits: bool) -> None:
-        self.evaluator, self.contacts, self.hits = evaluator, contacts, hits
+    def __init__(
+        self, evaluator: Evaluator, driven: Array, contacts: Contacts | None, hits: bool, integrator: str = "euler"
+    ) -> None:
+        self.evaluator, self.contacts, self.hits, self.integrator = evaluator, contacts, hits, integrator
         self.driven = np.zeros(0, int) if hits else driven
         held = () if contacts is None else tuple(zip(contacts.names, contacts.slices, strict=True))
         self.size = Sizes(evaluator.places, len(self.driven), held)

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from .. import arrays
 from ..contact import Contacts
-from ..errors import InputError
+from ..errors import InputError, UnknownName
+from .runge_kutta import TABLEAUX
 from .terms import Constraint, Cost
+
+INTEGRATORS = ("euler", *TABLEAUX)
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,6 +19,8 @@ class Phase:
     """`knots` knots of `dt` seconds each, with the same contacts, costs and constraints.
 
     Costs are per second. contacts: what holds meanwhile, or None. Weights and references may vary along the knots.
+    integrator: "euler", semi-implicit, of first order; "rk2" and "rk4", of second and fourth, whose costs are those of
+    the states at which steps begin.
     """
 
     knots: int
@@ -23,8 +28,11 @@ class Phase:
     costs: Sequence[Cost]
     contacts: Contacts | None = None
     constraints: Sequence[Constraint] = ()
+    integrator: str = "euler"
 
     def __post_init__(self) -> None:
+        if self.integrator not in INTEGRATORS:
+            raise UnknownName("integrator", self.integrator, INTEGRATORS)
         arrays.whole_number("knots", self.knots, 1)
         arrays.positive_number("dt", self.dt)
         check_terms("Phase", self.costs, self.constraints)
@@ -51,6 +59,10 @@ class Impact:
     @property
     def knots(self) -> int:
         return 1
+
+    @property
+    def integrator(self) -> str:
+        return "euler"
 
     @property
     def dt(self) -> float:

@@ -75,7 +75,7 @@ class Problem:
         hits = isinstance(phase, Impact)
         if phase.contacts is not None and not self.evaluator.model.same_robot(phase.contacts.model):
             raise InputError(f"contacts {', '.join(phase.contacts.names)}: these belong to another robot")
-        body = Body(self.evaluator, self.driven, phase.contacts, hits)
+        body = Body(self.evaluator, self.driven, phase.contacts, hits, phase.integrator)
         form = self._form(body, phase.costs, phase.constraints)
         scale = 1.0 if hits else float(phase.dt)
         return Stage(body, form, form.data(phase.knots, scale), phase.knots, float(phase.dt))
@@ -413,6 +413,8 @@ def refuse_exact(model: Model, phases: Sequence[Phase | Impact]) -> None:
         raise InputError(
             f"hessian='exact': joint {turning[0]!r} turns about several axes; use hessian='gauss-newton', or lock it"
         )
+    if any(p.integrator != "euler" for p in phases):
+        raise InputError("hessian='exact': only with the integrator 'euler'; use hessian='gauss-newton'")
     if any(p.contacts is not None for p in phases):
         raise InputError("hessian='exact': not with contacts; use hessian='gauss-newton'")
 

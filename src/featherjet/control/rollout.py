@@ -18,6 +18,7 @@ from ..model.configuration import Places
 from .code import compiled
 from .integrators import advanced
 from .motion import NO_RESTITUTION, Body
+from .runge_kutta import RungeKutta
 from .stage import Segment, Stage
 
 Array = np.ndarray
@@ -191,11 +192,16 @@ def policy_step(body: Body) -> Kernel:
     links = [
         Link(first, (*given, "x", "u", "q", "v", "tau")),
         Link(body.kernel(body.dynamics), ("q", "v", "tau", "a", *forces)),
-        Link(last, ("x", "a", "dt", "next")),
     ]
+    between: dict[str, tuple[int, ...]] = {"q": (nq,), "v": (nv,), "tau": (nv,)}
+    if body.integrator == "euler":
+        links.append(Link(last, ("x", "a", "dt", "next")))
+    else:
+        more, temporaries = RungeKutta(body, body.integrator).links("x", "a")
+        links += more
+        between |= temporaries
     results = {"x": (nx,), "u": (nu,), "a": (nv,), **({"forces": (body.rows,)} if forces else {}), "next": (nx,)}
-    between = {"q": (nq,), "v": (nv,), "tau": (nv,)}
-    return chained("policy_step", {**given, "dt": (1,)}, results, between, links, body)
+    return chained(f"policy_step_{body.integrator}", {**given, "dt": (1,)}, results, between, links, body)
 
 
 def impact_step(body: Body) -> Kernel:

@@ -11,6 +11,7 @@ import numpy as np
 from ..jit.kernel import Kernel
 from .integrators import euler, euler_slopes
 from .motion import Body, Motion
+from .runge_kutta import RungeKutta
 from .signals import KINDS, Entry, Slopes
 from .terms import Form, given_to
 
@@ -58,6 +59,11 @@ class Stage:
         return other
 
     @cached_property
+    def staged(self) -> RungeKutta | None:
+        """The integrator, if it has several stages."""
+        return None if self.body.integrator == "euler" else RungeKutta(self.body, self.body.integrator)
+
+    @cached_property
     def step(self) -> Kernel:
         return euler(self.body.size)
 
@@ -72,6 +78,8 @@ class Stage:
         """States after each knot."""
         if self.body.hits:
             return np.concatenate([m.q, m.v + m.a], -1)
+        if self.staged is not None:
+            return self.staged.next(m, float(self.dt[0]))
         return self.step.values(m.x, m.a, self.dt)[0]
 
     def values(self, m: Motion) -> Found:
@@ -81,14 +89,17 @@ class Stage:
 
     def linear_step(self, m: Motion, next: Array, Fx: Array, Fu: Array) -> None:
         """Write the next states and their Jacobians."""
+        if self.staged is not None:
+            return self.staged.linear(m, float(self.dt[0]), next, Fx, Fu)
         nv, s = self.body.size.nv, m.slopes
         if s.a_tau is not None:
             self.step_slopes.values(m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
-            return
+            return None
         Fx[..., :nv, :] = np.eye(nv, 2 * nv)
         Fx[..., nv:, :nv] = s.a_q
         Fx[..., nv:, nv:] = s.a_v + np.eye(nv)
         next[...] = self.next(m)
+        return None
 
     def results(self, out: Blocks) -> dict[str, Array]:
         """Arrays for the results of the terms' code: those of the horizon, and others for what is between."""
