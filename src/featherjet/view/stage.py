@@ -20,6 +20,7 @@ ROOM = 1.15  # distance of robots side by side, relative to the room that each t
 FIELD = 0.7  # field of view of the camera [rad], vertical
 ASPECT, MARGIN = 1.2, 1.12  # of the picture that robots fill: width by height, and the room around them
 VIEW = np.array([0.95, -0.75, 0.35])  # where the camera is, seen from the robot
+MOST_TRACED = 16  # robots whose contacts leave traces; those of more would hide them
 MOST_GROUNDS = 25  # copies of an uneven ground that are drawn
 
 
@@ -129,7 +130,7 @@ class Stage:
         t = motion.times(_steps(motion))
         ways = [_way(motion, name, t) for name in names]
         contacts = motion.contact_forces
-        if contacts is not None and contacts.names:
+        if contacts is not None and contacts.names and motion.worlds <= MOST_TRACED:
             points = contacts.arrows(t)[..., 0, :].reshape(len(t), motion.worlds, -1, 3)
             ways += [points[..., i, :] for i in range(points.shape[-2])]
         lines = [np.stack([w[:-1], w[1:]], -2) + self.actors[k].offsets[:, None] for w in ways]
