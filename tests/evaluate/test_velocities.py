@@ -244,6 +244,8 @@ def test_what_is_refused(pair) -> None:
     ):
         with pytest.raises(InputError, match=match):
             chain.with_velocities(B)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="with_velocities does not know joint laws"):
+        chain.with_joint_laws().with_velocities(euler_rates)
     with pytest.raises(InputError, match="already"):
         own.with_velocities(euler_rates)
     lock = quaternion(np.array([0.3, np.pi / 2 - 1e-14, 0.2]))

@@ -125,6 +125,7 @@ class Evaluator:
         return Evaluator(self.model, self.backend, self.threads, self.unroll, convention)
 
     def with_velocities(self, velocities: Function) -> Evaluator:
+        self.refuse_laws("with_velocities")
         if isinstance(self.coordinates, OwnVelocities):
             raise InputError("with_velocities: this robot has its own velocities already; start from the plain robot")
         if self.tree.coupling is not None:
