@@ -36,7 +36,7 @@ INSIDE = {  # public for other parts of the package, not for users
     "Plane": ("nearest", "surface"),
     "PointContact": ("placement", "rows"),
     "Robot": ("checked_q", "checked_v", "of", "playable"),
-    "Servo": ("pull",),
+    "Servo": ("errors", "pull", "turn"),
     "SurfaceContact": ("placement", "rows"),
     "TimeStep": ("facts", "steps"),
     "Trajectory": ("playable", "standard"),
