@@ -51,6 +51,10 @@ def test_there_is_something_to_run():
     assert len(EXAMPLES) >= 4
 
 
+def test_examples_are_numbered_without_gaps():
+    assert [int(path.stem[:2]) for path in EXAMPLES] == [*range(1, len(EXAMPLES) + 1)]
+
+
 @pytest.mark.filterwarnings("error::featherjet.errors.SimulationWarning")
 @pytest.mark.parametrize("code", blocks())
 def test_code_in_the_pages_runs(code, monkeypatch):
