@@ -91,16 +91,16 @@ class Motion:
         self._found: dict[Any, tuple[Array, ...]] = {}
         self._kept: dict[Any, tuple[Array, ...]] = {}
         self._tau: Array | None = None
-        self.move(x, u)
-        if known is not None:
-            self._found["dynamics"] = known
+        self.move(x, u, known)
 
-    def move(self, x: Array, u: Array) -> Motion:
+    def move(self, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> Motion:
         """Go to other states and controls of the same shapes."""
         nq = self.size.nq
         self.x, self.u = x, u[..., : self.size.nu]
         self.q, self.v = x[..., :nq], x[..., nq:]
         self._found.clear()
+        if known is not None:
+            self._found["dynamics"] = known
         return self
 
     def _run(self, key: Any, kernel: Kernel, *given: Array) -> tuple[Array, ...]:

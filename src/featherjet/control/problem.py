@@ -105,7 +105,8 @@ class Problem:
         self.durations = np.concatenate([np.full(s.knots, s.dt[0]) for s in stages])
         every = [*stages, terminal]
         self.ne, self.ni = max(s.form.ne for s in every), max(s.form.ni for s in every)
-        self.batch = np.broadcast_shapes(self.x0.shape[:-1], *(s.data.shape[:-2] for s in every))
+        self._data_batch = np.broadcast_shapes(*(s.data.shape[:-2] for s in every))
+        self.batch = np.broadcast_shapes(self.x0.shape[:-1], self._data_batch)
         self._buffers: dict[tuple[int, ...], Buffers] = {}
         self._rollout = Rollout(self)
 
@@ -196,7 +197,7 @@ class Problem:
 
     def batch_of(self, xs: Array) -> tuple[int, ...]:
         """The axes of problems at these states."""
-        return np.broadcast_shapes(xs.shape[:-2], *(s.data.shape[:-2] for s in (*self._stages, self.terminal)))
+        return np.broadcast_shapes(xs.shape[:-2], self._data_batch)
 
     @property
     def _stages(self) -> list[Stage]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,18 +12,19 @@ import numpy as np
 from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
 from ..jit.kernel import Kernel
-from ..jit.sequence import in_sequence
+from ..jit.sequence import InSequence
 from ..math.scalars import where_less
 from ..model.configuration import Places
 from .code import compiled
 from .integrators import advanced
-from .motion import NO_RESTITUTION, Body
+from .motion import NO_RESTITUTION, Body, Motion
 from .runge_kutta import RungeKutta
 from .stage import Segment, Stage
 
 Array = np.ndarray
 _steps: WeakKeyDictionary[Body, Kernel] = WeakKeyDictionary()  # windows and parts of a problem share them
 LARGEST = 1e10  # of a state; beyond, a motion has diverged
+GAIN = 5  # where K is among the operands of a step
 
 
 class Staged(Protocol):
@@ -40,6 +41,8 @@ class Staged(Protocol):
     u_upper: Array | None
 
     def batch_of(self, xs: Array) -> tuple[int, ...]: ...
+
+    def integrate(self, x: Array, dx: Array) -> Array: ...
 
 
 class Rollout:
@@ -77,51 +80,110 @@ class Rollout:
     def __call__(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
     ) -> tuple[Array, Array, Array]:
+        batch = self.problem.batch_of(xs)
+        plan = Plan(self.problem, self.steps, batch) if batch else self._alone
+        return plan(x0, xs, us, k, K, alpha, gaps, clip)
+
+    @cached_property
+    def _alone(self) -> Plan:
+        """The plan of one problem, which is used again and again."""
+        return Plan(self.problem, self.steps, ())
+
+
+class Leg(NamedTuple):
+    """A segment on its way: its motion, accelerations and forces, the code of a step and its operands but K.
+
+    sequence: the code over all knots, for one problem; costs: where those of its terms go.
+    """
+
+    segment: Segment
+    motion: Motion
+    known: tuple[Array, Array]
+    code: Kernel
+    inputs: list[Array]
+    fixed: Array
+    results: list[Array]
+    sequence: InSequence | None
+    out: tuple[Array, ...]
+
+
+class Plan:
+    """The rollouts of a batch of problems: arrays and code that stay the same from one to the next."""
+
+    def __init__(self, problem: Staged, steps: Sequence[Kernel], batch: tuple[int, ...]) -> None:
+        self.problem, self.batch = problem, batch
+        T, nx, nu, nv = problem.T, problem.nx, problem.nu, problem.nv
+        new = np.zeros
+        self.raw, self.x, self.xs = (new((*batch, T + 1, nx)) for _ in range(3))
+        self.u, self.us, self.k = (new((*batch, T, nu)) for _ in range(3))
+        self.gap, self.a = new((*batch, T + 1, 2 * nv)), new((*batch, T, nv))
+        self.lower, self.upper = np.full((*batch, T, nu), -np.inf), np.full((*batch, T, nu), np.inf)
+        self.K = np.empty((T, nu * 2 * nv))  # only its shape matters
+        ends = np.cumsum([s.stage.knots * s.stage.form.shapes["costs"][0] for s in problem.segments])
+        self.costs = new((*batch, ends[-1]))
+        self.legs = [self._leg(s, c, int(e)) for s, c, e in zip(problem.segments, steps, ends, strict=True)]
+        self.last = problem.terminal.motion(self.x[..., T:, :], self.u[..., :0, :])
+
+    def _leg(self, segment: Segment, code: Kernel, end: int) -> Leg:
+        stage, start, stop = segment
+        at, hits, rows, form = segment.knots, stage.body.hits, stage.body.rows, stage.form
+        forces = np.zeros((*self.batch, stage.knots, rows))
+        x, u, a = self.x[..., at, :], self.u[..., at, :], self.a[..., at, :]
+        given = [self.raw, self.gap]
+        given += [] if hits else [self.xs, self.us, self.k, self.lower, self.upper]
+        inputs = [y[..., at, :] for y in given]
+        results = [x, *([] if hits else [u]), a, *([forces] if rows else []), self.raw[..., start + 1 : stop + 1, :]]
+        fixed = NO_RESTITUTION if hits else stage.dt
+        terms = form.shapes["costs"][0]
+        costs = self.costs[..., end - stage.knots * terms : end].reshape(*self.batch, stage.knots, terms)
+        limited = (np.zeros((*self.batch, stage.knots, *s)) for s in form.limited.values())
+        sequence = None
+        if not self.batch:
+            whole = inputs if hits else [*inputs[:GAIN], self.K[at], *inputs[GAIN:]]
+            sequence = InSequence(code, stage.knots, [*whole, fixed, *results])
+        motion = stage.motion(x, u)
+        return Leg(segment, motion, (a, forces), code, inputs, fixed, results, sequence, (costs, *limited))
+
+    def __call__(
+        self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
+    ) -> tuple[Array, Array, Array]:
         p = self.problem
-        batch = p.batch_of(xs)
-        T, nu, nv = p.T, p.nu, p.nv
-        alpha = np.broadcast_to(np.asarray(alpha, float), batch)[..., None]
-        shift = None if gaps is None else np.ascontiguousarray((alpha[..., None] - 1.0) * gaps)
-        if shift is None:
-            shift = np.zeros((*batch, T + 1, 2 * nv))
-        scaled = np.ascontiguousarray(alpha[..., None] * k)
-        gain = np.ascontiguousarray(K).reshape(*K.shape[:-2], nu * 2 * nv)
-        bounds = (p.u_lower, p.u_upper) if clip else (None, None)
-        lower, upper = (
-            np.ascontiguousarray(np.broadcast_to(infinite if b is None else b, (*batch, T, nu)))
-            for b, infinite in zip(bounds, (-np.inf, np.inf), strict=True)
-        )
-        raw, new = np.empty((*batch, T + 1, p.nx)), np.empty((*batch, T + 1, p.nx))
-        out = np.zeros((*batch, T, nu))
-        raw[..., 0, :] = x0
-        cost = np.zeros(batch)
-        wide = [np.broadcast_to(np.ascontiguousarray(x, float), (*batch, *x.shape[-2:])) for x in (xs, us, gain)]
+        alpha = np.asarray(alpha, float)[..., None, None]
+        self.raw[..., 0, :], self.xs[...], self.us[...] = x0, xs, us
+        np.multiply(alpha, k, out=self.k)
+        if gaps is None:
+            self.gap.fill(0.0)
+        else:
+            np.multiply(alpha - 1.0, gaps, out=self.gap)
+        for bound, known, none in ((self.lower, p.u_lower, -np.inf), (self.upper, p.u_upper, np.inf)):
+            bound[...] = known if clip and known is not None else none
+        gain = np.ascontiguousarray(K, float).reshape(*K.shape[:-2], -1)
         with np.errstate(all="ignore"):
-            for (s, start, stop), code in zip(p.segments, self.steps, strict=True):
-                a, forces = np.empty((*batch, stop - start, nv)), np.empty((*batch, stop - start, s.body.rows))
-                at = slice(start, stop)
-                inputs = [raw, shift] if s.body.hits else [raw, shift, *wide[:2], scaled, wide[2], lower, upper]
-                results = [new[..., at, :], *([] if s.body.hits else [out[..., at, :]]), a]
-                results += [forces] if s.body.rows else []
-                fixed = NO_RESTITUTION if s.body.hits else s.dt
-                follow(code, [x[..., at, :] for x in inputs], fixed, [*results, raw[..., start + 1 : stop + 1, :]])
-                m = s.motion(new[..., at, :], out[..., at, :], (a, forces))
-                cost = cost + s.values(m).costs.sum((-1, -2))
-            new[..., T, :] = self.integrate(raw[..., T, :], shift[..., T, :])
-            m = p.terminal.motion(new[..., T:, :], out[..., :0, :])
-            cost = cost + p.terminal.values(m).costs.sum((-1, -2))
-            bad = ~(np.abs(new).max((-1, -2)) < LARGEST)
-        return new, out, np.where(bad, np.nan, cost)
+            for leg in self.legs:
+                self._follow(leg, gain)
+                leg.segment.stage.values(leg.motion.move(leg.motion.x, leg.motion.u, leg.known), leg.out)
+            self.x[..., p.T, :] = p.integrate(self.raw[..., p.T, :], self.gap[..., p.T, :])
+            last = p.terminal.values(self.last.move(self.last.x, self.last.u))
+            cost = self.costs.sum(-1) + last.costs.sum((-1, -2))
+            diverged = ~(np.abs(self.x).max((-1, -2)) < LARGEST)
+        x, u = (self.x, self.u) if self.batch else (self.x.copy(), self.u.copy())
+        return x, u, np.where(diverged, np.nan, cost)
 
-
-def follow(code: Kernel, inputs: Sequence[Array], fixed: Array, results: Sequence[Array]) -> None:
-    """Run the code of a step for knot after knot (..., knots, n); it reads what it wrote one knot before."""
-    if inputs[0].ndim == 2:
-        in_sequence(code, len(inputs[0]), [*inputs, fixed, *results])
-        return
-    n = len(inputs)
-    for row in zip(*(np.moveaxis(x, -2, 0) for x in (*inputs, *results)), strict=True):
-        code.values(*row[:n], fixed, out=row[n:])
+    def _follow(self, leg: Leg, gain: Array) -> None:
+        """Run the code of a step for knot after knot; it reads what it wrote one knot before."""
+        at, hits = leg.segment.knots, leg.segment.stage.body.hits
+        if leg.sequence is not None:
+            if not hits:
+                leg.sequence.move(GAIN, gain.__array_interface__["data"][0] + at.start * gain.strides[0])
+            leg.sequence()
+            return
+        inputs = leg.inputs
+        if not hits:
+            own = np.broadcast_to(gain, (*self.batch, *gain.shape[-2:]))[..., at, :]
+            inputs = [*inputs[:GAIN], own, *inputs[GAIN:]]
+        n = len(inputs)
+        for row in zip(*(np.moveaxis(x, -2, 0) for x in (*inputs, *leg.results)), strict=True):
+            leg.code.values(*row[:n], leg.fixed, out=row[n:])
 
 
 # Code

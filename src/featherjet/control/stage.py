@@ -82,9 +82,9 @@ class Stage:
             return self.staged.next(m, float(self.dt[0]))
         return self.step.values(m.x, m.a, self.dt)[0]
 
-    def values(self, m: Motion) -> Found:
-        """Costs by term, and constraints."""
-        costs, *limited = self.form.kernels[0].values(*given_to(self.form, m, self.data))
+    def values(self, m: Motion, out: tuple[Array, ...] | None = None) -> Found:
+        """Costs by term, and constraints; `out`: arrays to write them into."""
+        costs, *limited = self.form.kernels[0].values(*given_to(self.form, m, self.data), out=out)
         return Found(costs, **dict(zip(self.form.limited, limited, strict=True)))
 
     def linear_step(self, m: Motion, next: Array, Fx: Array, Fu: Array) -> None:

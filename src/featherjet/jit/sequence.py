@@ -7,26 +7,35 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .kernel import REPORT, Kernel
+from .kernel import Kernel
 
 Array = np.ndarray
 _ENTRY = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)
 
 
-def in_sequence(kernel: Kernel, count: int, operands: Sequence[Array]) -> None:
-    """Run the code for one sample `count` times; flags are ignored.
+class InSequence:
+    """A kernel's code for one sample, to be run `count` times, on operands that stay where they are; flags are ignored.
 
     operands: inputs, then results, of doubles: (count, n), contiguous rows, one for each sample; or (n,), the same for
     all. NumPy would copy operands that overlap; this does not, so that a sample's input may be the result before it.
     """
-    code, n = kernel.single, len(operands) + 1
-    addresses = np.empty(n, np.uintp)
-    steps = np.full(2 * n, operands[0].itemsize, np.intp)
-    addresses[0], steps[0] = REPORT.address.ctypes.data, 0
-    for k, x in enumerate(operands, 1):
-        addresses[k] = x.__array_interface__["data"][0]
-        steps[k] = x.strides[0] if x.ndim == 2 else 0
-    dims = np.zeros(n, np.intp)
-    dims[0] = count
-    _ENTRY(code.entry)(addresses.ctypes.data, dims.ctypes.data, steps.ctypes.data, code.data)
-    REPORT.flags[0] = 0
+
+    def __init__(self, kernel: Kernel, count: int, operands: Sequence[Array]) -> None:
+        code, n = kernel.single, len(operands) + 1
+        flags = np.zeros(1, np.int64)
+        report = np.array(flags.ctypes.data, np.int64)
+        self._addresses = np.array([x.ctypes.data for x in (report, *operands)], np.uintp)
+        steps = np.full(2 * n, report.itemsize, np.intp)
+        steps[:n] = [0, *(x.strides[0] if x.ndim == 2 else 0 for x in operands)]
+        dims = np.zeros(n, np.intp)
+        dims[0] = count
+        self._run = _ENTRY(code.entry)
+        self._given = *(x.ctypes.data for x in (self._addresses, dims, steps)), code.data
+        self._keep = code, flags, report, steps, dims, operands
+
+    def move(self, operand: int, address: int) -> None:
+        """Let an operand begin at another address; its rows are as far apart as before."""
+        self._addresses[operand + 1] = address
+
+    def __call__(self) -> None:
+        self._run(*self._given)
