@@ -17,6 +17,7 @@ from ..evaluate.frames import numbers
 from ..model.configuration import limits, unit_parts
 from ..model.manifolds import Euclidean, Manifold
 from ..model.model import WORLD, Model
+from .congruence import Adder
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import Body, Motion
@@ -168,7 +169,7 @@ class Problem:
         for (s, start, stop), part in zip((*self.segments, last), out.parts(self, xs, us), strict=True):
             at = slice(start, stop)
             m = part.motion.move(xs[..., at, :], us[..., at, :])
-            self._keep(out, s.quadratic(m, part.blocks, part.results), at)
+            self._keep(out, s.quadratic(m, part.blocks, part.results, part.adders), at)
             if part.next is None:
                 continue
             s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
@@ -258,6 +259,7 @@ class Part(NamedTuple):
     motion: Motion
     blocks: Blocks
     results: dict[str, Array]
+    adders: dict[str, Adder]
     next: Array | None
 
 
@@ -298,7 +300,8 @@ class Buffers:
                 at = slice(start, stop)
                 blocks = self.blocks(at, not s.body.size.nu)
                 after = self.next[..., at, :] if s is not problem.terminal else None
-                self._parts.append(Part(s.motion(xs[..., at, :], us[..., at, :]), blocks, s.results(blocks), after))
+                motion = s.motion(xs[..., at, :], us[..., at, :])
+                self._parts.append(Part(motion, blocks, s.results(blocks), {}, after))
         return self._parts
 
     def blocks(self, at: slice, uncontrolled: bool) -> Blocks:

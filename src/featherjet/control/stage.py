@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..jit.kernel import Kernel
+from .congruence import Adder
 from .integrators import euler, euler_slopes
 from .motion import Body, Motion
 from .runge_kutta import RungeKutta
@@ -107,50 +108,55 @@ class Stage:
         batch = out.Lx.shape[:-1]
         return {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in self.form.shapes.items()}
 
-    def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array]) -> Found:
-        """Write the derivatives of costs and constraints; the values are returned."""
+    def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array], adders: dict[str, Adder]) -> Found:
+        """Write the derivatives of costs and constraints; the values are returned.
+
+        adders: of the signals to these arrays, by group, made when they are first needed.
+        """
         form = self.form
         form.kernels[1].values(*given_to(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
-            self._add_still(results, np.concatenate([G[e.name].q for e in form.still], -2), out)
-        if form.moving:
-            self._add_moving(results, G, out)
+            self._add("still", results, G, out, adders)
+        if form.moving and self._crossed:
+            self._add_crossed(results, G, out)
+        elif form.moving:
+            self._add("moving", results, G, out, adders)
         if "D" in results:
             self._constrain(results["D"], G, out)
         return Found(results["costs"], **{k: results[k] for k in form.limited})
 
-    def _add_still(self, found: dict[str, Array], G: Array, out: Blocks) -> None:
-        """Add G^T g and G^T C G of signals that depend on q alone; G (..., m, nv)."""
-        nv = self.body.size.nv
-        out.Lx[..., :nv] += (found["g still"][..., None, :] @ G)[..., 0, :]
-        out.Lxx[..., :nv, :nv] += np.swapaxes(G, -1, -2) @ (found["C still"] @ G)
-
-    def _add_moving(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
-        """The same of other signals, and X G + (X G)^T of those that meet q, v or u in a residual; G (..., m, nd).
+    def _add(
+        self, group: str, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks, adders: dict[str, Adder]
+    ) -> None:
+        """Add G^T g and G^T C G of a group of signals; still ones depend on q alone.
 
         Cones and limits cost nothing at most knots; these are left out.
         """
-        ndx, C, g = out.Lx.shape[-1], found["C moving"], found["g moving"]
-        at: Any = ...
-        if not self._crossed:
-            at = C.any((-1, -2)) | g.any(-1)
-            if not at.any():
-                return
-            if at.all():
-                at = ...
-        G = self._stacked(slopes, self.form.moving, at)
-        H = np.swapaxes(G, -1, -2) @ (C[at] @ G)
-        if self._crossed:
-            XG = found["X"] @ G
-            H += XG + np.swapaxes(XG, -1, -2)
-        gG = (g[at][..., None, :] @ G)[..., 0, :]
-        out.Lx[at] += gG[..., :ndx]
-        out.Lxx[at] += H[..., :ndx, :ndx]
+        G = [slopes[e.name] for e in getattr(self.form, group)]
+        if group not in adders:
+            nv, nu = self.body.size.nv, self.body.size.nu
+            given = {"C": found[f"C {group}"], "g": found[f"g {group}"], "Lx": out.Lx, "Lxx": out.Lxx}
+            controls = {"Lu": out.Lu, "Lxu": out.Lxu, "Luu": out.Luu}
+            given |= {k: x for k, x in controls.items() if x is not None}
+            still = group == "still"
+            widths = (nv,) if still else (nv, nv, nu) if nu else (nv, nv)
+            adders[group] = Adder(given, G, widths, nv if still else 2 * nv)
+        adders[group](G)
+
+    def _add_crossed(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
+        """The same, and X G + (X G)^T, of signals that meet q, v or u in a residual; G (..., m, nd)."""
+        ndx = out.Lx.shape[-1]
+        G = self._stacked(slopes, self.form.moving)
+        XG = found["X"] @ G
+        H = np.swapaxes(G, -1, -2) @ (found["C moving"] @ G) + XG + np.swapaxes(XG, -1, -2)
+        gG = (found["g moving"][..., None, :] @ G)[..., 0, :]
+        out.Lx[...] += gG[..., :ndx]
+        out.Lxx[...] += H[..., :ndx, :ndx]
         if out.Lu is not None and out.Lxu is not None and out.Luu is not None:
-            out.Lu[at] += gG[..., ndx:]
-            out.Lxu[at] += H[..., :ndx, ndx:]
-            out.Luu[at] += H[..., ndx:, ndx:]
+            out.Lu[...] += gG[..., ndx:]
+            out.Lxu[...] += H[..., :ndx, ndx:]
+            out.Luu[...] += H[..., ndx:, ndx:]
 
     @cached_property
     def _crossed(self) -> bool:
@@ -158,14 +164,13 @@ class Stage:
         names = {e.name for e in self.form.moving}
         return any(names & set(used) and {"x", "u"} & set(used) for used in self.form.used)
 
-    def _stacked(self, G: dict[str, Slopes], entries: list[Entry], at: Any = ...) -> Array:
-        """The Jacobians of signals below each other at some knots, columns of q, v and u."""
+    def _stacked(self, G: dict[str, Slopes], entries: list[Entry]) -> Array:
+        """The Jacobians of signals below each other, columns of q, v and u."""
         nv, nu = self.body.size.nv, self.body.size.nu
         rows = []
         for e in entries:
-            blocks = [None if x is None else x[at] for x in G[e.name]]
-            assert blocks[0] is not None
-            shape = blocks[0].shape[:-1]
+            blocks = G[e.name]
+            shape = blocks.q.shape[:-1]
             widths = (nv, nv, nu)
             rows.append([np.zeros((*shape, n)) if x is None else x for x, n in zip(blocks, widths, strict=True)])
         whole = [np.concatenate(row, -1) for row in rows]
