@@ -56,7 +56,7 @@ __all__ = [
     "verify",
 ]
 
-LAZY = ("casadi", "control", "jax", "torch")  # imported when first used
+LAZY = ("casadi", "control", "crocoddyl", "jax", "torch")  # imported when first used
 
 
 def __dir__() -> list[str]:
