@@ -41,7 +41,7 @@ def program(text: str) -> str:
 
 
 def skip_without_peers(code: str) -> None:
-    for peer in ("pinocchio", "mujoco", "pydrake", "jax", "torch", "dask", "casadi"):
+    for peer in ("pinocchio", "mujoco", "pydrake", "jax", "torch", "dask", "casadi", "crocoddyl"):
         if re.search(rf"^\s*(?:import|from) {peer}\b", code, re.M):
             pytest.importorskip(peer)
 

@@ -19,10 +19,12 @@ ROOT = Path(featherjet.__file__).parent
 LAYERS = (
     "errors", "atomic", "forks", "arrays", "terminal", "display", "math", "geometry", "model", "models", "conventions",
     "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact", "simulation", "export", "robot", "verify",
-    "transition", "control", "bridges", "jax", "torch", "casadi", "__init__", "lab", "cli", "__main__",
+    "transition", "control", "bridges", "jax", "torch", "casadi", "crocoddyl", "__init__", "lab", "cli", "__main__",
 )  # fmt: skip
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
-HEAVY = ("matplotlib", "scipy", "mujoco", "pinocchio", "jax", "torch", "dask", "casadi", "hypothesis", "pytest")
+HEAVY = (
+    "matplotlib", "scipy", "mujoco", "pinocchio", "jax", "torch", "dask", "casadi", "crocoddyl", "hypothesis", "pytest",
+)  # fmt: skip
 
 
 def name_of(path: Path) -> tuple[str, ...]:

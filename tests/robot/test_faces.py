@@ -23,7 +23,7 @@ def robot() -> fj.Robot:
 def test_dir_has_public_names_only() -> None:
     shown = {name for name in dir(fj) if not name.startswith("__")}
     assert {*fj.__all__} <= shown
-    assert {"jax", "torch", "casadi", "geometry"} <= shown
+    assert {"jax", "torch", "casadi", "crocoddyl", "geometry"} <= shown
     assert not shown & {"Any", "import_module", "algorithms", "jit", "evaluate"}
     for name in fj.__all__:
         assert getattr(fj, name) is not None

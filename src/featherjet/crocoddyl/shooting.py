@@ -28,10 +28,13 @@ def problem(problem: Problem) -> crocoddyl.ShootingProblem:
     if problem.batch:
         raise InputError("problem: expected one problem, this is a batch; use problem.take")
     if problem.ne or problem.ni:
-        raise InputError("problem: constraints do not go to Crocoddyl; make them costs, or use featherjet.control.solve")
+        raise InputError(
+            "problem: constraints do not go to Crocoddyl; make them costs, or use featherjet.control.solve"
+        )
     around, state = Around(problem), state_of(problem)
-    knots = [Knot(state, around, t, s.resized(s.data[t - a : t - a + 1])) for s, a, b in problem.segments for t in range(a, b)]
-    return crocoddyl.ShootingProblem(problem.x0, knots, Knot(state, around, problem.T, problem.terminal))
+    stages = [s.resized(s.data[k : k + 1]) for s, start, stop in problem.segments for k in range(stop - start)]
+    *knots, last = (Knot(state, around, t, stage) for t, stage in enumerate((*stages, problem.terminal)))
+    return crocoddyl.ShootingProblem(problem.x0, knots, last)
 
 
 class Around:
@@ -74,9 +77,10 @@ class Knot(crocoddyl.ActionModelAbstract):
         """The cost and the next state."""
         around, t = self.around, self.t
         around.move(t, x, u if t < around.problem.T else None)
-        m = self.motion.move(around.xs[t : t + 1], around.us[t : t + 1])
-        data.cost = float(self.stage.values(m).costs.sum())
-        data.xnext = self.stage.next(m)[0] if t < around.problem.T else x
+        with np.errstate(all="ignore"):  # solvers try steps that diverge
+            m = self.motion.move(around.xs[t : t + 1], around.us[t : t + 1])
+            data.cost = float(self.stage.values(m).costs.sum())
+            data.xnext = self.stage.next(m)[0] if t < around.problem.T else x
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         """Their derivatives; `calc` comes first, as for all of Crocoddyl's models."""
