@@ -106,6 +106,18 @@ def asked_out_of_order(p: Problem) -> float:
     return max(off(y, z) for y, z in zip(found, want, strict=True))
 
 
+def whole_horizons(p: Problem) -> list[int]:
+    """Iterations of a solve, and how often the horizon was differentiated for them."""
+    s, count = fj.crocoddyl.problem(p), []
+    inside = s.runningModels[0].around.problem
+    linearize = inside.linearize
+    inside.linearize = lambda *given: count.append(1) or linearize(*given)
+    solver = crocoddyl.SolverFDDP(s)
+    solver.th_stop = 1e-9
+    solver.solve(*(list(x) for x in p.guess()), 100, False, REGULARISATION)
+    return [solver.iter, len(count)]
+
+
 def manifold(p: Problem) -> dict[str, float]:
     """How far the state space is from Crocoddyl's own of a free base and twelve hinges."""
     model = pin.Model()
@@ -170,6 +182,7 @@ def main() -> None:
                 "numerical reach": numerical(arm),
                 "numerical step": numerical(legs),
                 "out of order": asked_out_of_order(legs),
+                "whole horizons": whole_horizons(legs),
                 "manifold": manifold(legs),
                 "held": off(held, legs.guess()[1]),
                 "refused": refused(),

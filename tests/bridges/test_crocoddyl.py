@@ -63,6 +63,11 @@ def test_an_answer_belongs_to_its_question(found: dict[str, Any]) -> None:
     assert found["out of order"] < 1e-14
 
 
+def test_an_iteration_differentiates_the_whole_horizon_once(found: dict[str, Any]) -> None:
+    iterations, times = found["whole horizons"]
+    assert 5 < times <= iterations + 1
+
+
 def test_states_are_those_of_crocoddyls_multibody(found: dict[str, Any]) -> None:
     assert len(found["manifold"]) == 10
     assert max(found["manifold"].values()) < 1e-13

@@ -34,7 +34,9 @@ def problem(problem: Problem) -> crocoddyl.ShootingProblem:
     around, state = Around(problem), state_of(problem)
     stages = [s.resized(s.data[k : k + 1]) for s, start, stop in problem.segments for k in range(stop - start)]
     *knots, last = (Knot(state, around, t, stage) for t, stage in enumerate((*stages, problem.terminal)))
-    return crocoddyl.ShootingProblem(problem.x0, knots, last)
+    shooting = crocoddyl.ShootingProblem(problem.x0, knots, last)
+    shooting.nthreads = 1  # models in Python take turns
+    return shooting
 
 
 class Around:
@@ -51,9 +53,9 @@ class Around:
 
     def move(self, t: int, x: Array, u: Array | None) -> None:
         """Knot t is at x and u."""
-        if (self.xs[t] != x).any():
+        if self.xs[t].tobytes() != x.tobytes():  # faster than comparing short arrays
             self.xs[t], self.known = x, None
-        if u is not None and (self.us[t] != u).any():
+        if u is not None and self.us[t].tobytes() != u.tobytes():
             self.us[t], self.known = u, None
 
     def derivatives(self) -> Quadratic:
