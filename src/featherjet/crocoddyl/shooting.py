@@ -1,6 +1,6 @@
 """Shooting problems: Crocoddyl's solvers ask knot by knot, featherjet differentiates the whole horizon at once."""
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from typing import Any

@@ -1,6 +1,6 @@
 """States [q, v] of a robot for Crocoddyl, on the manifolds of its joints."""
 
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
 from collections.abc import Callable

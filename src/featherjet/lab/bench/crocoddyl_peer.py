@@ -6,6 +6,7 @@ pip's Crocoddyl needs another Pinocchio than featherjet's tests, so it lives in 
     python -m venv peer && peer/bin/pip install crocoddyl==3.2.1 pin==4.0.0 libpinocchio==4.0.0 example-robot-data
 """
 
+# pyright: reportAttributeAccessIssue=false
 import json
 import os
 import sys
