@@ -30,7 +30,8 @@ REGULARISATION = 1e-9
 def reach(**options: Any) -> Problem:
     """Joints that turn about one axis: states are vectors."""
     there = Translation("tool", (0.4, 0.2, 0.6))
-    costs = [Cost(there, 10.0), Cost(State(), 0.1), Cost(Control(), 1e-2)]
+    along = Translation("tool", np.linspace((0.2, 0.4, 0.5), (0.4, 0.2, 0.6), 12))
+    costs = [Cost(along, 10.0), Cost(State(), 0.1), Cost(Control(), 1e-2)]
     phases = [Phase(12, 0.05, costs, integrator="rk2")]
     return Problem(fj.load("arm"), np.full(14, 0.1), phases, [Cost(there, 100.0), Cost(State(), 1.0)], **options)
 
@@ -88,22 +89,25 @@ def numerical(p: Problem) -> dict[str, float]:
     return worst
 
 
-def asked_out_of_order(p: Problem) -> float:
-    """How far derivatives are off where knots move without `calc`, and another solver uses the problem meanwhile."""
-    s, rng = fj.crocoddyl.problem(p), np.random.default_rng(1)
+def asked_out_of_order(p: Problem) -> dict[str, float]:
+    """How far derivatives of knot 2 are off after another solver used the problem, and where x or u moves alone."""
+    s, rng, t = fj.crocoddyl.problem(p), np.random.default_rng(1), 2
     xs, us = p.guess()
     s.calc(list(xs), list(us))
     s.calcDiff(list(xs), list(us))
-    t, x, u = 2, p.integrate(p.x0, 0.3 * rng.normal(size=p.ndx)), rng.normal(size=p.nu)
-    xs[t], us[t] = x, u
-    d = p.linearize(xs, us)
-    want = [np.array(y[k]) for k in (1, t) for y in (d.Fx, d.Fu, d.Lx, d.Lxx, d.Luu)]
-    solve(p, iterations=2)
-    datas = [m.createData() for m in s.runningModels]
-    s.runningModels[t].calcDiff(datas[t], x, u)
-    s.runningModels[1].calcDiff(datas[1], xs[1], us[1])
-    found = [y for k in (1, t) for y in (datas[k].Fx, datas[k].Fu, datas[k].Lx, datas[k].Lxx, datas[k].Luu)]
-    return max(off(y, z) for y, z in zip(found, want, strict=True))
+    names, model, found = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Luu"), s.runningModels[t], {}
+    for what in ("nothing", "x", "u"):
+        if what == "x":
+            xs[t] = p.integrate(p.x0, 0.3 * rng.normal(size=p.ndx))
+        elif what == "u":
+            us[t] = rng.normal(size=p.nu)
+        d = p.linearize(xs, us)
+        want = {name: np.array(getattr(d, name)[t]) for name in names}
+        p.linearize(p.integrate(xs, 0.5 * rng.normal(size=(p.T + 1, p.ndx))), us + 1.0)  # writes over its arrays
+        data = model.createData()
+        model.calcDiff(data, xs[t], us[t])
+        found[what] = max(off(getattr(data, name), want[name]) for name in names)
+    return found
 
 
 def whole_horizons(p: Problem) -> list[int]:
