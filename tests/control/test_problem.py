@@ -270,6 +270,20 @@ def test_rollouts_follow_the_policy(walk: Walk) -> None:
     near(cost, p.values(xs, us).cost.sum(), 1e-12)
 
 
+def test_derivatives_after_a_rollout_are_those_without_it(walk: Walk) -> None:
+    """What a rollout has found is used again, but only where it went."""
+    p = walk.problem
+    zero = np.zeros((p.T, p.nu)), np.zeros((p.T, p.nu, p.ndx))
+    xs, us, _ = p.rollout(walk.x0, walk.xs, walk.us, *zero, np.array(1.0), None, False)
+    names = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu", "next", "cost")
+    for change in (0.0, 0.1):
+        us[2] += change
+        found = {name: getattr(p.linearize(xs, us), name).copy() for name in names}
+        afresh = p.linearize(xs[None], us[None])
+        for name in names:
+            near(found[name], getattr(afresh, name)[0], 1e-11)
+
+
 def test_a_batch_of_problems_is_each_of_them(walk: Walk) -> None:
     p = walk.problem
     starts = p.integrate(walk.x0, 0.1 * np.random.default_rng(7).normal(size=(3, p.ndx)))

@@ -60,14 +60,17 @@ class Adder:
         axis, job, arrays = len(self.batch) - 1, self._job, [*self._given, *parts]
         first = [*self._fixed, *map(place, parts)]
         job[STRIDES] = [x.strides[axis] // NUMBER for x in arrays]
+        for shift in self._shifts(arrays):
+            job[ADDRESSES] = first if shift is None else shift + first
+            self._run(self._address)
+
+    def _shifts(self, arrays: Sequence[Array]) -> list[Array | None]:
+        """Where each problem begins in each array, in bytes; None for one problem."""
+        axis = len(self.batch) - 1
         if not axis:
-            job[ADDRESSES] = first
-            self._run(self._address)
-            return
-        between = np.array([x.strides[:axis] for x in arrays])
-        for problem in np.ndindex(self.batch[:-1]):
-            job[ADDRESSES] = first + between @ problem
-            self._run(self._address)
+            return [None]
+        problems = np.indices(self.batch[:-1]).reshape(axis, -1)
+        return list((np.array([x.strides[:axis] for x in arrays]) @ problems).T)
 
 
 def place(x: Array) -> int:

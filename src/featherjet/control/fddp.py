@@ -31,7 +31,7 @@ ENOUGH, TOLERATED = 0.1, 2.0  # of the expected gain; of the expected loss, whil
 CLOSED = 1e-16  # gaps up to this are none
 NEAR = 0.1  # of the cost: exact Hessians are used once a full step is expected to gain less than this
 SLOTS = 64
-CACHE = 2.4e6  # bytes of matrices of the problems that are differentiated together
+CACHE = 4.8e6  # bytes of matrices of the problems that are differentiated together
 COST, STEP, GAIN, EXPECTED, GAP, REGULARISATION, STOP = range(len(COLUMNS))
 
 

@@ -103,6 +103,10 @@ class Motion:
             self._found["dynamics"] = known
         return self
 
+    def adopt(self, other: Motion) -> None:
+        """Take over what another has found at the same states and controls."""
+        self._found |= {key: x for key, x in other._found.items() if key != "tau"}
+
     def _run(self, key: Any, kernel: Kernel, *given: Array) -> tuple[Array, ...]:
         found = self._found[key] = self._kept[key] = kernel.values(*given, out=self._kept.get(key))
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
@@ -166,16 +167,19 @@ class Problem:
         if out is None:
             out = self._buffers[batch] = Buffers(self, batch)
         last = Segment(self.terminal, self.T, self.T + 1)
-        for (s, start, stop), part in zip((*self.segments, last), out.parts(self, xs, us), strict=True):
+        found = dict(enumerate(self._rollout.known(xs, us)))
+        for k, ((s, start, stop), part) in enumerate(zip((*self.segments, last), out.parts(self, xs, us), strict=True)):
             at = slice(start, stop)
             m = part.motion.move(xs[..., at, :], us[..., at, :])
+            if k in found:
+                m.adopt(found[k])
             self._keep(out, s.quadratic(m, part.blocks, part.results, part.adders), at)
             if part.next is None:
                 continue
             s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
             if self.exact and costates is not None:
                 add_curvature(s, m, costates[..., start + 1 : stop + 1, :], part.blocks)
-        return out.quadratic()
+        return out.quadratic
 
     def rollout(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
@@ -314,7 +318,9 @@ class Buffers:
             *own, self.Lu[..., at, :], self.Lxu[..., at, :, :], self.Luu[..., at, :, :], E=E, I=I
         )  # fmt: skip
 
+    @cached_property
     def quadratic(self) -> Quadratic:
+        """All of them."""
         parts: dict[str, Array | None] = {}
         for name, J in (("E", self.E), ("I", self.I)):
             parts[f"{name}x"] = None if J is None else J[..., : self.ndx]

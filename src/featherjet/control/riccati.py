@@ -73,6 +73,7 @@ class Riccati:
         self._address = self._job.ctypes.data
         for name, x in {"regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
             self._job[self._at[name]] = x.ctypes.data
+        self._read: dict[str, Array] = {}  # the arrays that the job refers to; horizons use theirs again
         self._results = {f.name: getattr(self.gains, f.name) for f in fields(Gains)}
         self._set_first(0)
 
@@ -98,12 +99,14 @@ class Riccati:
         """
         p = len(regularisation)
         self._regularisation[:p] = regularisation
-        given = {x: np.ascontiguousarray(getattr(horizon, x)) for x in INPUTS}
-        given["f"] = self._none if gaps is None else np.ascontiguousarray(gaps)
+        given = {x: getattr(horizon, x) for x in INPUTS}
+        given["f"] = self._none if gaps is None else gaps
         if bounds is not None:
-            given["low"], given["high"] = map(np.ascontiguousarray, bounds)
+            given["low"], given["high"] = bounds
         for name, x in given.items():
-            self._job[self._at[name]] = x.__array_interface__["data"][0]  # half the time of x.ctypes.data
+            if x is not self._read.get(name):
+                self._read[name] = x = np.ascontiguousarray(x)
+                self._job[self._at[name]] = x.__array_interface__["data"][0]  # half the time of x.ctypes.data
         self._job[self._at["problems"]], self._job[self._at["gaps"]] = p, gaps is not None
         if first != self._first:
             self._set_first(first)

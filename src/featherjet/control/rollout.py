@@ -84,6 +84,13 @@ class Rollout:
         plan = Plan(self.problem, self.steps, batch) if batch else self._alone
         return plan(x0, xs, us, k, K, alpha, gaps, clip)
 
+    def known(self, xs: Array, us: Array) -> list[Motion]:
+        """What the last rollout of one problem has found at each stage, if it went through these states; else none."""
+        plan: Plan | None = self.__dict__.get("_alone")
+        if plan is None or not (np.array_equal(xs, plan.x) and np.array_equal(us, plan.u)):
+            return []
+        return [*(leg.motion for leg in plan.legs), plan.last]
+
     @cached_property
     def _alone(self) -> Plan:
         """The plan of one problem, which is used again and again."""

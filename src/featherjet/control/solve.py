@@ -135,6 +135,7 @@ class OneProblem:
         self.x0, self.durations, self.exact = horizon.x0[None], horizon.durations, horizon.exact
         limits = horizon.u_lower, horizon.u_upper
         self.u_lower, self.u_upper = (None if x is None else x[None] for x in limits)
+        self._last: tuple[Quadratic, Quadratic] | None = None  # horizons may use theirs again
 
     def difference(self, x0: Array, x1: Array) -> Array:
         return self.inner.difference(x0[0], x1[0])[None]
@@ -150,7 +151,10 @@ class OneProblem:
         return _with_axis(self.inner.values(xs[0], us[0]))
 
     def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
-        return _with_axis(self.inner.linearize(xs[0], us[0], None if costates is None else costates[0]))
+        found = self.inner.linearize(xs[0], us[0], None if costates is None else costates[0])
+        if self._last is None or self._last[0] is not found:
+            self._last = found, _with_axis(found)
+        return self._last[1]
 
     def rollout(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
