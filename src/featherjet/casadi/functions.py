@@ -22,7 +22,7 @@ from ..evaluate.frames import FrameChoice, FrameName
 from ..evaluate.sparse import SparseFunction
 from ..export.functions import Choices, identifier, selected
 from ..jit.kernel import Kernel
-from .recipes import Horizon, Recipe
+from .recipes import Knots, Recipe
 
 MOST = 1_000_000  # states of a horizon
 ALIVE: list[Any] = []  # CasADi's graphs do not keep functions of Python alive
@@ -51,7 +51,7 @@ def function(
     contacts: of those with contacts; name: the function's in CasADi.
     """
     traced = sparse_function(robot, quantity, Choices(fext, frame, viewpoint, contacts))
-    of = Horizon(traced, checked(horizon))
+    of = Knots(traced, checked(horizon))
 
     def adjoint(name: str) -> ca.Function:
         return CompiledCall(name, of.adjoint(), of.states, of.hessian())

@@ -27,7 +27,7 @@ class Recipe(NamedTuple):
     steps: Sequence[CodeStep]
 
 
-class Horizon:
+class Knots:
     """What the CasADi functions of one quantity are, for a number of states."""
 
     def __init__(self, traced: SparseFunction, states: int) -> None:

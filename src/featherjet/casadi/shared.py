@@ -24,7 +24,7 @@ from ..jit.notices import announced
 from ..jit.number import DOUBLE
 from .functions import checked, sparse_function
 from .glue import GlueStep, glue
-from .recipes import Horizon, Recipe
+from .recipes import Knots, Recipe
 
 SUFFIX = ".dll" if os.name == "nt" else ".so"
 COMPILERS = ("cc", "gcc", "clang")
@@ -62,7 +62,7 @@ def library(
     code, source, target = (folder / f"{name}{end}" for end in (".o", "_casadi.c", SUFFIX))
     refuse_bad_folder(folder, (code, source, target), overwrite)
     exporter = Exporter(traced.evaluator, targets.find(targets.NATIVE), DOUBLE, name, (states > 1,))
-    makes = Horizon(traced, states)
+    makes = Knots(traced, states)
     recipes = {
         name: makes.value(),
         f"jac_{name}": makes.jacobian(),

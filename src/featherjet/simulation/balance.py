@@ -22,7 +22,7 @@ BASE = slice(0, 6)
 STEP = 1e-40
 
 
-class State(NamedTuple):
+class MovingState(NamedTuple):
     """States q (B, nq), v (B, nv) and their changes (B, nv, K)."""
 
     q: Array
@@ -31,7 +31,7 @@ class State(NamedTuple):
     dv: Array
 
 
-class Load(NamedTuple):
+class StepLoad(NamedTuple):
     """What acts in a step: torques (B, nv); its length h (B, 1); their changes (B, nv, K) and (B, 1, K).
 
     dtheta (B, 10 njoints, K): the change of inertial parameters; (B, 0, K) if they do not change. damping, stiffness
@@ -64,7 +64,7 @@ class Balance:
         self.evaluate, self.model = evaluator, evaluator.model
         self.rooted = sum(joint.parent == WORLD for joint in evaluator.model.joints) == 1
 
-    def __call__(self, s: State, load: Load, then: State, after: Array) -> Array:
+    def __call__(self, s: MovingState, load: StepLoad, then: MovingState, after: Array) -> Array:
         """The change (B, nv, K) of `after`, the balanced velocities, where `then` has those before the balance."""
         if self.rooted:
             return self._of_one_root(s, load, then, after)
@@ -72,7 +72,7 @@ class Balance:
             raise InputError("parameter_derivatives: robots with several roots have none in flight")
         return self._of_many(s, load, then)
 
-    def _of_one_root(self, s: State, load: Load, then: State, after: Array) -> Array:
+    def _of_one_root(self, s: MovingState, load: StepLoad, then: MovingState, after: Array) -> Array:
         h, dh = load.h[..., None], load.dh
         A0, A1 = (self.evaluate("centroidal_map", x) for x in (s.q, then.q))
         want = self._slope(s.q, s.v) @ s.dq + A0 @ s.dv
@@ -110,7 +110,7 @@ class Balance:
         angular = angular - cross(centre[:, None], np.swapaxes(linear, -1, -2))
         return Masses(np.concatenate([linear, np.swapaxes(angular, -1, -2)], 1), dcentre, mass)
 
-    def _wrench(self, q: Array, A: Array, dq: Array, load: Load, masses: Masses) -> tuple[Array, Array]:
+    def _wrench(self, q: Array, A: Array, dq: Array, load: StepLoad, masses: Masses) -> tuple[Array, Array]:
         """Of the base's torques, about the centre of mass, in world axes (B, 6); and its change (B, 6, K)."""
         T = self.evaluate("forward_kinematics", q)[:, 0]
         R, p = T[:, :3, :3], T[:, :3, 3]
@@ -124,7 +124,7 @@ class Balance:
         wrench = np.concatenate([force, moment - cross(centre, force)], -1)
         return wrench, np.swapaxes(np.concatenate([dforce, dmoment], -1), -1, -2)
 
-    def _of_many(self, s: State, load: Load, then: State) -> Array:
+    def _of_many(self, s: MovingState, load: StepLoad, then: MovingState) -> Array:
         def along(x: Array, dx: Array) -> Array:
             return x[:, None] + 1j * STEP * np.swapaxes(dx, -1, -2)  # (B, K, n)
 

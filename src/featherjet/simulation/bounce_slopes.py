@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.model import Array
-from .balance import Load, State
-from .bounces import Impact, Passage
+from .balance import MovingState, StepLoad
+from .bounces import Bounce, Passage
 from .engine import Step
 from .laws import Pull
-from .modes import Problem
+from .modes import ModeEquations
 from .slopes import Ended, StepSlopes, in_world
 from .steps import TimeStepping
 
@@ -30,7 +30,7 @@ class _Total(NamedTuple):
     dP: Array
 
 
-def bounced(slopes: StepSlopes, steps: TimeStepping, s: State, load: Load) -> Ended:
+def bounced(slopes: StepSlopes, steps: TimeStepping, s: MovingState, load: StepLoad) -> Ended:
     """A step of `steps`, which has restitution."""
     assert steps.bounces is not None
     log: list[Passage] = []
@@ -41,21 +41,21 @@ def bounced(slopes: StepSlopes, steps: TimeStepping, s: State, load: Load) -> En
         _pass(slopes, passage, load, total)
         if passage.impact is not None:
             _collide(slopes, steps, passage, passage.impact, load.dtheta, total)
-    return Ended(State(found.q, found.v, total.dq, total.dv), P, total.dP)
+    return Ended(MovingState(found.q, found.v, total.dq, total.dv), P, total.dP)
 
 
-def _pass(slopes: StepSlopes, passage: Passage, load: Load, total: _Total) -> None:
+def _pass(slopes: StepSlopes, passage: Passage, load: StepLoad, total: _Total) -> None:
     """Move on to the end of a passage, whose length is one more column."""
     moves = passage.spent > 0
     at = passage.worlds[moves]
     if not len(at):
         return
     table = np.broadcast_to(passage.table, (len(passage.q), *passage.table.shape[-2:]))[moves]
-    state = State(passage.q[moves], passage.v[moves], _wider(total.dq[at]), _wider(total.dv[at]))
+    state = MovingState(passage.q[moves], passage.v[moves], _wider(total.dq[at]), _wider(total.dv[at]))
     h = passage.spent[moves, None]
     dh = np.zeros((len(at), 1, state.dq.shape[-1]))
     dh[..., -1] = 1.0
-    now = Load(*(x[at] if x.ndim == 2 else _wider(x[at]) for x in load))._replace(h=h, dh=dh)
+    now = StepLoad(*(x[at] if x.ndim == 2 else _wider(x[at]) for x in load))._replace(h=h, dh=dh)
     ended = slopes.free(state, now, table, passage.away[moves])
     hits = passage.hits[moves]
     rows = slopes.ground.footing(slopes.evaluate, ended.state.q, table).J[:, 2::3]
@@ -74,7 +74,7 @@ def _wider(x: Array) -> Array:
 
 
 def _collide(
-    slopes: StepSlopes, steps: TimeStepping, passage: Passage, impact: Impact, dtheta: Array, total: _Total
+    slopes: StepSlopes, steps: TimeStepping, passage: Passage, impact: Bounce, dtheta: Array, total: _Total
 ) -> None:
     at = impact.worlds
     rows = np.searchsorted(passage.worlds, at)
@@ -91,7 +91,7 @@ def _collide(
 class _Hit:
     """The equations of an impact of some worlds."""
 
-    def __init__(self, slopes: StepSlopes, impact: Impact, total: _Total, table: Array, dtheta: Array) -> None:
+    def __init__(self, slopes: StepSlopes, impact: Bounce, total: _Total, table: Array, dtheta: Array) -> None:
         self.slopes, self.table, self.dtheta = slopes, table, dtheta
         self.q, self.dq, self.dv = impact.compressed.q, total.dq[impact.worlds], total.dv[impact.worlds]
         self.before = impact.before
@@ -115,6 +115,6 @@ class _Hit:
         P = (footing.axes @ F[..., None])[..., 0]
         gamma = (footing.J @ found.v[..., None]).reshape(P.shape)
         held = np.zeros((len(P), 0))
-        problem = Problem(M, footing.J, P, gamma, self.table[..., 5], held, normals is not None)
+        problem = ModeEquations(M, footing.J, P, gamma, self.table[..., 5], held, normals is not None)
         du, dx = problem.solve(r, c, e)
         return du, in_world(footing, dx)

@@ -27,7 +27,7 @@ EVENTS = 8  # most impacts of a world in one step; then feet come to rest
 SEARCH = 60  # most trials for an instant
 
 
-class Impact(NamedTuple):
+class Bounce(NamedTuple):
     """An impact of some worlds (indices): velocities before it, after compression, and after restitution."""
 
     worlds: Array
@@ -49,7 +49,7 @@ class Passage(NamedTuple):
     away: Array
     table: Array
     hits: Array
-    impact: Impact | None
+    impact: Bounce | None
 
 
 class Between(Protocol):
@@ -151,7 +151,7 @@ class _Part:
         self.steps = bounces.steps
         self.table = self.steps.table(q)
         self.away, self.hits = np.zeros_like(last[:, ::3]), np.full(len(q), -1)
-        self.impact: Impact | None = None
+        self.impact: Bounce | None = None
 
     def until_impact(self, left: Array, at_rest: bool) -> tuple[Step, Array, Array]:
         """The state at the next impact, after it; or after all the time that is left. The time spent, percussions."""
@@ -182,7 +182,7 @@ class _Part:
             table = self._table(collide)
             height, rate = steps.engine.approach(found.q[collide], found.v[collide], table)
             before = found.v[collide]
-            impact = Impact(collide, before, *b.impact(found.q[collide], before, table, height <= TOUCH))
+            impact = Bounce(collide, before, *b.impact(found.q[collide], before, table, height <= TOUCH))
             found.v[collide] = impact.restored.v
             P[collide] += impact.restored.P
             self.impact = impact

@@ -56,7 +56,7 @@ def feet(P: Array, gamma: Array, mu: Array, scale: Array, given: bool) -> tuple[
     return Bg, BP
 
 
-class Problem:
+class ModeEquations:
     """The equations (1) of many worlds: A (B, nv, nv), rows (B, m, nv), of which the first 3 n are feet's.
 
     P, gamma (B, n, 3): percussions and velocities in the feet's axes; mu (B, n); held (B, s): see Modes.

@@ -13,9 +13,9 @@ import numpy as np
 from ..algorithms.contacts.feet import GRAVITY, PUSH_OUT
 from ..contact.footing import Footing
 from ..model.model import Array
-from .balance import Balance, Load, State
+from .balance import Balance, MovingState, StepLoad
 from .engine import Engine, Struck
-from .modes import Problem
+from .modes import ModeEquations
 from .steps import TimeStepping
 
 FULL = 1e-9  # share of dry friction's most: closer to it, a joint slides
@@ -24,7 +24,7 @@ FULL = 1e-9  # share of dry friction's most: closer to it, a joint slides
 class Ended(NamedTuple):
     """The state after a step, and percussions (B, 3 n) in world axes with their changes (B, 3 n, K)."""
 
-    state: State
+    state: MovingState
     P: Array
     dP: Array
 
@@ -45,7 +45,7 @@ class StepSlopes:
         self.model = steps.evaluate.model
         self.balance = Balance(steps.evaluate)
 
-    def free(self, s: State, load: Load, table: Array, away: Array) -> Ended:
+    def free(self, s: MovingState, load: StepLoad, table: Array, away: Array) -> Ended:
         """A step without bounces. table (B, n, 6), away (B, n): see `treejit.stepping.StepCompiler.step`."""
         steps, unlimited = self.steps, self.steps.unlimited
         if unlimited is None:
@@ -53,13 +53,18 @@ class StepSlopes:
         ended = self._step(unlimited, False, s, load, table, away)
         beyond = self.laws.reached(ended.state.q)
         if beyond.any():
-            some = State(*(x[beyond] for x in s)), Load(*(x[beyond] for x in load)), table[beyond], away[beyond]
+            some = (
+                MovingState(*(x[beyond] for x in s)),
+                StepLoad(*(x[beyond] for x in load)),
+                table[beyond],
+                away[beyond],
+            )
             stopped = self._step(steps.engine, True, *some)
             for x, y in zip((*ended.state, ended.P, ended.dP), (*stopped.state, stopped.P, stopped.dP), strict=True):
                 x[beyond] = y
         return ended
 
-    def _step(self, engine: Engine, stops: bool, s: State, load: Load, table: Array, away: Array) -> Ended:
+    def _step(self, engine: Engine, stops: bool, s: MovingState, load: StepLoad, table: Array, away: Array) -> Ended:
         height = engine.approach(s.q, s.v, table)[0] + away
         dheight = self.ground.footing(self.evaluate, s.q, table).J[:, 2::3] @ s.dq
         lands = landing_slope(height, dheight, load)
@@ -71,7 +76,7 @@ class StepSlopes:
             attempt = self._attempt(engine, s, load, (soft, dsoft), (table, height, lands), attempt)
         return self._ended(engine, s, load, attempt)
 
-    def _with_laws(self, s: State, load: Load) -> tuple[Load, Array, Array]:
+    def _with_laws(self, s: MovingState, load: StepLoad) -> tuple[StepLoad, Array, Array]:
         """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
         laws, (h, dh) = self.laws, (load.h, load.dh)
         damping, stiffness = laws.damping + load.damping, laws.stiffness + load.stiffness
@@ -84,8 +89,8 @@ class StepSlopes:
         return load._replace(tau=load.tau + force, dtau=load.dtau + dforce), soft, dsoft
 
     def _attempt(
-        self, engine: Engine, s: State, load: Load, soft: tuple[Array, Array], feet: tuple[Array, Array, Array],
-        last: Attempt,
+        self, engine: Engine, s: MovingState, load: StepLoad, soft: tuple[Array, Array],
+        feet: tuple[Array, Array, Array], last: Attempt,
     ) -> Attempt:  # fmt: skip
         """The contact laws at the middle of a step that ends as the last attempt did."""
         guess, dguess = last.found, last.du
@@ -110,7 +115,7 @@ class StepSlopes:
         return Attempt(found, du, dP)
 
     def _struck(
-        self, found: Struck, A: Array, E: Array, s: State, load: Load, half: Array, dhalf: Array,
+        self, found: Struck, A: Array, E: Array, s: MovingState, load: StepLoad, half: Array, dhalf: Array,
         feet: tuple[Array, Array, Array],
     ) -> tuple[Array, Array]:  # fmt: skip
         table, _, lands = feet
@@ -128,10 +133,10 @@ class StepSlopes:
             dofs = np.eye(self.model.nv)[list(self.laws.stops)]
             rows = np.concatenate([rows, np.broadcast_to(dofs, (count, *dofs.shape))], 1)
             c, e = np.concatenate([c, reach], 1), np.concatenate([e, rub], 1)
-        du, dx = Problem(A, rows, P, gamma, table[..., 5], held).solve(r, c, e)
+        du, dx = ModeEquations(A, rows, P, gamma, table[..., 5], held).solve(r, c, e)
         return du, in_world(footing, dx[:, : 3 * n])
 
-    def _stops(self, held: Array, s: State, load: Load) -> tuple[Array, Array, Array]:
+    def _stops(self, held: Array, s: MovingState, load: StepLoad) -> tuple[Array, Array, Array]:
         """For each stop: whether its rate is given, the change of that rate, and the change of free percussions."""
         dry, limit = held[..., 0], held[..., 1]
         h, dh, most = load.h, load.dh, load.h * self.laws.friction
@@ -145,11 +150,11 @@ class StepSlopes:
         rub = np.where(pressed, 0.0, sign * self.laws.friction)[..., None] * dh
         return (pressed | ~full).astype(float), reach, rub
 
-    def _integrated(self, s: State, way: Array, dway: Array) -> Array:
+    def _integrated(self, s: MovingState, way: Array, dway: Array) -> Array:
         by_q, by_way = self.evaluate("integrate_jacobians", s.q, way)
         return by_q @ s.dq + by_way @ dway
 
-    def _ended(self, engine: Engine, s: State, load: Load, attempt: Attempt) -> Ended:
+    def _ended(self, engine: Engine, s: MovingState, load: StepLoad, attempt: Attempt) -> Ended:
         """The state that the step leads to; in flight it moves with the mean velocity, and keeps its momentum."""
         found, du, dP = attempt
         h, dh = load.h, load.dh
@@ -163,12 +168,12 @@ class StepSlopes:
         some = flies[..., 0] > 0
         if self.laws.balanced and some.any():
             part = [x[some] for x in (*s, *load, end, dend, after, dafter)]
-            before, push = State(*part[:4]), Load(*part[4:-4])
-            then = State(part[-4], part[-2], part[-3], part[-1])
+            before, push = MovingState(*part[:4]), StepLoad(*part[4:-4])
+            then = MovingState(part[-4], part[-2], part[-3], part[-1])
             after, dafter = after.copy(), dafter.copy()
             after[some] = engine.balanced(before.q, before.v, then.q, then.v, push.tau, push.h)
             dafter[some] = self.balance(before, push, then, after[some])
-        return Ended(State(end, after, dend, dafter), found.P, dP)
+        return Ended(MovingState(end, after, dend, dafter), found.P, dP)
 
 
 def in_world(footing: Footing, dP: Array) -> Array:
@@ -177,7 +182,7 @@ def in_world(footing: Footing, dP: Array) -> Array:
     return (np.swapaxes(footing.axes, -1, -2) @ blocks).reshape(dP.shape)
 
 
-def landing_slope(height: Array, dheight: Array, load: Load) -> Array:
+def landing_slope(height: Array, dheight: Array, load: StepLoad) -> Array:
     """How `feet.landing` changes (B, n, K): what feet may come down, or must come up, as a velocity."""
     h, dh = load.h, load.dh
     depth = np.maximum(-height, 0.0)

@@ -14,7 +14,7 @@ from ..contact.ground import Ground
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..model.model import Array
-from .balance import Load, State
+from .balance import MovingState, StepLoad
 from .bounce_slopes import bounced
 from .laws import JointLaws, Pull
 from .servos import Servo
@@ -240,7 +240,7 @@ class TimeStep:
             damping, stiffness = pull.damping, pull.stiffness
         h, dh = np.full((*batch, 1), self.dt), np.zeros((*batch, 1, columns))
         gains = (damping, stiffness, np.where(inside, dkd, 0.0), np.where(inside, dkp, 0.0))
-        load = Load(self.laws.limited(push), np.where(inside, dtau, 0.0), h, dh, dtheta, *gains)
+        load = StepLoad(self.laws.limited(push), np.where(inside, dtau, 0.0), h, dh, dtheta, *gains)
         count = prod(batch)
         flat = [x.reshape(count, *x.shape[len(batch) :]) for x in (q, v, dq, dv, *load)]
         parts = [self._of_some(*(x[k : k + CHUNK] for x in flat)) for k in range(0, max(count, 1), CHUNK)]
@@ -248,10 +248,10 @@ class TimeStep:
         return [x.reshape(*batch, *x.shape[1:]) for x in found]
 
     def _of_some(self, q: Array, v: Array, dq: Array, dv: Array, *load: Array) -> tuple[Array, ...]:
-        ended = self._ended(State(q, v, dq, dv), Load(*load))
+        ended = self._ended(MovingState(q, v, dq, dv), StepLoad(*load))
         return ended.state.dq, ended.state.dv, ended.dP[:, : self.forces] / self.dt
 
-    def _ended(self, state: State, load: Load) -> Ended:
+    def _ended(self, state: MovingState, load: StepLoad) -> Ended:
         if self._steps.bounces is not None:
             return bounced(self._slopes, self.steps((len(state.q),)), state, load)
         table = self._steps.table(state.q)

@@ -16,7 +16,7 @@ from .baselines import minimum_jerk
 from .checks import checked_root_weights, checked_supports, checked_targets
 from .clip import Clip, Target, checked_end, checked_weights
 from .limits import checked_bounds
-from .problem import Problem, Setting
+from .problem import MotionProblem, Setting
 from .result import Transition
 from .solve import SOLVERS, Callback, solve
 from .spline import FIXED, Spline, require_scipy
@@ -80,7 +80,7 @@ def transition(
     held = checked_supports(robot, supports, first, last, root_forces, spline.duration)
     aims = checked_targets(robot, targets, spline, first, last)
     setting = Setting(robot, first, last, spline, points, weighted, root_forces, held, aims, bounds)
-    problem = Problem(setting)
+    problem = MotionProblem(setting)
     control = minimum_jerk(spline, problem.ends) if initial is None else _fitted(initial, problem)
     control, report, history = solve(problem, control, solver, tolerance, max_iterations, callback)
     return Transition(
@@ -111,7 +111,7 @@ def _checked_spline(duration: Any, degree: Any, intervals: Any, points: Any) -> 
     return Spline(degree, intervals, seconds), points
 
 
-def _fitted(initial: Transition, problem: Problem) -> Array:
+def _fitted(initial: Transition, problem: MotionProblem) -> Array:
     """The control points nearest to another transition of the same robot."""
     if not isinstance(initial, Transition) or initial.robot.nv != problem.setting.robot.nv:
         raise InputError("initial: expected a transition of the same robot")

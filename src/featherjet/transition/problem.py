@@ -37,7 +37,7 @@ class Setting:
     bounds: list[Bounds]
 
 
-class Problem:
+class MotionProblem:
     """The energy and the conditions of a motion as functions of its control points."""
 
     def __init__(self, s: Setting) -> None:

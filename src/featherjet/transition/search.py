@@ -9,7 +9,7 @@ import numpy as np
 
 from .constraints import Conditions
 from .metric import Scaling, gauss_newton
-from .problem import Problem
+from .problem import MotionProblem
 from .spline import require_scipy
 
 Array = np.ndarray
@@ -34,7 +34,7 @@ class Search:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: MotionProblem,
         control: Array,
         tolerance: float,
         limit: int,

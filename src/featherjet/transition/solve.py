@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError, UnknownName
 from .ipopt import run_ipopt
-from .problem import Problem
+from .problem import MotionProblem
 from .search import Callback, Search, StopSearch
 from .spline import require_scipy
 
@@ -49,7 +49,7 @@ class Report:
 
 
 def solve(
-    problem: Problem, control: Array, solver: str, tolerance: float, limit: int, callback: Callback | None
+    problem: MotionProblem, control: Array, solver: str, tolerance: float, limit: int, callback: Callback | None
 ) -> tuple[Array, Report, Array]:
     """The best control points, the report, and the energy at every iteration."""
     solver = choose(problem, solver)
@@ -115,7 +115,7 @@ def _shortcomings(violation: float, missed: list[str], drift: float, push: float
     return found
 
 
-def choose(problem: Problem, solver: str) -> str:
+def choose(problem: MotionProblem, solver: str) -> str:
     """The solver to use: the user's choice, or for "auto" the fastest one that takes the problem's conditions."""
     if solver not in SOLVERS:
         raise UnknownName("solver", solver, SOLVERS)

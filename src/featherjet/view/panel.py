@@ -16,7 +16,7 @@ from .actor import LAYERS
 from .curves import curves
 from .playable import Playable
 from .pose import Pose
-from .stage import Stage
+from .stage import Scenery
 
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
 CURSOR = "#22252b"
@@ -29,7 +29,7 @@ class Owner(Protocol):
 
     server: Any
     motions: tuple[Playable, ...]
-    stage: Stage
+    stage: Scenery
     duration: float
 
     def show(self, t: float) -> None: ...
@@ -39,7 +39,7 @@ class Owner(Protocol):
     def record(self, path: Path, fps: float) -> Path: ...
 
 
-class Panel:
+class Controls:
     """The controls of a viewer."""
 
     def __init__(self, viewer: Owner, play: bool, speed: float, loop: bool) -> None:

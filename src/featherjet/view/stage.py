@@ -24,7 +24,7 @@ MOST_TRACED = 16  # robots whose contacts leave traces; those of more would hide
 MOST_GROUNDS = 25  # copies of an uneven ground that are drawn
 
 
-class Stage:
+class Scenery:
     """All robots of some motions, side by side, at any time."""
 
     def __init__(

@@ -23,10 +23,10 @@ from ..atomic import atomic_write
 from ..errors import FeatherjetError, InputError, MissingExtra
 from ..model.model import Array
 from .browser import headless
-from .panel import Panel
+from .panel import Controls
 from .playable import Playable
 from .recording import refuse_other_recordings, save_film, save_picture
-from .stage import FIELD, Stage
+from .stage import FIELD, Scenery
 
 FRAMES = 30  # per second, when playing
 PATIENCE = 120.0  # seconds to wait for a browser; a loaded machine may need many
@@ -81,11 +81,11 @@ class Viewer:
     ) -> None:
         scene = self.server.scene
         scene.set_up_direction("+z")
-        self.stage = Stage(scene, self.motions, meshes, spacing, traces)
+        self.stage = Scenery(scene, self.motions, meshes, spacing, traces)
         self.duration = max(m.duration for m in self.motions)
         self.server.initial_camera.fov = FIELD
         self.look(*self.stage.camera())
-        self.panel = Panel(self, play, speed, loop)
+        self.panel = Controls(self, play, speed, loop)
         self.server.gui.main_panel.dock_right()  # beside the picture, so that it hides nothing
         self.show(0.0)
 
