@@ -303,7 +303,7 @@ def test_out_that_cannot_hold_the_result_is_refused(arm):
         s = random_state(robot, 5)
         for k, shape in ((slice(None), (5, 7)), (0, (7,))):
             args = s.q[k], s.v[k], s.a[k]
-            with pytest.raises(TypeError):
+            with pytest.raises(InputError, match="out: expected arrays of float64 or float32, got int64"):
                 robot.inverse_dynamics(*args, out=np.zeros(shape, int))
             locked = np.zeros(shape)
             locked.flags.writeable = False

@@ -129,7 +129,8 @@ class TreeCompiler:
 
     def quick(self, quantity: Quantity) -> bool:
         """Whether code is quick to compile: loops, or short straight-line code for this robot."""
-        return not self.unrolls(quantity) or (quantity.cost is not None and quantity.cost.of(self.tree) <= UNROLLED)
+        most = quantity.unrolls or UNROLLED
+        return not self.unrolls(quantity) or (quantity.cost is not None and quantity.cost.of(self.tree) <= most)
 
     def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
         """The straight-line code of a quantity without options, for these inputs."""
