@@ -39,7 +39,7 @@ MOST = 1e-9  # of the residual, relative to the largest percussion
 TOLERANCE = 1e-13  # of a sweep's change, relative to the largest percussion
 
 
-class Strike(NamedTuple):
+class StrikingPoints(NamedTuple):
     """Points that strike the ground: q, v (samples, ...) in standard coordinates, the ground's axes (samples, n, 3, 3).
 
     mu (n,); G (samples, 3 n, 3 n) and J (samples, 3 n, nv) in these axes.
@@ -52,9 +52,9 @@ class Strike(NamedTuple):
     J: Array
     G: Array
 
-    def some(self, which: Array) -> Strike:
+    def some(self, which: Array) -> StrikingPoints:
         """Some of the samples."""
-        return Strike(*(x if x is self.mu else x[which] for x in self))
+        return StrikingPoints(*(x if x is self.mu else x[which] for x in self))
 
 
 def impact(
@@ -80,7 +80,7 @@ def impact(
 
 def gathered(
     evaluator: Evaluator, contacts: Contacts, q: Array, v: Array, axes: Array, mu: Array, batch: tuple[int, ...]
-) -> Strike:
+) -> StrikingPoints:
     """All samples on one axis, and the points' matrices in the ground's axes."""
 
     def flat(x: Array, core: int) -> Array:
@@ -93,15 +93,15 @@ def gathered(
         turn[..., 3 * k : 3 * k + 3, 3 * k : 3 * k + 3] = axes[..., k, :, :]
     back = np.swapaxes(turn, -1, -2)
     J, G = back @ contact_jacobian(evaluator, q, contacts), back @ delassus(evaluator, q, contacts) @ turn
-    return Strike(flat(q, 1), flat(v, 1), flat(axes, 3), mu, flat(J, 2), flat(G, 2))
+    return StrikingPoints(flat(q, 1), flat(v, 1), flat(axes, 3), mu, flat(J, 2), flat(G, 2))
 
 
-def to_world(at: Strike, P: Array) -> Array:
+def to_world(at: StrikingPoints, P: Array) -> Array:
     """Percussions (samples, 3 n) in world axes, from those in the ground's."""
     return (at.axes @ P.reshape(*at.axes.shape[:2], 3, 1)).reshape(P.shape)
 
 
-def judged(at: Strike, P: Array) -> Array:
+def judged(at: StrikingPoints, P: Array) -> Array:
     """P, in the ground's axes, but NaN where it does not obey the laws."""
     b = (at.J @ at.v[..., None])[..., 0]
     lawful = residuals(at.G, b, at.mu, P) <= MOST * np.abs(P).max(-1, initial=0.0)
@@ -128,7 +128,7 @@ def compiler_of(evaluator: Evaluator, contacts: ContactSet) -> StepCompiler:
     return known[1]
 
 
-def by_code(evaluator: Evaluator, contacts: Contacts, at: Strike, e: float) -> tuple[Array, Array]:
+def by_code(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: float) -> tuple[Array, Array]:
     """Velocities after the impact, and percussions in world axes."""
     kernels = compiler_of(evaluator, contacts.core)
     n = len(at.mu)
@@ -156,7 +156,7 @@ def by_code(evaluator: Evaluator, contacts: Contacts, at: Strike, e: float) -> t
 # NumPy
 
 
-def by_sweeps(evaluator: Evaluator, contacts: Contacts, at: Strike, e: float) -> tuple[Array, Array]:
+def by_sweeps(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: float) -> tuple[Array, Array]:
     """The same by plain sweeps on dense matrices, the definition."""
     b, mu = (at.J @ at.v[..., None])[..., 0], at.mu
     P = sweep(at.G, b, np.zeros_like(b), lambda of, gamma, k, p: struck(of, gamma, mu[k], p))
