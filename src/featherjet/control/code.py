@@ -12,7 +12,10 @@ from ..jit.kernel import Kernel
 from ..jit.kernel import compile as compile_kernel
 from ..jit.straight import Function, Shape
 
-TRACED = ("activations", "code", "integrators", "residuals", "rollout", "runge_kutta", "signals", "terms")
+TRACED = (
+    "activations", "bending", "code", "integrators", "residuals", "rollout", "runge_kutta", "signals", "step_curvature",
+    "terms",
+)  # fmt: skip
 
 REMEMBERED = 256  # kernels: windows and parts of a problem use them again
 _known: dict[str, Kernel] = {}

@@ -13,6 +13,7 @@ from ..errors import InputError
 from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
 from ..jit.kernel import Kernel
+from .frame_curvature import Order
 from .signals import DynamicsSlopes, Signal, Sizes
 
 Array = np.ndarray
@@ -72,6 +73,11 @@ class Body:
     def driven_slice(self) -> Any:
         """The dofs of the controls, as a slice if they are consecutive."""
         return slice(self.driven[0], self.driven[-1] + 1) if len(self.driven) and self.in_order else self.driven
+
+    @cached_property
+    def order(self) -> Order:
+        """Which dofs are above others."""
+        return Order.of(self.evaluator.tree)
 
     @cached_property
     def still(self) -> Array:

@@ -16,9 +16,9 @@ from ..errors import InputError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
 from ..model.configuration import limits, unit_parts
-from ..model.manifolds import Euclidean, Manifold
 from ..model.model import WORLD, Model
 from .congruence import Adder
+from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import Body, Motion
@@ -38,8 +38,7 @@ class Problem:
     x0: (nx,), or (..., nx) for a batch of problems. terminal: costs and constraints of the last state, as they are.
     actuated: names of the joints that controls drive, by default all but those of a free base; u are their torques.
     limits: whether controls are limited to the joints' efforts.
-    hessian: "gauss-newton", or "exact" to add what the dynamics bend by, for robots without contacts whose joints turn
-    about one axis each.
+    hessian: "gauss-newton", or "exact" to add the second derivatives of residuals and dynamics, contracted.
     cyclic: whether windows of a receding horizon go on with the first phase after the last.
     """
 
@@ -66,7 +65,7 @@ class Problem:
         if not phases or not all(isinstance(p, Phase | Impact) for p in phases):
             raise InputError("phases: expected a list of Phase and Impact, at least one")
         if self.exact:
-            refuse_exact(model, phases)
+            refuse_exact(self.evaluator, self.x0, phases)
         self._set_stages([self._stage(p) for p in phases], self._terminal(terminal))
         self.u_lower = self.u_upper = None
         if limits:
@@ -174,11 +173,12 @@ class Problem:
             if k in found:
                 m.adopt(found[k])
             self._keep(out, s.quadratic(m, part.blocks, part.results, part.adders), at)
-            if part.next is None:
-                continue
-            s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
+            after = None
+            if part.next is not None:
+                s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
+                after = None if costates is None else costates[..., start + 1 : stop + 1, :]
             if self.exact and costates is not None:
-                add_curvature(s, m, costates[..., start + 1 : stop + 1, :], part.blocks)
+                add_curvature(s, m, after, part.blocks, part.results)
         return out.quadratic
 
     def rollout(
@@ -397,37 +397,3 @@ def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:
         else:
             out.append((k, 1))
     return out
-
-
-def add_curvature(stage: Stage, m: Motion, costates: Array, out: Blocks) -> None:
-    """Add the second derivatives of the next states, contracted with costates (..., knots, ndx), to the Hessian.
-
-    q (+) dt (v + dt a) and v + dt a bend as a does, where joints turn about one axis each: w.a, with
-    w = dt (costate of v + dt costate of q).
-    """
-    nv, dt = stage.body.size.nv, stage.dt[0]
-    w = dt * (costates[..., nv:] + dt * costates[..., :nv])
-    qq, qv, vv, qtau = stage.body.kernel("forward_dynamics_hessian").values(m.q, m.v, m.tau, w)
-    out.Lxx[..., :nv, :nv] += 0.5 * (qq + np.swapaxes(qq, -1, -2))
-    out.Lxx[..., :nv, nv:] += qv
-    out.Lxx[..., nv:, :nv] += np.swapaxes(qv, -1, -2)
-    out.Lxx[..., nv:, nv:] += vv
-    assert out.Lxu is not None
-    out.Lxu[..., :nv, :] += qtau[..., stage.body.driven]
-
-
-def refuse_exact(model: Model, phases: Sequence[Phase | Impact]) -> None:
-    """Raise where second derivatives of the dynamics are not known."""
-    turning = [n for n, j in zip(model.joint_names, model.joints, strict=True) if not is_flat(j.kind.manifold)]
-    if turning:
-        raise InputError(
-            f"hessian='exact': joint {turning[0]!r} turns about several axes; use hessian='gauss-newton', or lock it"
-        )
-    if any(p.integrator != "euler" for p in phases):
-        raise InputError("hessian='exact': only with the integrator 'euler'; use hessian='gauss-newton'")
-    if any(p.contacts is not None for p in phases):
-        raise InputError("hessian='exact': not with contacts; use hessian='gauss-newton'")
-
-
-def is_flat(manifold: Manifold) -> bool:
-    return isinstance(manifold, Euclidean) or manifold.nv == 1

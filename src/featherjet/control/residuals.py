@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..math.scalars import Scalar, sqrt, where_less
-from ..model.manifolds import SE3, SO3, Rows
+from ..model.manifolds import SE3, SO3, Rows, is_flat
 from .cones import friction_cone, pressure_rows, wrench_cone
 from .signals import FORCES, At, Signal, Sizes
 
@@ -45,8 +45,22 @@ class Residual:
         """Its Jacobian by the tangents of signals if known in closed form; None: the tracer differentiates it."""
         return None
 
+    def bends(self, size: Sizes) -> Sequence[int] | None:
+        """The tangents of q, v and u along which its Jacobian changes; none if it is linear in its signals.
+
+        None: all that it depends on.
+        """
+        return None
+
     def key(self) -> Hashable | None:
         """What determines the code besides the class, the sizes and the signals; None if only a trace can tell."""
+        return ()
+
+
+class LinearResidual(Residual):
+    """A residual that is linear in its signals."""
+
+    def bends(self, size: Sizes) -> Sequence[int]:
         return ()
 
 
@@ -81,8 +95,12 @@ class State(Residual):
         by_v = np.eye(2 * nv)[:, nv:]
         return {Q: by_q.tolist(), V: by_v.tolist()}
 
+    def bends(self, size: Sizes) -> Sequence[int]:
+        curved = [p.v for p in size.places.nodes if not is_flat(p.manifold)]
+        return [k for at in curved for k in range(at.start, at.stop)]
 
-class Control(Residual):
+
+class Control(LinearResidual):
     """u - reference (nu,); the reference is zero by default."""
 
     def numbers(self, size: Sizes) -> Array:
@@ -159,15 +177,18 @@ class Velocity(Framed):
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [v - r for v, r in zip(at.velocity(self.frame, self.viewpoint), reference, strict=True)]
 
+    def bends(self, size: Sizes) -> Sequence[int]:
+        return ()
 
-class CenterOfMass(Residual):
+
+class CenterOfMass(LinearResidual):
     """The centre of mass minus a reference (..., 3) in the world."""
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [c - r for c, r in zip(at.com, reference, strict=True)]
 
 
-class Momentum(Residual):
+class Momentum(LinearResidual):
     """Linear momentum and angular momentum about the centre of mass, minus a reference (..., 6), by default zero."""
 
     def __init__(self, reference: ArrayLike = (0.0,) * 6) -> None:
@@ -177,7 +198,7 @@ class Momentum(Residual):
         return [h - r for h, r in zip(at.momentum, reference, strict=True)]
 
 
-class Energy(Residual):
+class Energy(LinearResidual):
     """Kinetic plus potential energy minus a reference [J]."""
 
     def __init__(self, reference: ArrayLike = 0.0) -> None:
@@ -187,7 +208,7 @@ class Energy(Residual):
         return [at.kinetic_energy + at.potential_energy - reference[0]]
 
 
-class Acceleration(Residual):
+class Acceleration(LinearResidual):
     """Joint accelerations minus a reference (..., nv), by default zero."""
 
     def numbers(self, size: Sizes) -> Array:
@@ -197,7 +218,7 @@ class Acceleration(Residual):
         return [a - r for a, r in zip(at.a, reference, strict=True)]
 
 
-class Force(Residual):
+class Force(LinearResidual):
     """The force of a contact minus a reference (..., 3) or, of a surface, (..., 6); by default zero."""
 
     def __init__(self, contact: str, reference: ArrayLike = ()) -> None:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit.kernel import Kernel
+from .bending import Bending
 from .congruence import Adder
 from .integrators import euler, euler_slopes
 from .motion import Body, Motion
@@ -63,6 +64,14 @@ class Stage:
     def staged(self) -> RungeKutta | None:
         """The integrator, if it has several stages."""
         return None if self.body.integrator == "euler" else RungeKutta(self.body, self.body.integrator)
+
+    @cached_property
+    def bending(self) -> Bending:
+        return Bending(self.form)
+
+    def given(self, m: Motion) -> list[Array]:
+        """The inputs of the terms' code."""
+        return given_to(self.form, m, self.data)
 
     @cached_property
     def step(self) -> Kernel:
@@ -147,7 +156,7 @@ class Stage:
     def _add_crossed(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
         """The same, and X G + (X G)^T, of signals that meet q, v or u in a residual; G (..., m, nd)."""
         ndx = out.Lx.shape[-1]
-        G = self._stacked(slopes, self.form.moving)
+        G = self.stacked(slopes, self.form.moving)
         XG = found["X"] @ G
         H = np.swapaxes(G, -1, -2) @ (found["C moving"] @ G) + XG + np.swapaxes(XG, -1, -2)
         gG = (found["g moving"][..., None, :] @ G)[..., 0, :]
@@ -164,7 +173,7 @@ class Stage:
         names = {e.name for e in self.form.moving}
         return any(names & set(used) and {"x", "u"} & set(used) for used in self.form.used)
 
-    def _stacked(self, G: dict[str, Slopes], entries: list[Entry]) -> Array:
+    def stacked(self, G: dict[str, Slopes], entries: list[Entry]) -> Array:
         """The Jacobians of signals below each other, columns of q, v and u."""
         nv, nu = self.body.size.nv, self.body.size.nu
         rows = []
@@ -181,7 +190,7 @@ class Stage:
         nd, ne = self.form.nd, self.form.ne
         J = D[..., :nd]
         if self.form.known:
-            J = J + D[..., nd:] @ self._stacked(G, list(self.form.known.values()))
+            J = J + D[..., nd:] @ self.stacked(G, list(self.form.known.values()))
         if out.E is not None:
             out.E[..., :ne, :nd] = J[..., :ne, :]
         if out.I is not None:

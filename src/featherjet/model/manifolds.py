@@ -276,6 +276,11 @@ class SE2(Manifold):
         return [[J[i][j] for j in self.inside] for i in self.inside]
 
 
+def is_flat(manifold: Manifold) -> bool:
+    """Whether displacements add: those of a vector space, or about one axis."""
+    return isinstance(manifold, Euclidean) or manifold.nv == 1
+
+
 # Vectors and matrices as lists
 
 
