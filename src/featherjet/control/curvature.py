@@ -36,7 +36,7 @@ def add_curvature(stage: Stage, m: Motion, costates: Array | None, out: Blocks, 
     if costates is not None:
         H = H + step_curvature(stage, m, costates, np.zeros_like(m.v) if w_a is None else w_a, w_f)
     elif w_a is not None:
-        H = H + dynamics_curvature(m, w_a, None, m.body.order)
+        H = H + dynamics_curvature(m, w_a, None)
     x = slice(0, 2 * size.nv)
     out.Lxx[...] += H[..., x, x]
     if out.Lxu is not None and out.Luu is not None:
@@ -91,12 +91,12 @@ def residuals_curvature(stage: Stage, m: Motion) -> Array:
 
 def step_curvature(stage: Stage, m: Motion, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """What next states bend by, and accelerations and forces in costs."""
-    order, dt = m.body.order, float(stage.dt[0])
+    dt = float(stage.dt[0])
     if m.body.hits:
-        return impact_curvature(m, p, w_a, w_f, order)
+        return impact_curvature(m, p, w_a, w_f)
     if stage.staged is not None:
-        return runge_kutta_curvature(stage.staged, m, dt, p, w_a, w_f, order)
-    return euler_curvature(m, dt, p, w_a, w_f, order)
+        return runge_kutta_curvature(stage.staged, m, dt, p, w_a, w_f)
+    return euler_curvature(m, dt, p, w_a, w_f)
 
 
 def refuse_exact(evaluator: Evaluator, x0: Array, phases: Sequence[Phase | Impact]) -> None:

@@ -21,7 +21,7 @@ from ..model.configuration import Places
 from ..model.manifolds import SE2, SE3, SO3, Manifold, is_flat
 from .code import compiled
 from .dynamics_curvature import dynamics_curvature
-from .frame_curvature import Order, transposed
+from .frame_curvature import transposed
 from .motion import Motion
 from .runge_kutta import RungeKutta, turned
 
@@ -111,12 +111,12 @@ def dynamics_slopes(m: Motion) -> Array:
     return np.concatenate([s.a_q, s.a_v, *(() if s.a_u is None else (s.a_u,))], -1)
 
 
-def impact_curvature(m: Motion, p: Array, w_a: Array, w_f: Array | None, order: Order) -> Array:
+def impact_curvature(m: Motion, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """Of p.next, plus w_a.a + w_f.f of the knot's own costs."""
-    return dynamics_curvature(m, w_a + p[..., m.size.nv :], w_f, order)
+    return dynamics_curvature(m, w_a + p[..., m.size.nv :], w_f)
 
 
-def euler_curvature(m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None, order: Order) -> Array:
+def euler_curvature(m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """The same: q (+) w and v + dt a, where w = dt (v + dt a)."""
     nv = m.size.nv
     w = dt * (m.v + dt * m.a)
@@ -124,7 +124,7 @@ def euler_curvature(m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | Non
     weights = dt * (p[..., nv:] + dt * times(along, p[..., :nv]))
     slopes = dt * dt * dynamics_slopes(m)
     slopes[..., range(nv), range(nv, 2 * nv)] += dt
-    return dynamics_curvature(m, w_a + weights, w_f, order) + moved_curvature(m, w, p[..., :nv], slopes)
+    return dynamics_curvature(m, w_a + weights, w_f) + moved_curvature(m, w, p[..., :nv], slopes)
 
 
 class Stage:
@@ -166,7 +166,7 @@ def runge_kutta_curvature(
         weights = dt * (weight * p[..., nv:] + share * of_v)
         s, (_, rate_w, rate_v) = here.at.slopes, steps.rates.values(here.w, here.v)
         turn = times(s.a_q, weights)
-        own = dynamics_curvature(here.at, weights + w_a if first else weights, w_f if first else None, order)
+        own = dynamics_curvature(here.at, weights + w_a if first else weights, w_f if first else None)
         wide_u = np.broadcast_to(by_u, (*m.v.shape[:-1], *by_u.shape))
         slopes = np.concatenate([here.back @ by_q + here.along @ here.dw, here.dv, wide_u], -2)
         H += pulled_back(own, slopes) + moved_curvature(m, here.w, turn, here.dw)
