@@ -456,7 +456,7 @@ def test_wrench_cones_hold_what_friction_at_the_corners_can_give(rng: np.random.
         (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [Cost(Custom(lambda at: [float(at.q[0])]))])]), "lambda"),
         (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], actuated=["elbw"]), "joint"),
         (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], hessian="newton"), "hessian"),
-        (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [], tool(r))], hessian="exact"), "not with contacts"),
+        (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], [Cost(Acceleration())]), "no accelerations"),
     ],
 )
 def test_mistakes_are_named(make: Callable[[fj.Robot], Problem], message: str) -> None:

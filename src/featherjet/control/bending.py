@@ -5,6 +5,7 @@ By tangents i and j of a group, a chart sees the symmetric half of (D_i D_j + D_
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Bending:
             found |= touched(form, loads) if own is None else set(own)
         self.tangents = sorted(found)
 
-    @property
+    @cached_property
     def kernel(self) -> Kernel:
         """The inputs of the form's code -> B (n, n) by these tangents."""
         n = len(self.tangents)
@@ -66,9 +67,7 @@ class Bending:
                 B[j, k], B[k, j] = half + B[j, k], half + B[k, j] if j != k else half + half + B[j, k]
 
 
-def second(
-    at: At, residual: Residual, reference: Array, rows: Any, J: list[Row]
-) -> list[dict[tuple[int, int], Any]]:
+def second(at: At, residual: Residual, reference: Array, rows: Any, J: list[Row]) -> list[dict[tuple[int, int], Any]]:
     """D_k J_j of each row of a residual, entries that are not zero by (j, k).
 
     Jacobians in closed form are functions of the residual itself.

@@ -19,8 +19,8 @@ from ..algorithms.contacts.dynamics import Contact
 from ..contact import Contacts
 from ..math.spatial import Transform
 from .frame_curvature import transposed
-from .grip_curvature import Grip, GripForm, grip_code
-from .motion import Motion
+from .grip_curvature import GripForm, grip_code, in_force_axes
+from .motion import Body, Motion
 
 Array = np.ndarray
 
@@ -67,25 +67,28 @@ def both(H: Array, rows: slice, columns: slice, block: Array) -> None:
 class Holding:
     """A contact at all knots, and the code of its second derivatives."""
 
-    def __init__(self, m: Motion, contact: Contact) -> None:
-        body, tree = m.body, m.body.evaluator.tree
-        self.contact, self.path = contact, np.array(tree.dof_path(contact.body))
+    def __init__(self, m: Motion, contact: Contact, number: int) -> None:
+        body = m.body
+        self.contact, self.path = contact, np.array(body.evaluator.tree.dof_path(contact.body))
         frame = np.array([contact.body, *entries(contact.X)], float)
         self.T = body.kernel("frame_placement").values(m.q, frame)[0]
         self.s = body.kernel("jacobian", "local").values(m.q, frame)[0]
-        own = np.ix_(self.path, self.path)
+        self.code = body.code(("grip", number), lambda: grip_code(self._form(body)))
+
+    def _form(self, body: Body) -> GripForm:
+        own, c = np.ix_(self.path, self.path), self.contact
         above = (tuple(map(tuple, x[own].tolist())) for x in (body.order.strictly, body.order.same))
-        pulled = contact.kp is not None and not body.hits
-        self.form = GripForm(contact.point, contact.world_axes, pulled, body.hits, len(self.path), *above)
+        pulled = c.kp is not None and not body.hits
+        return GripForm(c.point, c.world_axes, pulled, body.hits, len(self.path), *above)
 
     @property
     def jacobians(self) -> tuple[Array, Array]:
         """In the axes of its frame, and in those of its forces."""
-        return self.s[..., : self.contact.rows, :], Grip(self.form, self.s, self.T).turned(self.s)
+        return self.s[..., : self.contact.rows, :], in_force_axes(self.contact, self.T, self.s)
 
     def __call__(self, m: Motion, w: Array, rates: Array, f: Array) -> tuple[Array, ...]:
         """By (q, q), (q, v), (v, v), (q, a) and, with forces, (f, q)."""
-        code, c, path = grip_code(self.form), self.contact, self.path
+        code, c, path = self.code, self.contact, self.path
         s = np.ascontiguousarray(self.s[..., path])
         m_path = np.ascontiguousarray(rates[..., path])
         w, f = np.ascontiguousarray(w), np.ascontiguousarray(f)
@@ -109,7 +112,7 @@ def held(m: Motion, w_a: Array, w_f: Array, H: Array) -> None:
     assert isinstance(contacts, Contacts)
     nv, rows = m.size.nv, body.rows
     at = Parts.of(nv, m.size.nu)
-    grips = [Holding(m, c) for c in contacts.core.each]
+    grips = [Holding(m, c, k) for k, c in enumerate(contacts.core.each)]
     K = np.zeros((*m.x.shape[:-1], nv + rows, nv + rows))
     K[..., :nv, :nv] = m.of_robot("mass_matrix")[0]
     for g, part in zip(grips, contacts.slices, strict=True):
@@ -149,4 +152,3 @@ def inertial(m: Motion, rates: Array, H: Array) -> Array:
         both(H, at.q, at.v, qv)
     H[..., at.q, at.q] += 0.5 * (qq + transposed(qq))
     return qa
-

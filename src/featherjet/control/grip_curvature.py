@@ -8,7 +8,7 @@ multipliers m of torques and w of its rows (see `dynamics_curvature`), contacts 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -45,6 +45,23 @@ class GripForm(NamedTuple):
         return Order(np.array(self.strictly), np.array(self.same))
 
 
+class Axes(Protocol):
+    """What a contact's rows are."""
+
+    @property
+    def world_axes(self) -> bool: ...
+    @property
+    def rows(self) -> int: ...
+
+
+def in_force_axes(contact: Axes, T: Array, x: Array) -> Array:
+    """Motions (..., 6, n), as a contact's frame sees them, in the axes of its forces; its rows alone."""
+    if contact.world_axes:
+        R = T[..., :3, :3]
+        x = np.concatenate([R @ x[..., LINEAR, :], R @ x[..., ANGULAR, :]], -2)
+    return x[..., : contact.rows, :]
+
+
 def wide(x: Array) -> Array:
     """Three or six rows (..., rows) as six."""
     return x if x.shape[-1] == 6 else np.concatenate([x, 0.0 * x], -1)
@@ -57,13 +74,6 @@ class Grip:
         self.form, self.order, self.s, self.T = form, form.order, s, T
         self.r = rotations(s) if form.world_axes else None
 
-    def turned(self, x: Array) -> Array:
-        """Motions (..., 6, n) in the axes of forces, its rows alone."""
-        if self.form.world_axes:
-            R = self.T[..., :3, :3]
-            x = np.concatenate([R @ x[..., LINEAR, :], R @ x[..., ANGULAR, :]], -2)
-        return x[..., : self.form.rows, :]
-
     def pushed(self, m: Array, f: Array) -> tuple[Array, Array]:
         """Of f.(J_f m): by (q, q), and by (f, q)."""
         moved = Moved(self.order, self.s, m)
@@ -72,7 +82,7 @@ class Grip:
         if self.r is not None:
             turn, y = self.s[..., ANGULAR, :], moved.y
             slopes = slopes + np.concatenate([cross3(turn, y[..., LINEAR, :]), cross3(turn, y[..., ANGULAR, :])], -2)
-        return moved.seen(w, self.r).qq, self.turned(slopes)
+        return moved.seen(w, self.r).qq, in_force_axes(self.form, self.T, slopes)
 
     def bent(self, v: Array, a: Array, w: Array, kd: Any, pull: Array | None) -> tuple[Array, Array, Array, Array]:
         """Of w.(J a + gamma): by (q, q), (q, v), (v, v) and (q, a)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from functools import cached_property
 from typing import Any
 
@@ -51,6 +52,12 @@ class Body:
                 raise InputError(f"{name} of {self.evaluator.model.name!r} cannot be compiled, and control needs it")
             found = self._kernels[name, viewpoint] = kernel
         return found
+
+    def code(self, key: Hashable, make: Callable[[], Kernel]) -> Kernel:
+        """Other code of the phase, made when first asked for."""
+        if key not in self._kernels:
+            self._kernels[key] = make()
+        return self._kernels[key]
 
     @property
     def dynamics(self) -> str:

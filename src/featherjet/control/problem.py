@@ -24,7 +24,7 @@ from .horizon import Quadratic, Values
 from .motion import Body, Motion
 from .phases import Impact, Phase, check_terms
 from .rollout import Rollout
-from .signals import KINDS
+from .signals import KINDS, Signal
 from .stage import Blocks, Found, Segment, Stage
 from .terms import Constraint, Cost, Form
 
@@ -89,6 +89,8 @@ class Problem:
             raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
         body = Body(self.evaluator, np.zeros(0, int), None, False)  # no controls act any more
         form = self._form(body, costs, constraints)
+        if Signal("a") in form.known:
+            raise InputError("terminal: the last state has no controls, and so no accelerations; leave them out")
         return Stage(body, form, form.data(1, 1.0), 1, 0.0)
 
     def _form(self, body: Body, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> Form:

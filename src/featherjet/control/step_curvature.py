@@ -97,7 +97,7 @@ def moved_curvature(m: Motion, w: Array, p: Array, slopes: Array) -> Array | flo
     places = m.size.places
     if all(is_flat(n.manifold) for n in places.nodes):
         return 0.0
-    mixed, bent = move_code(places).values(w, p)
+    mixed, bent = m.body.code("bent moves", lambda: move_code(places)).values(w, p)
     H = pulled_back(bent, slopes)
     rows = mixed @ slopes
     H[..., : m.size.nv, :] += rows
@@ -135,9 +135,7 @@ class Stage:
         self.back, self.along = turns
 
 
-def runge_kutta_curvature(
-    steps: RungeKutta, m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None, order: Order
-) -> Array:
+def runge_kutta_curvature(steps: RungeKutta, m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """The same: forward through the stages for slopes, and back for multipliers."""
     body, nv, tableau = steps.body, m.size.nv, steps.tableau
     move, turns = body.kernel("integrate"), body.kernel("integrate_jacobians")
@@ -181,6 +179,6 @@ def bent_rates(m: Motion, here: Stage, p: Array) -> Array | float:
     places = m.size.places
     if all(is_flat(n.manifold) for n in places.nodes):
         return 0.0
-    ww, wv = rate_code(places).values(here.w, here.v, p)
+    ww, wv = m.body.code("bent rates", lambda: rate_code(places)).values(here.w, here.v, p)
     mixed = transposed(here.dw) @ wv @ here.dv
     return pulled_back(ww, here.dw) + mixed + transposed(mixed)
