@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -18,7 +18,6 @@ from ..evaluate.frames import numbers
 from ..model.configuration import limits, unit_parts
 from ..model.manifolds import Euclidean, Manifold
 from ..model.model import WORLD, Model
-from .congruence import Adder
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import Body, Motion
@@ -27,6 +26,7 @@ from .rollout import Rollout
 from .signals import KINDS
 from .stage import Blocks, Found, Segment, Stage
 from .terms import Constraint, Cost, Form
+from .track import ONCE, Once, Track
 
 Array = np.ndarray
 HESSIANS = ("gauss-newton", "exact")
@@ -166,20 +166,32 @@ class Problem:
         out = self._buffers.get(batch)
         if out is None:
             out = self._buffers[batch] = Buffers(self, batch)
-        last = Segment(self.terminal, self.T, self.T + 1)
-        found = dict(enumerate(self._rollout.known(xs, us)))
-        for k, ((s, start, stop), part) in enumerate(zip((*self.segments, last), out.parts(self, xs, us), strict=True)):
-            at = slice(start, stop)
-            m = part.motion.move(xs[..., at, :], us[..., at, :])
-            if k in found:
-                m.adopt(found[k])
-            self._keep(out, s.quadratic(m, part.blocks, part.results, part.adders), at)
-            if part.next is None:
-                continue
-            s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
-            if self.exact and costates is not None:
-                add_curvature(s, m, costates[..., start + 1 : stop + 1, :], part.blocks)
+        out.xs[...], out.us[...] = xs, us
+        known = self._rollout.known(xs, us)
+        way = out.ways.get(bool(known))
+        if way is not None and way.known is known and isinstance(way.track, Track):
+            way.track()
+        else:  # recording pays if it is done again, as in a second iteration
+            way = out.ways[bool(known)] = self._way(out, known, ONCE if way is None else Track())
+        if self.exact and costates is not None:
+            for (s, start, stop), m in zip(self.segments, way.motions, strict=False):
+                add_curvature(s, m, costates[..., start + 1 : stop + 1, :], out.blocks(slice(start, stop), False))
         return out.quadratic
+
+    def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:
+        """Compute all derivatives; known: what a rollout has found on the way, if anything."""
+        motions = []
+        last = Segment(self.terminal, self.T, self.T + 1)
+        for k, (s, start, stop) in enumerate((*self.segments, last)):
+            at = slice(start, stop)
+            blocks = out.blocks(at, not s.body.size.nu)
+            own = out.xs[..., at, :], out.us[..., at, :]
+            m = known[k].followed_by(track) if known else s.motion(*own, track=track)
+            self._keep(out, s.quadratic(m, blocks, s.results(blocks)), at, track)
+            if s is not self.terminal:
+                s.linear_step(m, out.next[..., at, :], out.Fx[..., at, :, :], out.Fu[..., at, :, :])
+            motions.append(m)
+        return Way(track, known, motions)
 
     def rollout(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
@@ -209,12 +221,12 @@ class Problem:
         return [s.stage for s in self.segments]
 
     @staticmethod
-    def _keep(out: Buffers, found: Found, at: slice) -> None:
+    def _keep(out: Buffers, found: Found, at: slice, track: Once = ONCE) -> None:
         """Write the values of some knots."""
-        out.cost[..., at] = found.costs.sum(-1)
+        track.do(partial(found.costs.sum, -1, out=out.cost[..., at]))
         for whole, part in ((out.equality, found.equality), (out.inequality, found.inequality)):
             if whole is not None and part is not None:
-                whole[..., at, : part.shape[-1]] = part
+                track.do(partial(np.copyto, whole[..., at, : part.shape[-1]], part))
 
     # Parts
 
@@ -257,14 +269,12 @@ class Problem:
         return other
 
 
-class Part(NamedTuple):
-    """What a stage writes: arrays of its knots, views of the horizon's; next: None for the last state."""
+class Way(NamedTuple):
+    """All steps from states and controls to derivatives, what was known before, and the motions of the stages."""
 
-    motion: Motion
-    blocks: Blocks
-    results: dict[str, Array]
-    adders: dict[str, Adder]
-    next: Array | None
+    track: Once
+    known: Sequence[Motion]
+    motions: list[Motion]
 
 
 class Buffers:
@@ -281,7 +291,8 @@ class Buffers:
         self.Luu[...] = np.eye(nu)
         self.E, self.I = (zeros((*batch, T + 1, n, ndx + nu)) if n else None for n in (problem.ne, problem.ni))
         self.ndx = ndx
-        self._parts: list[Part] = []
+        self.xs, self.us = np.empty((*batch, T + 1, problem.nx)), np.empty((*batch, T, nu))
+        self.ways: dict[bool, Way] = {}  # that with what a rollout has found, and that without
 
     def _values(self, problem: Problem, batch: tuple[int, ...]) -> None:
         T = problem.T
@@ -295,18 +306,6 @@ class Buffers:
         found = cls.__new__(cls)
         found._values(problem, batch)
         return found
-
-    def parts(self, problem: Problem, xs: Array, us: Array) -> list[Part]:
-        """What each stage writes, the last state's included; made when first asked for."""
-        if not self._parts:
-            last = Segment(problem.terminal, problem.T, problem.T + 1)
-            for s, start, stop in (*problem.segments, last):
-                at = slice(start, stop)
-                blocks = self.blocks(at, not s.body.size.nu)
-                after = self.next[..., at, :] if s is not problem.terminal else None
-                motion = s.motion(xs[..., at, :], us[..., at, :])
-                self._parts.append(Part(motion, blocks, s.results(blocks), {}, after))
-        return self._parts
 
     def blocks(self, at: slice, uncontrolled: bool) -> Blocks:
         """The derivatives of some knots."""
