@@ -141,9 +141,14 @@ class Problem:
         x0 = np.broadcast_to(x0, (*np.broadcast_shapes(x0.shape[:-1], self.batch), self.nx))
         xs = np.repeat(x0[..., None, :], self.T + 1, -2)
         us = np.zeros((*x0.shape[:-1], self.T, self.nu))
+        known: dict[Any, Array] = {}  # phases with the same contacts hold alike
         for s, start, stop in self.segments:
-            if not s.body.hits:
-                us[..., start:stop, :] = holding(s.body, x0[..., : self.nq])[..., None, :]
+            if s.body.hits:
+                continue
+            held = s.body.contacts and s.body.contacts.core
+            if held not in known:
+                known[held] = holding(s.body, x0[..., : self.nq])
+            us[..., start:stop, :] = known[held][..., None, :]
         return xs, us
 
     # Evaluation

@@ -12,7 +12,7 @@ import numpy as np
 from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
 from ..jit.kernel import Kernel
-from ..jit.sequence import InSequence
+from ..jit.sequence import InRows, InSequence
 from ..math.scalars import where_less
 from ..model.configuration import Places
 from .code import compiled
@@ -205,9 +205,9 @@ class Plan:
         if not hits:
             own = np.broadcast_to(gain, (*self.batch, *gain.shape[-2:]))[..., at, :]
             inputs = [*inputs[:GAIN], own, *inputs[GAIN:]]
-        n = len(inputs)
-        for row in zip(*(np.moveaxis(x, -2, 0) for x in (*inputs, *leg.results)), strict=True):
-            leg.code.values(*row[:n], leg.fixed, out=row[n:])
+        for problems in np.ndindex(self.batch[:-1]):
+            given, found = ([x[problems] for x in arrays] for arrays in (inputs, leg.results))
+            InRows(leg.code, [*given, leg.fixed, *found])()
 
 
 # Code

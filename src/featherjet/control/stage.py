@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -97,14 +98,20 @@ class Stage:
         elif s.a_tau is not None:
             m.track.run(self.step_slopes, m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
         else:
-            m.track.do(lambda: self._linear_jump(m, next, Fx))
+            m.track.do(self._linear_jump(m, next, Fx))
 
-    def _linear_jump(self, m: Motion, next: Array, Fx: Array) -> None:
-        nv, s = self.body.size.nv, m.slopes
-        Fx[..., :nv, :] = np.eye(nv, 2 * nv)
-        Fx[..., nv:, :nv] = s.a_q
-        Fx[..., nv:, nv:] = s.a_v + np.eye(nv)
-        next[...] = self.next(m)
+    def _linear_jump(self, m: Motion, next: Array, Fx: Array) -> Callable[[], None]:
+        """Writes q, v + a, and [[1, 0], [a_q, 1 + a_v]]."""
+        nq, nv, s, one = self.body.size.nq, self.body.size.nv, m.slopes, np.eye(self.body.size.nv)
+        Fx[..., :nv, :nv], Fx[..., :nv, nv:] = one, 0.0
+
+        def write() -> None:
+            next[..., :nq] = m.q
+            np.add(m.v, m.a, next[..., nq:])
+            Fx[..., nv:, :nv] = s.a_q
+            np.add(s.a_v, one, Fx[..., nv:, nv:])
+
+        return write
 
     def results(self, out: Blocks) -> dict[str, Array]:
         """Arrays for the results of the terms' code: those of the horizon, and others for what is between."""

@@ -1,7 +1,7 @@
 """Kernels on operands that stay where they are, to be run again and again without looking at them.
 
-`InSequence` runs a kernel for one sample after another, each of which may read what the one before it wrote;
-`AtOnce` runs it for a batch.
+`AtOnce` runs a kernel for a batch; `InSequence` for one sample after another, each of which may read what the one
+before it wrote; `InRows` for one row of samples after another, likewise.
 """
 
 from __future__ import annotations
@@ -53,6 +53,26 @@ class InSequence(Repeated):
     def move(self, operand: int, address: int) -> None:
         """Let an operand begin at another address; its rows are as far apart as before."""
         self._addresses[operand + 1] = address
+
+
+class InRows(Repeated):
+    """A kernel's code for batches, to be run for row after row of samples.
+
+    operands: inputs, then results, of doubles: (samples, rows, n), or (n,), the same for all. A row's inputs may be the
+    results of the row before it.
+    """
+
+    def __init__(self, kernel: Kernel, operands: Sequence[Array]) -> None:
+        samples, self._rows = next(x.shape[:2] for x in operands if x.ndim > 1)
+        super().__init__(kernel.batch, samples, operands, [1] * len(operands))
+        self._first = self._addresses.copy()
+        self._by_row = np.array([0, *(x.strides[1] if x.ndim > 1 else 0 for x in operands)], np.uintp)
+
+    def __call__(self) -> None:
+        self._addresses[:] = self._first
+        for _ in range(self._rows):
+            self._run(*self._given)
+            self._addresses += self._by_row
 
 
 class AtOnce(Repeated):
