@@ -26,7 +26,7 @@ class Repeated:
     def __init__(self, code: Code, count: int, operands: Sequence[Array], cores: Sequence[int]) -> None:
         flags = np.zeros(1, np.int64)
         report = np.array(flags.ctypes.data, np.int64)
-        self._addresses = np.array([x.ctypes.data for x in (report, *operands)], np.uintp)
+        self._addresses: Array = np.array([x.ctypes.data for x in (report, *operands)], np.uintp)
         pairs = list(zip(operands, cores, strict=True))
         along = [x.strides[0] if x.ndim > core else 0 for x, core in pairs]
         within = [step for x, core in pairs for step in x.strides[x.ndim - core :]]
@@ -65,7 +65,7 @@ class InRows(Repeated):
     def __init__(self, kernel: Kernel, operands: Sequence[Array]) -> None:
         samples, self._rows = next(x.shape[:2] for x in operands if x.ndim > 1)
         super().__init__(kernel.batch, samples, operands, [1] * len(operands))
-        self._first = self._addresses.copy()
+        self._first: Array = self._addresses.copy()
         self._by_row = np.array([0, *(x.strides[1] if x.ndim > 1 else 0 for x in operands)], np.uintp)
 
     def __call__(self) -> None:
