@@ -24,58 +24,62 @@ class Adder:
     """Lx += G^T g, Lxx += G^T C G, likewise Lu, Lxu, Luu, on arrays that stay; G are slopes below each other.
 
     given: arrays (..., knots, .) by their names in SAMPLE, those of controls only if G has columns for them;
-    slopes: like those that it will add; widths: columns of q, v and u, as many of them as G has; x: those of states.
+    widths: columns of q, v and u, as many of them as G has; x: those of states.
     """
 
     def __init__(self, given: Mapping[str, Array], slopes: Sequence[Slopes], widths: Sequence[int], x: int) -> None:
-        self.batch, self.widths = given["Lx"].shape[:-1], tuple(widths)
-        blocks, row = [], 0
-        for parts in slopes:
-            starts = np.cumsum([0, *widths]).tolist()
-            for part, column, width in zip(parts, starts, widths, strict=False):
+        self.batch = given["Lx"].shape[:-1]
+        self._copies: list[tuple[Array, Array]] = []  # of slopes whose rows are not contiguous, and these
+        blocks, parts, row = [], list[Array](), 0
+        starts = np.cumsum([0, *widths]).tolist()
+        for of_signal in slopes:
+            for part, column, width in zip(of_signal, starts, widths, strict=False):
                 if part is not None:
-                    blocks.append(Block(row, column, part.shape[-2], width, self._rows(part).strides[-2] // NUMBER))
-            row += parts.q.shape[-2]
+                    rows = self._rows(part)
+                    parts.append(self._wide(rows, 2))
+                    blocks.append(Block(row, column, part.shape[-2], width, rows.strides[-2] // NUMBER))
+            row += of_signal.q.shape[-2]
         size = Congruence(row, x, sum(widths) - x, given["Lxx"].strides[-2] // NUMBER, tuple(blocks))
         self._code = code(target().name, size)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
-        self._given = [self._wide(given[name], core) for name, core in SAMPLE.items() if name in size.arrays]
-        self._work, self._job = np.zeros(size.work), np.zeros(size.words, np.int64)
-        self._job[: len(COUNTS)] = self.batch[-1], self._work.ctypes.data
-        self._address = self._job.ctypes.data
-        self._fixed = [place(x) for x in self._given]
+        arrays = [self._wide(given[name], core) for name, core in SAMPLE.items() if name in size.arrays] + parts
+        self._arrays, self._work = arrays, np.zeros(size.work)
+        self._jobs = [self._job(size, shift) for shift in self._shifts(arrays)]
+        self._addresses = [job.ctypes.data for job in self._jobs]
 
-    @staticmethod
-    def _rows(x: Array) -> Array:
-        """x with contiguous rows."""
-        return x if x.strides[-1] == NUMBER else np.ascontiguousarray(x)
+    def _job(self, size: Congruence, shift: Array) -> Array:
+        """What the code reads for one problem, which begins at `shift` in each array."""
+        job, axis = np.zeros(size.words, np.int64), len(self.batch) - 1
+        job[: len(COUNTS)] = self.batch[-1], self._work.ctypes.data
+        job[STRIDES] = [x.strides[axis] // NUMBER for x in self._arrays]
+        job[ADDRESSES] = shift + [x.ctypes.data for x in self._arrays]
+        return job
+
+    def _rows(self, x: Array) -> Array:
+        """x with contiguous rows; a copy is made again at each call."""
+        if x.strides[-1] == NUMBER:
+            return x
+        copy = np.ascontiguousarray(x)
+        self._copies.append((copy, x))
+        return copy
 
     def _wide(self, x: Array, core: int) -> Array:
         """x with all axes of problems."""
         return x if x.ndim == len(self.batch) + core else np.broadcast_to(x, (*self.batch, *x.shape[-core:]))
 
-    def __call__(self, slopes: Sequence[Slopes]) -> None:
-        parts = [part for s in slopes for part in s[: len(self.widths)] if part is not None]
-        parts = [self._wide(self._rows(part), 2) for part in parts]
-        axis, job, arrays = len(self.batch) - 1, self._job, [*self._given, *parts]
-        first = [*self._fixed, *map(place, parts)]
-        job[STRIDES] = [x.strides[axis] // NUMBER for x in arrays]
-        for shift in self._shifts(arrays):
-            job[ADDRESSES] = first if shift is None else shift + first
-            self._run(self._address)
+    def __call__(self) -> None:
+        for copy, x in self._copies:
+            copy[...] = x
+        for address in self._addresses:
+            self._run(address)
 
-    def _shifts(self, arrays: Sequence[Array]) -> list[Array | None]:
-        """Where each problem begins in each array, in bytes; None for one problem."""
+    def _shifts(self, arrays: Sequence[Array]) -> Array:
+        """Where each problem begins in each array, in bytes: (problems, arrays)."""
         axis = len(self.batch) - 1
         if not axis:
-            return [None]
+            return np.zeros((1, len(arrays)), int)
         problems = np.indices(self.batch[:-1]).reshape(axis, -1)
-        return list((np.array([x.strides[:axis] for x in arrays]) @ problems).T)
-
-
-def place(x: Array) -> int:
-    """The address of an array; takes half the time of x.ctypes.data."""
-    return x.__array_interface__["data"][0]
+        return (np.array([x.strides[:axis] for x in arrays]) @ problems).T
 
 
 @cache

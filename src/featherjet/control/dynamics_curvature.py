@@ -133,9 +133,8 @@ def held(m: Motion, w_a: Array, w_f: Array, H: Array) -> None:
         H[..., nv + rows_of, columns] += transposed(qv)
         qa[..., rows_of, columns] += qa_own
         fq[..., part, columns] = by_f
-    s = m.slopes
-    by_a = [s.a_q, s.a_v] + ([] if s.a_u is None else [s.a_u])
-    bent = qa @ np.concatenate(by_a, -1) - transposed(fq) @ np.concatenate(s.forces[: len(by_a)], -1)
+    by_a, by_forces = (np.concatenate([x for x in s if x is not None], -1) for s in (m.a_slopes, m.force_slopes))
+    bent = qa @ by_a - transposed(fq) @ by_forces
     both(H, at.q, slice(0, H.shape[-1]), bent)
 
 

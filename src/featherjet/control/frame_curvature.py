@@ -2,8 +2,8 @@
 
 A column s_k of a frame's Jacobian, as the frame sees it, turns with all dofs further out: with ds_k/dq_h = -s_h x s_k
 for h strictly below k's joint and zero otherwise, and with u_k = sum of s_j v_j over j strictly above k's joint, the
-frame's velocity y = sum of s_k v_k and its rate c = -sum of v_k s_k x u_k + sum of s_k a_k have, for h above k or of the
-same joint,
+frame's velocity y = sum of s_k v_k and its rate c = -sum of v_k s_k x u_k + sum of s_k a_k have, for h above k or of
+the same joint,
 
     d2y/dq_h dq_k = s_k x (s_h x u_h)                                     d2y/dq_k dv_h = -s_k x s_h, h strictly above
     d2c/dq_h dq_k = s_k x (s_h x c_h) - (s_k x (u_k - u_h)) x (s_h x u_h) - (y - u_h) x (s_k x (s_h x u_h))

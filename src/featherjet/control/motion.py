@@ -15,7 +15,8 @@ from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
 from ..jit.kernel import Kernel
 from .frame_curvature import Order
-from .signals import DynamicsSlopes, Signal, Sizes
+from .signals import DynamicsSlopes, Signal, Sizes, Slopes
+from .track import ONCE, Once
 
 Array = np.ndarray
 NO_RESTITUTION = np.zeros(1)
@@ -95,34 +96,44 @@ class Body:
 class Motion:
     """The robot at states x (..., nx) and controls u (..., nu).
 
-    Each quantity is computed when first asked for, into arrays that are used again after `move`.
+    Each quantity is computed when first asked for, as a step of `track`.
     known: accelerations and forces, if they have been computed before.
     """
 
-    def __init__(self, body: Body, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> None:
-        self.body, self.size, self.mass = body, body.size, body.mass
-        self._found: dict[Any, tuple[Array, ...]] = {}
-        self._kept: dict[Any, tuple[Array, ...]] = {}
-        self._tau: Array | None = None
-        self.move(x, u, known)
-
-    def move(self, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> Motion:
-        """Go to other states and controls of the same shapes."""
+    def __init__(
+        self, body: Body, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Once = ONCE
+    ) -> None:
+        self.body, self.size, self.mass, self.track = body, body.size, body.mass, track
         nq = self.size.nq
         self.x, self.u = x, u[..., : self.size.nu]
         self.q, self.v = x[..., :nq], x[..., nq:]
-        self._found.clear()
-        if known is not None:
-            self._found["dynamics"] = known
-        return self
+        self._found: dict[Any, tuple[Array, ...]] = {} if known is None else {"dynamics": known}
 
-    def adopt(self, other: Motion) -> None:
-        """Take over what another has found at the same states and controls."""
-        self._found |= {key: x for key, x in other._found.items() if key != "tau"}
+    def followed_by(self, track: Once) -> Motion:
+        """The same motion with all that it has found; what else is asked for is a step of another track."""
+        other = Motion(self.body, self.x, self.u, None, track)
+        other._found |= self._found
+        return other
 
     def _run(self, key: Any, kernel: Kernel, *given: Array) -> tuple[Array, ...]:
-        found = self._found[key] = self._kept[key] = kernel.values(*given, out=self._kept.get(key))
+        found = self._found[key] = self.track.run(kernel, *given)
         return found
+
+    def _driven(self, key: str, x: Array) -> Array:
+        """Columns of the driven dofs."""
+        at = self.body.driven_slice
+        if isinstance(at, slice):
+            return x[..., at]
+        return self._do(key, (*x.shape[:-1], len(at)), lambda out: np.take(x, at, -1, out))
+
+    def _do(self, key: Any, shape: tuple[int, ...], step: Callable[[Array], object]) -> Array:
+        """An array of zeros after a step that writes into it."""
+        found = self._found.get(key)
+        if found is None:
+            out = np.zeros(shape)
+            self.track.do(lambda: step(out))
+            found = self._found[key] = (out,)
+        return found[0]
 
     @property
     def tau(self) -> Array:
@@ -130,12 +141,8 @@ class Motion:
         body = self.body
         if len(body.driven) == self.size.nv and body.in_order:
             return self.u
-        if self._tau is None or self._tau.shape[:-1] != self.u.shape[:-1]:
-            self._tau = np.zeros((*self.u.shape[:-1], self.size.nv))
-        if "tau" not in self._found:
-            self._tau[..., body.driven_slice] = self.u
-            self._found["tau"] = ()
-        return self._tau
+        shape = (*self.u.shape[:-1], self.size.nv)
+        return self._do("tau", shape, lambda tau: tau.__setitem__((..., body.driven_slice), self.u))
 
     @property
     def dynamics(self) -> tuple[Array, ...]:
@@ -163,11 +170,27 @@ class Motion:
             last = NO_RESTITUTION if body.hits else self.tau
             found = self._run("slopes", body.kernel(f"{body.dynamics}_derivatives"), self.q, self.v, last)
         if body.hits:
-            return DynamicsSlopes(found[0], found[1], None, found[2:], body.driven_slice)
+            return DynamicsSlopes(found[0], found[1], None, found[2:])
         a_q, a_v, a_tau, *forces = found
-        if forces:
-            forces[2] = forces[2][..., body.driven_slice]
-        return DynamicsSlopes(a_q, a_v, a_tau, tuple(forces), body.driven_slice)
+        return DynamicsSlopes(a_q, a_v, a_tau, tuple(forces))
+
+    @property
+    def a_slopes(self) -> Slopes:
+        """The Jacobian of accelerations, or of a jump."""
+        s = self.slopes
+        return Slopes(s.a_q, s.a_v, None if s.a_tau is None else self._driven("a_u", s.a_tau))
+
+    @property
+    def force_slopes(self) -> Slopes:
+        """The Jacobian of forces, or of impulses."""
+        q, v, *tau = self.slopes.forces
+        return Slopes(q, v, *(self._driven("forces_u", x) for x in tau))
+
+    @property
+    def com_slopes(self) -> Slopes:
+        """The Jacobian of the centre of mass."""
+        momentum = self.of_robot("centroidal_map")[0][..., :3, :]
+        return Slopes(self._do("com_q", momentum.shape, lambda out: np.divide(momentum, self.mass, out)))
 
     def of_robot(self, name: str) -> tuple[Array, ...]:
         """A quantity of the robot; accelerations count as zero."""

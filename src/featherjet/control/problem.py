@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
 from ..model.configuration import limits, unit_parts
 from ..model.model import WORLD, Model
-from .congruence import Adder
 from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
@@ -27,6 +26,7 @@ from .rollout import Rollout
 from .signals import KINDS, Signal
 from .stage import Blocks, Found, Segment, Stage
 from .terms import Constraint, Cost, Form
+from .track import ONCE, Once, Track
 
 Array = np.ndarray
 HESSIANS = ("gauss-newton", "exact")
@@ -105,10 +105,11 @@ class Problem:
         self.segments = [Segment(s, int(e) - s.knots, int(e)) for s, e in zip(stages, ends, strict=True)]
         self.terminal = terminal
         self.T = int(ends[-1])
+        self.every = [*self.segments, Segment(terminal, self.T, self.T + 1)]
         self.durations = np.concatenate([np.full(s.knots, s.dt[0]) for s in stages])
-        every = [*stages, terminal]
-        self.ne, self.ni = max(s.form.ne for s in every), max(s.form.ni for s in every)
-        self._data_batch = np.broadcast_shapes(*(s.data.shape[:-2] for s in every))
+        forms = [s.stage.form for s in self.every]
+        self.ne, self.ni = max(f.ne for f in forms), max(f.ni for f in forms)
+        self._data_batch = np.broadcast_shapes(*(s.stage.data.shape[:-2] for s in self.every))
         self.batch = np.broadcast_shapes(self.x0.shape[:-1], self._data_batch)
         self._buffers: dict[tuple[int, ...], Buffers] = {}
         self._rollout = Rollout(self)
@@ -142,9 +143,14 @@ class Problem:
         x0 = np.broadcast_to(x0, (*np.broadcast_shapes(x0.shape[:-1], self.batch), self.nx))
         xs = np.repeat(x0[..., None, :], self.T + 1, -2)
         us = np.zeros((*x0.shape[:-1], self.T, self.nu))
+        known: dict[Any, Array] = {}  # phases with the same contacts hold alike
         for s, start, stop in self.segments:
-            if not s.body.hits:
-                us[..., start:stop, :] = holding(s.body, x0[..., : self.nq])[..., None, :]
+            if s.body.hits:
+                continue
+            held = s.body.contacts and s.body.contacts.core
+            if held not in known:
+                known[held] = holding(s.body, x0[..., : self.nq])
+            us[..., start:stop, :] = known[held][..., None, :]
         return xs, us
 
     # Evaluation
@@ -167,21 +173,34 @@ class Problem:
         out = self._buffers.get(batch)
         if out is None:
             out = self._buffers[batch] = Buffers(self, batch)
-        last = Segment(self.terminal, self.T, self.T + 1)
-        found = dict(enumerate(self._rollout.known(xs, us)))
-        for k, ((s, start, stop), part) in enumerate(zip((*self.segments, last), out.parts(self, xs, us), strict=True)):
-            at = slice(start, stop)
-            m = part.motion.move(xs[..., at, :], us[..., at, :])
-            if k in found:
-                m.adopt(found[k])
-            self._keep(out, s.quadratic(m, part.blocks, part.results, part.adders), at)
-            after = None
-            if part.next is not None:
-                s.linear_step(m, part.next, out.Fx[..., at, :, :], out.Fu[..., at, :, :])
-                after = None if costates is None else costates[..., start + 1 : stop + 1, :]
-            if self.exact and costates is not None:
-                add_curvature(s, m, after, part.blocks, part.results)
+        out.xs[...], out.us[...] = xs, us
+        known = self._rollout.known(xs, us)
+        way = out.ways.get(bool(known))
+        if way is not None and way.known is known and isinstance(way.track, Track):
+            way.track()
+        else:  # recording pays if it is done again, as in a second iteration
+            way = out.ways[bool(known)] = self._way(out, known, ONCE if way is None else Track())
+        if self.exact and costates is not None:
+            for (s, start, stop), m, results in zip(self.every, way.motions, way.results, strict=True):
+                after = None if s is self.terminal else costates[..., start + 1 : stop + 1, :]
+                add_curvature(s, m, after, out.blocks(slice(start, stop), not s.body.size.nu), results)
         return out.quadratic
+
+    def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:
+        """Compute all derivatives; known: what a rollout has found on the way, if anything."""
+        motions, found = [], []
+        for k, (s, start, stop) in enumerate(self.every):
+            at = slice(start, stop)
+            blocks = out.blocks(at, not s.body.size.nu)
+            own = out.xs[..., at, :], out.us[..., at, :]
+            m = known[k].followed_by(track) if known else s.motion(*own, track=track)
+            results = s.results(blocks)
+            self._keep(out, s.quadratic(m, blocks, results), at, track)
+            if s is not self.terminal:
+                s.linear_step(m, out.next[..., at, :], out.Fx[..., at, :, :], out.Fu[..., at, :, :])
+            motions.append(m)
+            found.append(results)
+        return Way(track, known, motions, found)
 
     def rollout(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
@@ -193,8 +212,7 @@ class Problem:
         """The cost by name of its terms, (..., T + 1) each; terms of the same name in several phases are one."""
         out: dict[str, Array] = {}
         batch = self.batch_of(xs)
-        last = Segment(self.terminal, self.T, self.T + 1)
-        for s, start, stop in (*self.segments, last):
+        for s, start, stop in self.every:
             m = s.motion(xs[..., start:stop, :], us[..., start:stop, :])
             costs = s.values(m).costs
             for j, cost in enumerate(s.form.costs):
@@ -211,12 +229,12 @@ class Problem:
         return [s.stage for s in self.segments]
 
     @staticmethod
-    def _keep(out: Buffers, found: Found, at: slice) -> None:
+    def _keep(out: Buffers, found: Found, at: slice, track: Once = ONCE) -> None:
         """Write the values of some knots."""
-        out.cost[..., at] = found.costs.sum(-1)
+        track.do(partial(found.costs.sum, -1, out=out.cost[..., at]))
         for whole, part in ((out.equality, found.equality), (out.inequality, found.inequality)):
             if whole is not None and part is not None:
-                whole[..., at, : part.shape[-1]] = part
+                track.do(partial(np.copyto, whole[..., at, : part.shape[-1]], part))
 
     # Parts
 
@@ -259,14 +277,13 @@ class Problem:
         return other
 
 
-class Part(NamedTuple):
-    """What a stage writes: arrays of its knots, views of the horizon's; next: None for the last state."""
+class Way(NamedTuple):
+    """All steps from states and controls to derivatives, what was known before, and motions and results of stages."""
 
-    motion: Motion
-    blocks: Blocks
-    results: dict[str, Array]
-    adders: dict[str, Adder]
-    next: Array | None
+    track: Once
+    known: Sequence[Motion]
+    motions: list[Motion]
+    results: list[dict[str, Array]]
 
 
 class Buffers:
@@ -283,7 +300,8 @@ class Buffers:
         self.Luu[...] = np.eye(nu)
         self.E, self.I = (zeros((*batch, T + 1, n, ndx + nu)) if n else None for n in (problem.ne, problem.ni))
         self.ndx = ndx
-        self._parts: list[Part] = []
+        self.xs, self.us = np.empty((*batch, T + 1, problem.nx)), np.empty((*batch, T, nu))
+        self.ways: dict[bool, Way] = {}  # that with what a rollout has found, and that without
 
     def _values(self, problem: Problem, batch: tuple[int, ...]) -> None:
         T = problem.T
@@ -297,18 +315,6 @@ class Buffers:
         found = cls.__new__(cls)
         found._values(problem, batch)
         return found
-
-    def parts(self, problem: Problem, xs: Array, us: Array) -> list[Part]:
-        """What each stage writes, the last state's included; made when first asked for."""
-        if not self._parts:
-            last = Segment(problem.terminal, problem.T, problem.T + 1)
-            for s, start, stop in (*problem.segments, last):
-                at = slice(start, stop)
-                blocks = self.blocks(at, not s.body.size.nu)
-                after = self.next[..., at, :] if s is not problem.terminal else None
-                motion = s.motion(xs[..., at, :], us[..., at, :])
-                self._parts.append(Part(motion, blocks, s.results(blocks), {}, after))
-        return self._parts
 
     def blocks(self, at: slice, uncontrolled: bool) -> Blocks:
         """The derivatives of some knots."""

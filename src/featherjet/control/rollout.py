@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
@@ -12,7 +12,7 @@ import numpy as np
 from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
 from ..jit.kernel import Kernel
-from ..jit.sequence import InSequence
+from ..jit.sequence import InRows, InSequence
 from ..math.scalars import where_less
 from ..model.configuration import Places
 from .code import compiled
@@ -20,11 +20,13 @@ from .integrators import advanced
 from .motion import NO_RESTITUTION, Body, Motion
 from .runge_kutta import RungeKutta
 from .stage import Segment, Stage
+from .track import ONCE, Once, Track
 
 Array = np.ndarray
 _steps: WeakKeyDictionary[Body, Kernel] = WeakKeyDictionary()  # windows and parts of a problem share them
 LARGEST = 1e10  # of a state; beyond, a motion has diverged
 GAIN = 5  # where K is among the operands of a step
+NOTHING: list[Motion] = []  # is known of a motion
 
 
 class Staged(Protocol):
@@ -88,8 +90,8 @@ class Rollout:
         """What the last rollout of one problem has found at each stage, if it went through these states; else none."""
         plan: Plan | None = self.__dict__.get("_alone")
         if plan is None or not (np.array_equal(xs, plan.x) and np.array_equal(us, plan.u)):
-            return []
-        return [*(leg.motion for leg in plan.legs), plan.last]
+            return NOTHING
+        return plan.motions
 
     @cached_property
     def _alone(self) -> Plan:
@@ -98,13 +100,12 @@ class Rollout:
 
 
 class Leg(NamedTuple):
-    """A segment on its way: its motion, accelerations and forces, the code of a step and its operands but K.
+    """A segment on its way: accelerations and forces, the code of a step and its operands but K.
 
     sequence: the code over all knots, for one problem; costs: where those of its terms go.
     """
 
     segment: Segment
-    motion: Motion
     known: tuple[Array, Array]
     code: Kernel
     inputs: list[Array]
@@ -128,8 +129,10 @@ class Plan:
         self.K = np.empty((T, nu * 2 * nv))  # only its shape matters
         ends = np.cumsum([s.stage.knots * s.stage.form.shapes["costs"][0] for s in problem.segments])
         self.costs = new((*batch, ends[-1]))
+        self.track: Once | None = None  # that of the last rollout
+        self.motions = list[Motion]()  # of each stage, likewise
         self.legs = [self._leg(s, c, int(e)) for s, c, e in zip(problem.segments, steps, ends, strict=True)]
-        self.last = problem.terminal.motion(self.x[..., T:, :], self.u[..., :0, :])
+        self.last_costs = new(0)  # of the last state
 
     def _leg(self, segment: Segment, code: Kernel, end: int) -> Leg:
         stage, start, stop = segment
@@ -148,8 +151,7 @@ class Plan:
         if not self.batch:
             whole = inputs if hits else [*inputs[:GAIN], self.K[at], *inputs[GAIN:]]
             sequence = InSequence(code, stage.knots, [*whole, fixed, *results])
-        motion = stage.motion(x, u)
-        return Leg(segment, motion, (a, forces), code, inputs, fixed, results, sequence, (costs, *limited))
+        return Leg(segment, (a, forces), code, inputs, fixed, results, sequence, (costs, *limited))
 
     def __call__(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
@@ -164,21 +166,36 @@ class Plan:
             np.multiply(alpha - 1.0, gaps, out=self.gap)
         for bound, known, none in ((self.lower, p.u_lower, -np.inf), (self.upper, p.u_upper, np.inf)):
             bound[...] = known if clip and known is not None else none
-        gain = np.ascontiguousarray(K, float).reshape(*K.shape[:-2], -1)
+        self.gain = np.ascontiguousarray(K, float).reshape(*K.shape[:-2], -1)
         with np.errstate(all="ignore"):
-            for leg in self.legs:
-                self._follow(leg, gain)
-                leg.segment.stage.values(leg.motion.move(leg.motion.x, leg.motion.u, leg.known), leg.out)
-            self.x[..., p.T, :] = p.integrate(self.raw[..., p.T, :], self.gap[..., p.T, :])
-            last = p.terminal.values(self.last.move(self.last.x, self.last.u))
-            cost = self.costs.sum(-1) + last.costs.sum((-1, -2))
+            if isinstance(self.track, Track):
+                self.track()
+            else:  # recording pays if it is done again
+                self._take(ONCE if self.track is None else Track())
+            cost = self.costs.sum(-1) + self.last_costs.sum((-1, -2))
             diverged = ~(np.abs(self.x).max((-1, -2)) < LARGEST)
         x, u = (self.x, self.u) if self.batch else (self.x.copy(), self.u.copy())
         return x, u, np.where(diverged, np.nan, cost)
 
-    def _follow(self, leg: Leg, gain: Array) -> None:
+    def _take(self, track: Once) -> None:
+        """Take all steps of a rollout."""
+        p, self.track, self.motions = self.problem, track, []
+        for leg in self.legs:
+            track.do(partial(self._follow, leg))
+            stage, at = leg.segment.stage, leg.segment.knots
+            m = stage.motion(self.x[..., at, :], self.u[..., at, :], leg.known, track)
+            stage.values(m, leg.out)
+            self.motions.append(m)
+        track.run(
+            integrate_code(p.evaluator.places), self.raw[..., p.T, :], self.gap[..., p.T, :], out=(self.x[..., p.T, :],)
+        )
+        last = p.terminal.motion(self.x[..., p.T :, :], self.u[..., :0, :], track=track)
+        self.last_costs = p.terminal.values(last).costs
+        self.motions.append(last)
+
+    def _follow(self, leg: Leg) -> None:
         """Run the code of a step for knot after knot; it reads what it wrote one knot before."""
-        at, hits = leg.segment.knots, leg.segment.stage.body.hits
+        at, hits, gain = leg.segment.knots, leg.segment.stage.body.hits, self.gain
         if leg.sequence is not None:
             if not hits:
                 leg.sequence.move(GAIN, gain.__array_interface__["data"][0] + at.start * gain.strides[0])
@@ -188,9 +205,9 @@ class Plan:
         if not hits:
             own = np.broadcast_to(gain, (*self.batch, *gain.shape[-2:]))[..., at, :]
             inputs = [*inputs[:GAIN], own, *inputs[GAIN:]]
-        n = len(inputs)
-        for row in zip(*(np.moveaxis(x, -2, 0) for x in (*inputs, *leg.results)), strict=True):
-            leg.code.values(*row[:n], leg.fixed, out=row[n:])
+        for problems in np.ndindex(self.batch[:-1]):
+            given, found = ([x[problems] for x in arrays] for arrays in (inputs, leg.results))
+            InRows(leg.code, [*given, leg.fixed, *found])()
 
 
 # Code

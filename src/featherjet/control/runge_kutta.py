@@ -75,9 +75,10 @@ class RungeKutta:
         for share, weight in zip((*self.tableau.shares, 0.0), self.tableau.weights, strict=True):
             rate, rate_w, rate_v = self.rates.values(w, v)
             back, along = turns.values(m.q, w)
-            s = at.slopes
-            assert s.a_u is not None
-            da = s.a_q @ (back @ by_q + along @ dw) + s.a_v @ dv + s.a_u @ by_u
+            s = at.a_slopes
+            assert s.v is not None
+            assert s.u is not None
+            da = s.q @ (back @ by_q + along @ dw) + s.v @ dv + s.u @ by_u
             dr = rate_w @ dw + rate_v @ dv
             W, V = W + weight * dt * rate, V + weight * dt * at.a
             dW, dV = dW + weight * dt * dr, dV + weight * dt * da

@@ -88,26 +88,19 @@ class Sizes(NamedTuple):
 
 
 class DynamicsSlopes(NamedTuple):
-    """Jacobians of accelerations (..., nv, .), or of a jump, and of forces (..., rows, .), by q, v and u.
+    """Jacobians of accelerations (..., nv, .), or of a jump, and of forces (..., rows, .), by q, v and all torques.
 
-    a_tau: by all torques; None at an impact. driven: the dofs of the controls.
+    a_tau: None at an impact; forces: by q and v only, there.
     """
 
     a_q: Array
     a_v: Array
     a_tau: Array | None
     forces: tuple[Array, ...]
-    driven: Any
-
-    @property
-    def a_u(self) -> Array | None:
-        return None if self.a_tau is None else self.a_tau[..., self.driven]
 
 
 class Source(Protocol):
     """Where signals come from: the robot at some states and controls, see `motion.Motion`."""
-
-    mass: float
 
     @property
     def a(self) -> Array: ...
@@ -116,7 +109,13 @@ class Source(Protocol):
     def forces(self) -> Array: ...
 
     @property
-    def slopes(self) -> DynamicsSlopes: ...
+    def a_slopes(self) -> Slopes: ...
+
+    @property
+    def force_slopes(self) -> Slopes: ...
+
+    @property
+    def com_slopes(self) -> Slopes: ...
 
     def of_robot(self, name: str) -> tuple[Array, ...]: ...
 
@@ -136,12 +135,12 @@ KINDS: dict[str, Kind] = {
     "a": Kind(
         lambda size, s: (size.nv,),
         lambda m, s: m.a,
-        lambda m, s: Slopes(m.slopes.a_q, m.slopes.a_v, m.slopes.a_u),
+        lambda m, s: m.a_slopes,
     ),
     "forces": Kind(
         lambda size, s: (size.rows,),
         lambda m, s: m.forces,
-        lambda m, s: Slopes(*m.slopes.forces),
+        lambda m, s: m.force_slopes,
     ),
     "placement": Kind(
         lambda size, s: (4, 4),
@@ -161,7 +160,7 @@ KINDS: dict[str, Kind] = {
     "com": Kind(
         lambda size, s: (3,),
         lambda m, s: m.of_robot("center_of_mass")[0],
-        lambda m, s: Slopes(m.of_robot("centroidal_map")[0][..., :3, :] / m.mass),
+        lambda m, s: m.com_slopes,
         still=True,
     ),
     "momentum": Kind(

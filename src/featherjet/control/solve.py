@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -67,8 +68,8 @@ def solve(
     if clip:
         us = np.clip(us, horizon.u_lower, horizon.u_upper)
     settings = Settings(tolerance, iterations, regularisation, seconds, clip, callback)
-    with bar() as shown:
-        if progress:
+    with bar() if progress else nullcontext() as shown:
+        if shown is not None:
             settings = _watched(settings, shown, len(x0))
         if method == "augmented-lagrangian":
             found = solve_constrained(one, settings, violation, x0, xs, us, _multipliers(start, bool(batch)))

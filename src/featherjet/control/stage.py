@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from .motion import Body, Motion
 from .runge_kutta import RungeKutta
 from .signals import KINDS, Entry, Slopes
 from .terms import Form, given_to
+from .track import ONCE, Once
 
 Array = np.ndarray
 
@@ -81,8 +83,8 @@ class Stage:
     def step_slopes(self) -> Kernel:
         return euler_slopes(self.body.size, self.body.driven)
 
-    def motion(self, x: Array, u: Array, known: tuple[Array, Array] | None = None) -> Motion:
-        return Motion(self.body, x, u, known)
+    def motion(self, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Once = ONCE) -> Motion:
+        return Motion(self.body, x, u, known, track)
 
     def next(self, m: Motion) -> Array:
         """States after each knot."""
@@ -94,22 +96,31 @@ class Stage:
 
     def values(self, m: Motion, out: tuple[Array, ...] | None = None) -> Found:
         """Costs by term, and constraints; `out`: arrays to write them into."""
-        costs, *limited = self.form.kernels[0].values(*given_to(self.form, m, self.data), out=out)
+        costs, *limited = m.track.run(self.form.kernels[0], *given_to(self.form, m, self.data), out=out)
         return Found(costs, **dict(zip(self.form.limited, limited, strict=True)))
 
     def linear_step(self, m: Motion, next: Array, Fx: Array, Fu: Array) -> None:
         """Write the next states and their Jacobians."""
-        if self.staged is not None:
-            return self.staged.linear(m, float(self.dt[0]), next, Fx, Fu)
-        nv, s = self.body.size.nv, m.slopes
-        if s.a_tau is not None:
-            self.step_slopes.values(m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
-            return None
-        Fx[..., :nv, :] = np.eye(nv, 2 * nv)
-        Fx[..., nv:, :nv] = s.a_q
-        Fx[..., nv:, nv:] = s.a_v + np.eye(nv)
-        next[...] = self.next(m)
-        return None
+        staged, s = self.staged, m.slopes
+        if staged is not None:
+            m.track.do(lambda: staged.linear(m, float(self.dt[0]), next, Fx, Fu))
+        elif s.a_tau is not None:
+            m.track.run(self.step_slopes, m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
+        else:
+            m.track.do(self._linear_jump(m, next, Fx))
+
+    def _linear_jump(self, m: Motion, next: Array, Fx: Array) -> Callable[[], None]:
+        """Writes q, v + a, and [[1, 0], [a_q, 1 + a_v]]."""
+        nq, nv, s, one = self.body.size.nq, self.body.size.nv, m.slopes, np.eye(self.body.size.nv)
+        Fx[..., :nv, :nv], Fx[..., :nv, nv:] = one, 0.0
+
+        def write() -> None:
+            next[..., :nq] = m.q
+            np.add(m.v, m.a, next[..., nq:])
+            Fx[..., nv:, :nv] = s.a_q
+            np.add(s.a_v, one, Fx[..., nv:, nv:])
+
+        return write
 
     def results(self, out: Blocks) -> dict[str, Array]:
         """Arrays for the results of the terms' code: those of the horizon, and others for what is between."""
@@ -117,41 +128,32 @@ class Stage:
         batch = out.Lx.shape[:-1]
         return {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in self.form.shapes.items()}
 
-    def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array], adders: dict[str, Adder]) -> Found:
-        """Write the derivatives of costs and constraints; the values are returned.
-
-        adders: of the signals to these arrays, by group, made when they are first needed.
-        """
-        form = self.form
-        form.kernels[1].values(*given_to(form, m, self.data), out=tuple(results.values()))
+    def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array]) -> Found:
+        """Write the derivatives of costs and constraints; the values are returned."""
+        form, track = self.form, m.track
+        track.run(form.kernels[1], *given_to(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
-            self._add("still", results, G, out, adders)
+            track.do(self._adder("still", results, G, out))
         if form.moving and self._crossed:
-            self._add_crossed(results, G, out)
+            track.do(lambda: self._add_crossed(results, G, out))
         elif form.moving:
-            self._add("moving", results, G, out, adders)
+            track.do(self._adder("moving", results, G, out))
         if "D" in results:
-            self._constrain(results["D"], G, out)
+            track.do(lambda: self._constrain(results["D"], G, out))
         return Found(results["costs"], **{k: results[k] for k in form.limited})
 
-    def _add(
-        self, group: str, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks, adders: dict[str, Adder]
-    ) -> None:
-        """Add G^T g and G^T C G of a group of signals; still ones depend on q alone.
+    def _adder(self, group: str, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> Adder:
+        """Adds G^T g and G^T C G of a group of signals; still ones depend on q alone.
 
         Cones and limits cost nothing at most knots; these are left out.
         """
-        G = [slopes[e.name] for e in getattr(self.form, group)]
-        if group not in adders:
-            nv, nu = self.body.size.nv, self.body.size.nu
-            given = {"C": found[f"C {group}"], "g": found[f"g {group}"], "Lx": out.Lx, "Lxx": out.Lxx}
-            controls = {"Lu": out.Lu, "Lxu": out.Lxu, "Luu": out.Luu}
-            given |= {k: x for k, x in controls.items() if x is not None}
-            still = group == "still"
-            widths = (nv,) if still else (nv, nv, nu) if nu else (nv, nv)
-            adders[group] = Adder(given, G, widths, nv if still else 2 * nv)
-        adders[group](G)
+        nv, nu, still = self.body.size.nv, self.body.size.nu, group == "still"
+        given = {"C": found[f"C {group}"], "g": found[f"g {group}"], "Lx": out.Lx, "Lxx": out.Lxx}
+        controls = {"Lu": out.Lu, "Lxu": out.Lxu, "Luu": out.Luu}
+        given |= {k: x for k, x in controls.items() if x is not None}
+        widths = (nv,) if still else (nv, nv, nu) if nu else (nv, nv)
+        return Adder(given, [slopes[e.name] for e in getattr(self.form, group)], widths, nv if still else 2 * nv)
 
     def _add_crossed(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
         """The same, and X G + (X G)^T, of signals that meet q, v or u in a residual; G (..., m, nd)."""

@@ -1,7 +1,7 @@
 """Second derivatives of next states, contracted with costates p, for all integrators.
 
-In charts at a knot and at its next state, q (+) w(z) moves by d(dq, dw) = log(exp(-w) exp(dq) exp(w + dw)). With B and L,
-its Jacobians by dq and dw, the Baker-Campbell-Hausdorff formula gives the second derivatives
+In charts at a knot and at its next state, q (+) w(z) moves by d(dq, dw) = log(exp(-w) exp(dq) exp(w + dw)). With B and
+L, its Jacobians by dq and dw, the Baker-Campbell-Hausdorff formula gives the second derivatives
 
     p.d by (dq, dq): 0     by (dq_i, dw_j): p.[B_i, L_j] / 2     by (dw, dw): the symmetric half of d(p^T L(w))/dw
 
@@ -107,8 +107,7 @@ def moved_curvature(m: Motion, w: Array, p: Array, slopes: Array) -> Array | flo
 
 def dynamics_slopes(m: Motion) -> Array:
     """da/dz (..., nv, nd)."""
-    s = m.slopes
-    return np.concatenate([s.a_q, s.a_v, *(() if s.a_u is None else (s.a_u,))], -1)
+    return np.concatenate([x for x in m.a_slopes if x is not None], -1)
 
 
 def impact_curvature(m: Motion, p: Array, w_a: Array, w_f: Array | None) -> Array:
@@ -146,9 +145,10 @@ def runge_kutta_curvature(steps: RungeKutta, m: Motion, dt: float, p: Array, w_a
     for share, weight in zip((*tableau.shares, 0.0), tableau.weights, strict=True):
         rate, rate_w, rate_v = steps.rates.values(w, v)
         stages.append(Stage(at, w, v, dw, dv, turns.values(m.q, w)))
-        s, here = at.slopes, stages[-1]
-        assert s.a_u is not None
-        da = s.a_q @ (here.back @ by_q + here.along @ dw) + s.a_v @ dv + s.a_u @ by_u
+        (a_q, a_v, a_u), here = at.a_slopes, stages[-1]
+        assert a_v is not None
+        assert a_u is not None
+        da = a_q @ (here.back @ by_q + here.along @ dw) + a_v @ dv + a_u @ by_u
         dr = rate_w @ dw + rate_v @ dv
         W, dW = W + weight * dt * rate, dW + weight * dt * dr
         if share:

@@ -11,6 +11,7 @@ import numpy as np
 from ..control.horizon import Quadratic
 from ..control.problem import Problem, holding
 from ..control.stage import Stage
+from ..control.track import Track
 from ..errors import InputError
 from .state import state_of
 
@@ -71,7 +72,7 @@ class Knot(crocoddyl.ActionModelAbstract):
         p = around.problem
         crocoddyl.ActionModelAbstract.__init__(self, state, p.nu if t < p.T else 0, 0)
         self.around, self.t, self.stage = around, t, stage
-        self.motion = stage.motion(around.xs[t : t + 1], around.us[t : t + 1])
+        self._track, self._found = Track(), tuple[Array, Array | None]()  # once recorded: costs, and the next state
         if t < p.T and p.u_lower is not None and p.u_upper is not None:
             self.u_lb, self.u_ub = np.array(p.u_lower[t]), np.array(p.u_upper[t])
 
@@ -80,9 +81,24 @@ class Knot(crocoddyl.ActionModelAbstract):
         around, t = self.around, self.t
         around.move(t, x, u if t < around.problem.T else None)
         with np.errstate(all="ignore"):  # solvers try steps that diverge
-            m = self.motion.move(around.xs[t : t + 1], around.us[t : t + 1])
-            data.cost = float(self.stage.values(m).costs.sum())
-            data.xnext = self.stage.next(m)[0] if t < around.problem.T else x
+            if self._found:
+                self._track()
+            else:
+                self._found = self._record()
+            costs, next = self._found
+            data.cost = float(costs.sum())
+            data.xnext = x if next is None else next[0]
+
+    def _record(self) -> tuple[Array, Array | None]:
+        """Take the steps to costs and next state, and record them; returns where both are written."""
+        around, t, stage = self.around, self.t, self.stage
+        m = stage.motion(around.xs[t : t + 1], around.us[t : t + 1], track=self._track)
+        costs = stage.values(m).costs
+        if t == around.problem.T:
+            return costs, None
+        next = np.empty((1, around.problem.nx))
+        self._track.do(lambda: np.copyto(next, stage.next(m)))
+        return costs, next
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         """Their derivatives; `calc` comes first, as for all of Crocoddyl's models."""
