@@ -407,3 +407,83 @@ def test_every_quantity_has_it(pair):
             assert robot.evaluator._quick[name](*args) is not None
             assert robot.evaluator._quick[name](*(x[None] for x in args)) is None
     assert DECLINED < 0, "a flag, so that whoever asks whether something is wrong looks closer"
+
+
+# Short batches
+
+
+def batch_of(name: str, robot: fj.Robot, size: int) -> list[np.ndarray]:
+    return [np.ascontiguousarray(x) for x in arguments(name, random_state(robot, size))]
+
+
+@pytest.mark.parametrize("size", [1, 7, 16])
+@pytest.mark.parametrize("name", QUICK)
+def test_a_short_batch_has_the_same_bits_as_the_general_way(pair, name, size):
+    robot = pair.compiled
+    args, kernel = batch_of(name, robot, size), kernel_of(pair.compiled, name)
+    expected, flags = kernel(args, None, 1)
+    assert flags == 0
+    found = kernel.quick_batch(args)(*args)
+    assert found is not None, "it is quick"
+    outs = tuple(np.full_like(x, np.nan) for x in expected)
+    into = kernel.quick_batch(args)(*args, out=outs)
+    assert into is not None
+    results(robot, name, *args)
+    again = results(robot, name, *args)  # quick by now
+    for x, y, z, w in zip(found, outs, again, expected, strict=True):
+        np.testing.assert_array_equal(x, w)
+        np.testing.assert_array_equal(y, w)
+        np.testing.assert_array_equal(z, w)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_a_short_batch_declines_what_it_cannot_read(kind):
+    robot = pair_of(*PAIRS[0]).compiled
+    q, v, a = (x.astype(kind) for x in arguments("inverse_dynamics", random_state(robot, 6)))
+    kernel = kernel_of(robot, "inverse_dynamics")
+    run = kernel.quick_batch([q, v, a])
+    (tau,) = run(q, v, a)
+    assert tau.dtype == kind
+    wide = np.zeros((12, robot.nv), kind)
+    other = np.float64 if kind is np.float32 else np.float32
+    declined: dict[str, tuple[Any, ...]] = {
+        "one state": (q[0], v[0], a[0]),
+        "another axis": (q[None], v[None], a[None]),
+        "a shared input": (q, v, a[0]),
+        "fewer samples": (q, v, a[:5]),
+        "more samples": (q[:5], v, a),
+        "no samples": (q[:0], v[:0], a[:0]),
+        "gaps": (q, wide[::2], a),
+        "another precision": (q, v.astype(other), a),
+        "another length": (q, v, np.zeros((6, robot.nv + 1), kind)),
+        "a list": (q.tolist(), v, a),
+        "a long batch": tuple(np.repeat(x, 100_000, 0) for x in (q, v, a)),
+    }
+    for what, given in declined.items():
+        assert run(*given) is None, what
+    assert run(q, v, a, out=a) is None, "results over inputs"
+    np.testing.assert_array_equal(run(q, v, a)[0], tau, "and leaves inputs alone")
+    assert run(q, v, a, out=np.zeros((5, robot.nv), kind)) is None, "a result that is too short"
+
+
+def test_calls_with_short_batches_behave_as_before_once_they_are_quick():
+    robot = pair_of(*PAIRS[0]).compiled
+    q, v, a = arguments("inverse_dynamics", random_state(robot, 6))
+    tau = robot.inverse_dynamics(q, v, a)
+    one = robot.inverse_dynamics(q[0], v[0], a[0])
+    np.testing.assert_array_equal(robot.inverse_dynamics(q, v, a), tau)
+    np.testing.assert_allclose(one, tau[0], rtol=0, atol=1e-12 * np.abs(tau).max())
+    shared = robot.inverse_dynamics(q, v, a[0])
+    np.testing.assert_array_equal(shared, robot.inverse_dynamics(q, v, np.repeat(a[:1], 6, 0)))
+    assert robot.inverse_dynamics(q[:0], v[:0], a[:0]).shape == (0, robot.nv)
+    over = a.copy()
+    assert robot.inverse_dynamics(q, v, over, out=over) is over
+    np.testing.assert_array_equal(over, tau)
+    bad = v.copy()
+    bad[3, 0] = np.nan
+    with pytest.raises(InputError, match=r"v.*not finite|NaN|nan"):
+        robot.inverse_dynamics(q, bad, a)
+    with pytest.raises(InputError, match="a"):
+        robot.inverse_dynamics(q, v, a[:, 1:])
+    with pytest.raises(InputError, match="out"):
+        robot.inverse_dynamics(q, v, a, out=np.zeros((5, robot.nv)))

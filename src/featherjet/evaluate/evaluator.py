@@ -1,6 +1,7 @@
 """The evaluator: computes any quantity of one model, on either backend; checks inputs and explains failures.
 
-`Evaluator.run` tries, in this order: quick code for one sample, compiled code for any batch, the NumPy reference.
+`Evaluator.run` tries, in this order: quick code for one sample, quick code for a short batch, compiled code for any
+batch, the NumPy reference.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class Evaluator:
             self.base = Evaluator(model, backend, threads, unroll)
         self.space: Space = self.coordinates or model
         self._quick: dict[Any, Any] = {}  # by call (see `run`): code for one sample, in the precision that ran last
+        self._quick_batch: dict[Any, Any] = {}  # likewise, for short batches
         self._ready: dict[Any, Kernel] = {}  # by the same: kernels that have run
         self._kernels: dict[tuple, Kernel | None] = {}
         self._held: WeakKeyDictionary[Any, dict[tuple, Kernel]] = WeakKeyDictionary()  # by contacts, which are data
@@ -250,11 +252,15 @@ class Evaluator:
             if settings is not None:
                 inputs = (*inputs, settings)
         try:
-            quick = self._quick.get(key)
+            quick, batch = self._quick.get(key), self._quick_batch.get(key)
         except TypeError:  # an option to refuse
-            key = quick = None
+            key = quick = batch = None
         if quick is not None:
             results = quick(*inputs) if out is None else quick(*inputs, out=out)
+            if results is not None:
+                return results
+        if batch is not None:
+            results = batch(*inputs) if out is None else batch(*inputs, out=out)
             if results is not None:
                 return results
         # Everything else: batches, other conventions, first calls, and inputs to refuse.
@@ -408,6 +414,8 @@ class Evaluator:
             self._ready[key] = kernel
             if results[0].ndim == len(kernel.shapes[0]):
                 self._quick[key] = kernel.quick(inputs)
+            elif results[0].ndim == len(kernel.shapes[0]) + 1:
+                self._quick_batch[key] = kernel.quick_batch(inputs)
         return results
 
     def doubts(self, record: Quantity) -> bool:

@@ -31,6 +31,7 @@ from .workers import on_this_thread, workers
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
 KEPT = 50_000  # operations; a longer trace takes too much memory to keep for later
+SHORT = 1e5  # nanoseconds, likewise: what a quick batch may take, without looking for signals and other threads
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
@@ -120,8 +121,8 @@ REPORT = _Report()
 class Code:
     """Loaded machine code for one kind of number.
 
-    `call` is the gufunc for any arrays, `quick` serves one sample in contiguous arrays; `entry` and `data` are the
-    addresses of the gufunc's inner loop and of the block it reads.
+    `call` is the gufunc for any arrays, `quick` serves one sample in contiguous arrays, `quick_batch` some of them;
+    `entry` and `data` are the addresses of the gufunc's inner loop and of the block it reads.
     """
 
     def __init__(
@@ -133,7 +134,9 @@ class Code:
         self.entry, self.data = library.address("entry"), data.address
         self._keep = library, data
         self.call = gufunc(self.entry, self.data, types, name, self.kind.dtype, self._keep)
-        self.quick = quick_call(library.address("quick"), data.block, self._keep)
+        self.quick, self.quick_batch = (
+            quick_call(library.address(name), data.block, self._keep) for name in ("quick", "quick_batch")
+        )
 
 
 def signature(shape: Shape) -> str:
@@ -166,6 +169,7 @@ class Kernel:
         self._outputs = None if outputs is None else list(outputs)
         self._codes: dict[tuple[Number, bool], Code] = {}
         self._quick: dict[Number, Any] = {}
+        self._quick_batch: dict[Number, Any] = {}
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -227,6 +231,30 @@ class Kernel:
             return None if call(*given, *outs) else outs
 
         return run_one if len(shapes) == 1 else run
+
+    def quick_batch(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
+        """The same for short batches along one axis that all inputs have."""
+        kind = self._kind(like)
+        return self._quick_batch.get(kind) or self._quick_batch.setdefault(kind, self._quick_batch_call(kind))
+
+    def _quick_batch_call(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
+        if not headers_are_known():
+            return lambda *given, out=None: None
+        call, shapes, empty, dtype = self.code(kind, False).quick_batch, self.shapes, POOL.empty, kind.dtype
+        axes, longest = self.cores[0] + 1, int(SHORT / self.cost)
+
+        def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
+            first = given[0]
+            if type(first) is not np.ndarray or first.ndim != axes or not 0 < len(first) <= longest:
+                return None
+            if out is None:
+                n = len(first)
+                outs = tuple([empty((n, *shape), dtype) for shape in shapes])
+            else:
+                outs = out if type(out) is tuple else (out,)
+            return None if call(*given, *outs) else outs
+
+        return run
 
     def quick_code(self, kind: Number = DOUBLE) -> Callable[..., int] | None:
         """(inputs..., results...) -> flags, for one sample in contiguous arrays.

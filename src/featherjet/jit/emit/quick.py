@@ -1,8 +1,9 @@
-"""LLVM for the fastest call: one sample in contiguous arrays, read through the arrays' own headers.
+"""LLVM for the fastest calls: contiguous arrays of one sample, or of some, read through the arrays' own headers.
 
 A gufunc spends two microseconds before it computes anything. `quick` is machine code that Python calls as a built-in
 function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled code, and
-declines everything but one sample of contiguous numbers of one kind; the gufunc takes the rest.
+declines everything but one sample of contiguous numbers of one kind; the gufunc takes the rest. `quick_batch` is the
+same for arrays that all have one more axis, of samples.
 """
 
 from __future__ import annotations
@@ -34,14 +35,19 @@ Dimension = Callable[[Lanes, ir.IRBuilder, Value, int | str], Value]
 def emit_quick(
     w: Lanes, operands: Sequence[Operand], dimension: Dimension = constant_dimension, apart: bool = False
 ) -> None:
-    """`quick`: (an array for each operand but the word for flags) -> flags, or DECLINED.
+    """`quick` and `quick_batch`: (an array for each operand but the word for flags) -> flags, or DECLINED.
 
     apart: decline results that overlap inputs, which the caller needs again if a watched result is flagged.
     """
     if runs_alone(w.module):
-        return  # there is no Python to call it
-    given = operands[1:]
-    f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
+        return  # there is no Python to call them
+    _emit(w, "quick", operands, dimension, apart)
+    _emit(w, "quick_batch", operands, dimension, True)
+
+
+def _emit(w: Lanes, name: str, operands: Sequence[Operand], dimension: Dimension, apart: bool) -> None:
+    given, batched = operands[1:], name == "quick_batch"
+    f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), name)
     f.attributes.add("nounwind")
     block, arguments, n_arguments = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -54,33 +60,39 @@ def emit_quick(
     require(b.icmp_signed("==", n_arguments, I64(len(given))))
     data = field(b, block, DATA, PTR)
     objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
+    count: Value = I64(1)
 
     def size(name: int | str) -> Value:
         return dimension(w, b, data, name)
 
-    for object, operand in zip(objects, given, strict=True):
+    for k, (object, operand) in enumerate(zip(objects, given, strict=True)):
         require(b.icmp_unsigned("==", field(b, object, TYPE, I64), w.slot(b, data, "ndarray")))
         want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.output else 0)
         same = b.icmp_unsigned("==", b.and_(field(b, object, FLAGS, I32), I32(want)), I32(want))
         same = b.and_(same, b.icmp_unsigned("==", field(b, object, DESCR, I64), w.slot(b, data, "dtype")))
-        same = b.and_(same, b.icmp_unsigned("==", field(b, object, NDIM, I32), I32(len(operand.core))))
+        same = b.and_(same, b.icmp_unsigned("==", field(b, object, NDIM, I32), I32(len(operand.core) + batched)))
         require(same)
         shape = field(b, object, SHAPE, PTR)
-        for k, name in enumerate(operand.core):
-            require(b.icmp_unsigned("==", w.integer(b, shape, I64(k)), size(name)))
-    # For each operand the bytes of one step along each of its axes, and of the whole.
+        if batched and k == 0:
+            count = w.integer(b, shape, I64(0))
+        wanted = [*([count] if batched else []), *map(size, operand.core)]
+        for axis, length in enumerate(wanted):
+            require(b.icmp_unsigned("==", w.integer(b, shape, I64(axis)), length))
+    # For each operand the bytes of one step along each of its axes, and of a sample.
     strides: list[list[Value]] = [[I64(w.bytes)] for _ in operands]
     for operand, found in zip(operands, strides, strict=True):
-        for name in reversed(operand.core):
-            found.insert(0, b.mul(found[0], size(name)))
+        for dim in reversed(operand.core):
+            found.insert(0, b.mul(found[0], size(dim)))
     starts = [field(b, object, DATA, I64) for object in objects]
-    spans = [(x, b.add(x, found[0]), o.output) for x, found, o in zip(starts, strides[1:], given, strict=True)]
+    ends = [b.add(x, b.mul(count, found[0])) for x, found in zip(starts, strides[1:], strict=True)]
+    spans = list(zip(starts, ends, [operand.output for operand in given], strict=True))
     for k, (start, end, written) in enumerate(spans):  # results never overlap, and inputs only if that does no harm
         for begin, stop, output in spans[:k]:
             if written and (output or apart):
                 require(b.or_(b.icmp_unsigned("<=", end, begin), b.icmp_unsigned("<=", stop, start)))
     pointers = [field(b, object, DATA, PTR) for object in objects]
-    flags = one_sample(w, b, pointers, [x for found in strides for x in found[1:]], data)
+    along = [found[0] for found in strides[1:]] if batched else [I64(0)] * len(given)
+    flags = run_samples(w, b, count, pointers, along, [x for found in strides for x in found[1:]], data)
     b.ret(b.call(integer, [flags]))
 
 
@@ -89,20 +101,31 @@ def field(b: ir.IRBuilder, object: Value, offset: int, typ: ir.Type) -> Value:
     return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
 
 
-def one_sample(w: Lanes, b: ir.IRBuilder, pointers: Sequence[Value], strides: Sequence[Value], data: Value) -> Value:
-    """Call `entry` for one sample of operands at `pointers`, with the strides of their core axes; returns the flags."""
+def run_samples(
+    w: Lanes,
+    b: ir.IRBuilder,
+    count: Value,
+    pointers: Sequence[Value],
+    along: Sequence[Value],
+    within: Sequence[Value],
+    data: Value,
+) -> Value:
+    """Call `entry` for samples of operands at `pointers`; returns the flags.
+
+    along: strides from sample to sample; within: those of core axes.
+    """
     operands = 1 + len(pointers)
-    report, address, count = (b.alloca(I64) for _ in range(3))
+    report, address, dims = (b.alloca(I64) for _ in range(3))
     args = b.alloca(PTR, I32(operands))
-    steps = b.alloca(I64, I32(operands + len(strides)))
+    steps = b.alloca(I64, I32(operands + len(within)))
     b.store(I64(0), report)
-    b.store(I64(1), count)
+    b.store(count, dims)
     b.store(b.ptrtoint(report, I64), address)
     for k, pointer in enumerate([address, *pointers]):
         b.store(pointer, b.gep(args, [I64(k)], source_etype=PTR))
-    for k, stride in enumerate([*[I64(0)] * operands, *strides]):
+    for k, stride in enumerate([I64(0), *along, *within]):
         b.store(stride, b.gep(steps, [I64(k)], source_etype=I64))
-    b.call(w.module.globals["entry"], [args, count, steps, data])
+    b.call(w.module.globals["entry"], [args, dims, steps, data])
     return b.load(report, typ=I64, align=8)
 
 
