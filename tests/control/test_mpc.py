@@ -108,8 +108,10 @@ def test_windows_of_what_has_none_are_refused() -> None:
 def test_solutions_are_drawn(toy: Pendulum, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     found = control.solve(toy)
-    path = found.plot(tmp_path / "found.png")
-    assert path.read_bytes()[:4] == b"\x89PNG"
+    assert len(found.plot().axes) == 5
+    assert not list(tmp_path.iterdir())
+    found.plot(tmp_path / "found.png")
+    assert (tmp_path / "found.png").read_bytes()[:4] == b"\x89PNG"
     with pytest.raises(InputError, match="too many for a plot"):
         control.solve(toy, np.stack([toy.x0] * 2)).plot(tmp_path / "many.png")
     assert "cost" in str(found.log).splitlines()[0]

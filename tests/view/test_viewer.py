@@ -24,6 +24,11 @@ from helpers import agree, error
 pytest.importorskip("viser", reason="viser is not installed: pip install 'featherjet[viewer]'")
 needs_browser = pytest.mark.skipif(chromium() is None, reason="no chromium here: apt-get install chromium")
 
+CURSOR = "((x => (x.getAttribute('x1') - x.dataset.from) / x.dataset.width)(document.querySelector('#curves .now')))"
+TRACK = (
+    "(r => [r.left, r.top + r.height / 2, r.width])"
+    "(document.querySelector('.mantine-Slider-track').getBoundingClientRect())"
+)
 SLIDER = "document.querySelector('[role=slider]')"
 
 
@@ -242,8 +247,8 @@ def test_external_forces(shown):
     viewer = shown(robot, q, fext)
     start, end = np.moveaxis(np.asarray(viewer.stage.arrows[0].points), 1, 0)
     T = robot.forward_kinematics(q)
-    agree(start, T[:, :3, 3], 1e-6)
-    agree((end - start)[3] / viewer.stage.scale(0), T[3, :3, :3] @ [1, 2, 3], 1e-4)
+    agree(start, T[3:4, :3, 3], 1e-6)  # no arrows where there are no forces
+    agree((end - start)[0] / viewer.stage.scale(0), T[3, :3, :3] @ [1, 2, 3], 1e-4)
 
 
 def test_worlds_stand_side_by_side(shown):
@@ -262,7 +267,10 @@ def test_worlds_stand_side_by_side(shown):
     there = robot.forward_kinematics(motion.q[:, -1])[:, shape.joint] @ shape.placement
     agree(np.asarray(handle.batched_positions), there[:, :3, 3] + actor.offsets, 1e-6)
     lines = np.asarray(viewer.stage.arrows[0].points)
-    agree(lines[:, 0], (motion.arrows[:, -1, :, 0] + actor.offsets[:, None]).reshape(-1, 3), 1e-6)
+    points = (motion.arrows[:, -1, :, 0] + actor.offsets[:, None]).reshape(-1, 3)
+    pressed = np.linalg.norm(motion.arrows[:, -1, :, 1], axis=-1).ravel() > 1.0
+    assert 0 < pressed.sum() < len(points)  # some are still in the air
+    agree(lines[:, 0], points[pressed], 1e-6)
     assert shown(motion, spacing=0.0).stage.actors[0].offsets.max() == 0
 
 
@@ -319,6 +327,35 @@ def test_pictures_and_recordings(shown, result, tmp_path):
 
 
 @needs_browser
+def test_a_solution_of_optimal_control_plays_in_a_page(tmp_path):
+    from featherjet.control import Control, Cost, Phase, Problem, solve
+
+    robot = fj.load("quadruped", backend="compiled")
+    q = robot.neutral()
+    q[2] = 0.6
+    stance = fj.Contacts(robot, [fj.PointContact(f) for f in ("LF_foot", "RH_foot")])
+    swing = fj.Contacts(robot, [fj.PointContact(f) for f in ("RF_foot", "LH_foot")])
+    effort = [Cost(Control(), 1e-3)]
+    phases = [Phase(4, 0.02, effort, stance), Phase(4, 0.02, effort, swing)]
+    found = solve(Problem(robot, np.concatenate([q, np.zeros(robot.nv)]), phases, []), iterations=2)
+    motion = found.trajectory()
+    for k, foot in enumerate(motion.contacts):  # points follow the feet, on the ground and in the air
+        at = robot.frame_placement(motion.q[:-1], foot)[:, :3, 3]
+        agree(motion.arrows[:-1, k, 0], at, 1e-9)
+    viewer = fj.show(found, port=18103, play=False)
+    try:
+        assert "optimised" in viewer.motions[0].caption
+        assert len(viewer.stage.arrows[0].points) == 2  # two feet hold, two swing
+        with opened(viewer.url) as page:
+            page.wait("document.querySelectorAll('.uplot').length >= 3")
+            page.wait("document.body.innerText.includes('optimised, 9 states')")
+            come_true(lambda: blue(scene(page)).sum() >= 2000, "the robot does not show")
+            assert in_the_middle(blue(scene(page)))
+    finally:
+        viewer.stop()
+
+
+@needs_browser
 def test_a_page_that_needs_nothing_else(shown, result, tmp_path):
     viewer = shown(result)
     path = viewer.record(tmp_path / "page.html", fps=5)
@@ -328,6 +365,12 @@ def test_a_page_that_needs_nothing_else(shown, result, tmp_path):
         come_true(lambda: blue(scene(page)).sum() >= 2000, "the robot does not show")
         before = blue(scene(page))
         come_true(lambda: (before ^ blue(scene(page))).sum() > 0.05 * before.sum(), "the page does not play")
+        assert page.script("document.querySelectorAll('#curves svg').length") == 2
+        left, middle, width = page.script(TRACK)
+        for share in (0.25, 0.75):
+            page.click(left + share * width, middle)  # which pauses it there, when the page is next drawn
+            there = f"Math.abs({CURSOR} - {share}) < 0.02"
+            come_true(lambda there=there: page.picture() and page.script(there), "the cursor does not follow")
 
 
 def test_recordings_have_known_formats(viewer, tmp_path):

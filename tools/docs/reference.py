@@ -43,7 +43,7 @@ INSIDE = {  # public for other parts of the package, not for users
     "Transition": ("caption", "contact_forces", "playable"),
 }
 
-CONTROL = {"MPC": ("step", "reset"), "Solution": ("plot",)}  # of fj.control, what users call
+CONTROL = {"MPC": ("step", "reset"), "Solution": ("plot", "trajectory", "view")}  # of fj.control, what users call
 GIVEN = ("Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "Values")  # what users get, not make
 
 

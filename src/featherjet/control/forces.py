@@ -14,7 +14,8 @@ from .stage import Segment
 
 class ContactForces(NamedTuple):
     """Contacts of all phases by name, rows of forces each has, forces (..., T, sum of rows) as `constrained_dynamics`
-    gives them, and arrows (..., T, contacts, 2, 3), points [m] and forces [N] in the world; zero where none holds."""
+    gives them, and arrows (..., T, contacts, 2, 3), points [m] and forces [N] in the world; where a contact does not
+    hold, its force is zero."""
 
     names: tuple[str, ...]
     rows: tuple[int, ...]
@@ -31,12 +32,21 @@ def contact_forces(evaluator: Evaluator, segments: Sequence[Segment], xs: Array,
     starts = dict(zip(rows, np.cumsum([0, *rows.values()]).tolist(), strict=False))
     places = list(rows)
     before = us.shape[:-1]
+    followed: set[str] = set()  # contacts whose points are known at all times
     forces, arrows = np.zeros((*before, sum(rows.values()))), np.zeros((*before, len(rows), 2, 3))
     for s in held:
-        body = s.stage.body
+        contacts = s.stage.body.contacts
+        assert contacts is not None
+        new = [(k, places.index(name)) for k, name in enumerate(contacts.names) if name not in followed]
+        if new:
+            unloaded = contacts.arrows(
+                evaluator, xs[..., :-1, : evaluator.model.nq], np.zeros((*before, contacts.rows))
+            )
+            for k, place in new:
+                arrows[..., place, 0, :] = unloaded[..., k, 0, :]
+            followed |= set(contacts.names)
         motion = s.stage.motion(xs[..., s.knots, :], us[..., s.knots, :])
-        assert body.contacts is not None
-        drawn = body.contacts.arrows(evaluator, motion.q, motion.forces)
+        drawn = contacts.arrows(evaluator, motion.q, motion.forces)
         for k, (name, part) in enumerate(_parts(s)):
             forces[..., s.knots, starts[name] : starts[name] + rows[name]] = motion.forces[..., part]
             arrows[..., s.knots, places.index(name), :, :] = drawn[..., k, :, :]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import Array
-from ..view.backend import refuse_other_formats, require_matplotlib, save_png
+from ..view.backend import require_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAMED = 8  # curves with a name, those that move most
 GREY = "#c9ccd3"
@@ -36,9 +38,8 @@ class Picture:
     names: tuple[Sequence[str], Sequence[str], Sequence[str]]
 
 
-def save_picture(picture: Picture, path: Path, overwrite: bool = True) -> Path:
-    """Draw a PNG."""
-    refuse_other_formats(path)
+def figure_of(picture: Picture) -> Figure:
+    """Draw it."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -54,7 +55,7 @@ def save_picture(picture: Picture, path: Path, overwrite: bool = True) -> Path:
         ax.set_xlim(t[0], t[-1])
     costs.set_xlabel("time [s]")
     figure.suptitle(picture.title, fontsize=11)
-    return save_png(figure, path, overwrite=overwrite)
+    return figure
 
 
 def _named(x: Array) -> list[int]:

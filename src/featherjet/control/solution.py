@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import InputError
+from ..forks import unforked
 from ..model.model import Model
 from ..model.names import coordinate_names
 from ..simulation.trajectory import Trajectory
+from ..view.backend import drawn, refuse_other_formats
 from .horizon import Horizon
-from .pictures import Picture, save_picture
+from .pictures import Picture, figure_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from typing_extensions import Unpack
+
+    from ..view.playable import Playable
+    from ..view.show import ViewOptions
+    from ..view.viewer import Viewer
 
 # What a log has of each iteration: the cost before it, the step's length, the gain in cost and the expected gain, the
 # largest gap between knots, the regularisation, and what has to fall below the tolerance.
@@ -120,8 +129,12 @@ class Solution:
             self.horizon, **parts, log=log, seconds=self.seconds, violation=violation, multipliers=multipliers
         )
 
-    def plot(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
-        """Plot states, controls against their limits, costs by term, and the solver's way there, as a PNG."""
+    def plot(self, path: str | os.PathLike[str] | None = None, overwrite: bool = True) -> Figure:
+        """A matplotlib figure of states, controls against their limits, costs by term, and the solver's way there.
+
+        It is written as a PNG if there is a path.
+        """
+        refuse_other_formats(path)
         if self.batch:
             raise InputError(f"solution: {self.batch} problems are too many for a plot; take one, such as solution[0]")
         h, log, nv = self.horizon, self.log, self.horizon.ndx // 2
@@ -134,7 +147,21 @@ class Solution:
             search={"cost - best": log["cost"] - float(self.cost), "gap": log["gap"], "expected gain": log["stop"]},
             names=(q_names, v_names, [v_names[i] for i in driven] if v_names else []),
         )  # fmt: skip
-        return save_picture(picture, Path(path), overwrite)
+        return drawn(figure_of(picture), path, overwrite)
+
+    def playable(self) -> Playable:
+        """The motion as a function of time, for `show`."""
+        with unforked:
+            from ..simulation.playback import Playback
+
+        return Playback(self.trajectory(), "optimised")
+
+    def view(self, **options: Unpack[ViewOptions]) -> Viewer:
+        """Play the motion in the browser, many problems side by side; see `Robot.view` for the options."""
+        with unforked:
+            from ..view.show import show
+
+        return show(self, **options)
 
     def trajectory(self) -> Trajectory:
         """The motion as a `Trajectory`, to save, view and compare with simulations; impacts take no time in it."""

@@ -45,13 +45,14 @@ class Playback:
     """A trajectory at any time: configurations are interpolated, torques and forces constant over a step.
 
     Times t (...) [s] run from 0 to `duration`. If the trajectory has worlds, results have one axis of all of them
-    behind those of t.
+    behind those of t. made: how the trajectory came about, for the caption.
     """
 
-    def __init__(self, trajectory: Recorded) -> None:
+    def __init__(self, trajectory: Recorded, made: str = "simulated") -> None:
         if trajectory.model is None or len(trajectory) < 2:
             raise InputError("trajectory: cannot be played without its robot's model and at least two states")
         self.model: Model = trajectory.model
+        self._made = made
         self.trajectory = trajectory.standard()
         self.worlds = math.prod(trajectory.worlds)
         self._q, self._tau, self._arrows = (
@@ -71,7 +72,7 @@ class Playback:
         """One line that describes the motion."""
         cut = "" if self.trajectory.complete else ", interrupted"
         count = f"{self.worlds} worlds, " if self.trajectory.worlds else ""
-        return f"simulated, {count}{len(self.trajectory)} states{cut}"
+        return f"{self._made}, {count}{len(self.trajectory)} states{cut}"
 
     @property
     def contact_forces(self) -> ContactForces:

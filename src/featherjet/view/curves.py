@@ -15,6 +15,8 @@ from .playable import Playable
 NAMED_TORQUES = 10  # curves of a transition's plot that are named: those with the largest peaks
 NAMED_CURVES = 8  # curves of a panel that are named: those that move most
 GREY, RED = "#c9ccd3", "#d1495b"
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
+CURSOR = "#22252b"
 
 
 class Curves(NamedTuple):
@@ -48,6 +50,21 @@ class TimePanel(NamedTuple):
     title: str
     values: Array
     names: Sequence[str]
+
+
+def motion_panels(motion: Playable) -> tuple[Array, list[TimePanel]]:
+    """What the viewer draws of a motion beside it, and at which times (n,) [s]: torques, contact forces and energy.
+
+    What is zero all the time is left out.
+    """
+    c = curves(motion)
+    found = [TimePanel("torque [N m, N]", c.tau[:, c.largest], [c.names[k] for k in c.largest])]
+    contacts = motion.contact_forces
+    if contacts is not None and contacts.names:
+        force = contacts.arrows(c.t)[..., 1, :].reshape(len(c.t), motion.worlds, -1, 3)[:, 0]
+        found.append(TimePanel("contact force [N]", np.linalg.norm(force, axis=-1), contacts.names))
+    found.append(TimePanel("energy", c.energy[:, None], ["energy so far"]))
+    return c.t, [panel for panel in found if panel.values.any()]
 
 
 def panels_figure(title: str, t: Array, panels: Sequence[TimePanel]) -> Any:

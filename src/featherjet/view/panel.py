@@ -13,14 +13,14 @@ import numpy as np
 from ..errors import FeatherjetError
 from ..model.model import Array
 from .actor import LAYERS
-from .curves import curves
+from .curves import COLOURS, CURSOR, TimePanel, motion_panels
 from .playable import Playable
 from .pose import Pose
 from .stage import Scenery
 
-COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#3ca951", "#ff8ab7", "#a463f2", "#97bbf5", "#9c6b4e", "#9498a0")
-CURSOR = "#22252b"
+ASPECT = 1.6  # of curves: width by height
 PADDING = (12, 12, 0, 0)  # of curves [pixels]: top, right, bottom, left
+STEEP = 1e3  # heights of a plot that a cursor rises over one sample
 SPEEDS = ("1/8", "1/4", "1/2", "1", "2", "4")
 
 
@@ -57,8 +57,7 @@ class Controls:
             self._joints(viewer.motions[0])
         self._layers()
         if viewer.duration > 0:
-            with self.gui.add_folder("Curves"):
-                self._curves(max(viewer.motions, key=lambda m: m.duration))
+            self._curves(*motion_panels(max(viewer.motions, key=lambda m: m.duration)))
         self._files()
 
     # Time
@@ -157,32 +156,30 @@ class Controls:
 
     # Curves
 
-    def _curves(self, motion: Playable) -> None:
-        c = curves(motion)
-        self._times = c.t
-        self._plot("torque [N m, N]", [c.names[k] for k in c.largest], c.tau[:, c.largest], 1.5)
-        contacts = motion.contact_forces
-        if contacts is not None and contacts.names:
-            force = contacts.arrows(c.t)[..., 1, :].reshape(len(c.t), motion.worlds, -1, 3)[:, 0]
-            self._plot("contact force [N]", contacts.names, np.linalg.norm(force, axis=-1), 1.5)
-        self._plot("energy", ["energy so far"], c.energy[:, None], 2.0)
+    def _curves(self, t: Array, panels: list[TimePanel]) -> None:
+        self._times = t
+        if panels:
+            with self.gui.add_folder("Curves"):
+                for panel in panels:
+                    self._plot(panel)
 
-    def _plot(self, title: str, names: Any, values: Array, aspect: float) -> None:
-        """Curves (n, k), with a cursor: a series on a scale of its own that is out of sight but for one spike."""
-        shown = list(zip(names, COLOURS, values.T, strict=False))
+    def _plot(self, panel: TimePanel) -> None:
+        """Curves with a cursor: a series on a scale of its own that crosses it as steeply as a line can."""
+        shown = list(zip(panel.names, COLOURS, panel.values.T, strict=False))
         series: Any = [{"label": name, "stroke": colour, "width": 1} for name, colour, _ in shown]
         cursor: Any = {"label": "now", "stroke": CURSOR, "width": 1, "scale": "now", "points": {"show": False}}
-        data = [self._times, *(np.ascontiguousarray(x) for *_, x in shown), self._spike(0.0)]
+        data = [self._times, *(np.ascontiguousarray(x) for *_, x in shown), self._cursor(0.0)]
         plot = self.gui.add_uplot(
-            data=tuple(data), series=({"label": "t [s]"}, *series, cursor), title=title, aspect=aspect,
+            data=tuple(data), series=({"label": "t [s]"}, *series, cursor), title=panel.title, aspect=ASPECT,
             scales={"x": {"time": False}, "now": {"range": (0, 1), "auto": False}}, padding=PADDING,
         )  # fmt: skip
         self.curves.append(plot)
 
-    def _spike(self, t: float) -> Array:
-        now = np.full(len(self._times), -1.0)
-        now[np.argmin(np.abs(self._times - t))] = 1e3
-        return now
+    def _cursor(self, t: float) -> Array:
+        """Values that are below their scale before time t, and above it after."""
+        step = self._times[1] - self._times[0]
+        t = min(t, self._times[-1] - step / STEEP * 2)  # so that the line crosses the whole scale at the end, too
+        return np.clip(STEEP / step * (self._times - t), -STEEP, STEEP)
 
     def point_at(self, t: float) -> None:
         """Move the cursors of the curves, and the slider, to time t [s]."""
@@ -190,7 +187,7 @@ class Controls:
         if self.slider is not None and not self._quiet and self.slider.value != t:
             self.slider.value = t
         for plot in self.curves:
-            plot.data = (*plot.data[:-1], self._spike(t))
+            plot.data = (*plot.data[:-1], self._cursor(t))
 
     # Files
 

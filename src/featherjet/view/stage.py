@@ -16,6 +16,7 @@ from .shapes import shapes
 
 GROUND, LINES, FORCE, TRACE = (225, 225, 220), (190, 190, 185), (209, 73, 91), (239, 177, 24)
 ARROW = 1.0  # length of the arrow of a force as large as the robot's weight, relative to the robot's size
+SHORTEST = 1e-3  # of the arrows that are drawn, relative to the robot's size
 ROOM = 1.15  # distance of robots side by side, relative to the room that each takes
 FIELD = 0.7  # field of view of the camera [rad], vertical
 ASPECT, MARGIN = 1.2, 1.12  # of the picture that robots fill: width by height, and the room around them
@@ -114,13 +115,15 @@ class Scenery:
         return ARROW * self.actors[k].size / max(9.81 * self.motions[k].model.mass, 1e-9)
 
     def _arrows_at(self, k: int, t: float) -> Array:
-        """The forces of a motion at time t as lines (worlds * contacts, 2, 3)."""
+        """The forces of a motion at time t as lines (n, 2, 3); those too small to be seen are left out."""
         motion, contacts = self.motions[k], self.motions[k].contact_forces
         assert contacts is not None
         found = contacts.arrows(min(t, motion.duration)).reshape(motion.worlds, -1, 2, 3)
         start = found[..., 0, :] + self.actors[k].offsets[:, None]
-        lines = np.stack([start, start + self.scale(k) * found[..., 1, :]], -2)
-        return lines.reshape(-1, 2, 3).astype(np.float32)
+        force = self.scale(k) * found[..., 1, :]
+        lines = np.stack([start, start + force], -2).reshape(-1, 2, 3)
+        seen = np.linalg.norm(force, axis=-1).ravel() > SHORTEST * self.actors[k].size
+        return lines[seen].astype(np.float32)
 
     def _draw_traces(self, k: int, names: Sequence[str]) -> list[Any]:
         """Lines along the ways of contacts, and of the named frames."""

@@ -23,6 +23,8 @@ from ..atomic import atomic_write
 from ..errors import FeatherjetError, InputError, MissingExtra
 from ..model.model import Array
 from .browser import headless
+from .curves import motion_panels
+from .page import titled, with_curves
 from .panel import Controls
 from .playable import Playable
 from .recording import refuse_other_recordings, save_film, save_picture
@@ -216,7 +218,10 @@ class Viewer:
             for t in times if len(times) > 1 else ():
                 self.stage.show(float(t))
                 serializer.insert_sleep(1 / fps)
-            return serializer.as_html()
+            page = titled(serializer.as_html(), self.title)
+        longest = max(self.motions, key=lambda m: m.duration)
+        t, panels = motion_panels(longest) if longest.duration > 0 else (times, [])
+        return with_curves(page, f"{longest.model.name}, {longest.caption}", t, panels) if panels else page
 
     def _shot(self, shoot: Callable[..., Array], t: float, follow: bool) -> Array:
         self.show(t)
