@@ -10,10 +10,12 @@ from rich.text import Text
 
 from ..robot.robot import Robot
 from ..terminal import console
+from ..view.browser import has_screen
 from .diagnostics import diagnose
 from .outline import outline
 from .output import collected_warnings, line, table
 from .parsing import add_robot, command, load_robot
+from .view import serve
 
 DRIVES = {
     "velocity_limit": "velocity", "effort_limit": "effort", "armature": "armature", "damping": "damping",
@@ -25,11 +27,14 @@ examples:
   featherjet info talos_full --root free
   featherjet info my_robot.urdf --strict           refuse impossible inertias instead of warning
   featherjet info panda --frames                   also list the frames
+  featherjet info panda --view                     and look at it in the browser
 
 A joint without a mark is a child of the one above it; marks show where the tree branches. q and v are the
 joint's entries in a configuration and a velocity; mass is that of the body it carries. The second table has
 what joints share: limits of velocity and effort (none: unlimited), armature, damping, friction and stiffness,
-in SI units. Damping, friction and stiffness act in simulations, and in the dynamics of robot.with_joint_laws()."""
+in SI units. Damping, friction and stiffness act in simulations, and in the dynamics of robot.with_joint_laws().
+--view serves a page with the robot until Ctrl-C, and opens it where there is a screen; `featherjet view` has more
+options. It needs viser: pip install 'featherjet[viewer]'."""
 
 
 def add(commands: Any) -> None:
@@ -38,6 +43,7 @@ def add(commands: Any) -> None:
     )
     add_robot(sub)
     sub.add_argument("--frames", action="store_true", help="also list the named frames")
+    sub.add_argument("--view", action="store_true", help="also show the robot in the browser")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,7 +59,19 @@ def run(args: argparse.Namespace) -> int:
         line(f"inertias: all {robot.njoints} are physically possible")
     for sentence in found:
         line(("warning: ", "yellow"), sentence)
+    if args.view:
+        line()
+        look(robot)
     return 0
+
+
+def look(robot: Robot) -> None:
+    """Show the robot in the browser until Ctrl-C."""
+    viewer = robot.view()
+    try:
+        serve(viewer, has_screen())
+    finally:
+        viewer.stop()
 
 
 def show(robot: Robot) -> None:

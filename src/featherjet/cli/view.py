@@ -77,13 +77,18 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.screenshot or args.record:
             return write_files(viewer, args)
-        line(f"{viewer.title}: ", (viewer.url, "bold"), "  (Ctrl-C ends)")
-        if args.open:
-            viewer.open()
-        viewer.join()
+        serve(viewer, args.open)
     finally:
         viewer.stop()
     return 0
+
+
+def serve(viewer: Any, opened: bool) -> None:
+    """Print the address, open it in the browser if wanted, and keep the page up until Ctrl-C."""
+    line(f"{viewer.title}: ", (viewer.url, "bold"), "  (Ctrl-C ends)")
+    if opened:
+        viewer.open()
+    viewer.join()
 
 
 def write_files(viewer: Any, args: argparse.Namespace) -> int:

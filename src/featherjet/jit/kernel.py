@@ -99,7 +99,7 @@ def compile_straight(
 
             return emit_straight(straight(), lanes, cpu.platform, kind)
 
-        return library(cpu, ("straight", key, lanes, kind.name), labelled(name, whose), make), Data(kind)
+        return library(cpu, ("straight", key, lanes, kind.name), labelled(name, whose, for_one), make), Data(kind)
 
     if shapes is None:
         found = straight()

@@ -28,9 +28,9 @@ class Unloaded(Library):
         self.parts = tuple(parts)
 
 
-def labelled(name: str, whose: str) -> str:
-    """What messages call some code."""
-    return f"{name} for {whose}" if whose else name
+def labelled(name: str, whose: str, for_one: bool = True) -> str:
+    """What messages call some code; that for batches says so, beside that for one state."""
+    return " ".join([name, *([f"for {whose}"] if whose else []), *([] if for_one else ["in batches"])])
 
 
 def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[ModuleText]]) -> Library:

@@ -13,6 +13,7 @@ from ..evaluate.evaluator import Evaluator
 from ..jit.flags import Flag
 from ..math.vec3 import Sym3, Vec3
 from ..model.model import WORLD, Array
+from ..treejit import program
 
 SWEEPS = 2000
 TOLERANCE = 1e-13
@@ -43,7 +44,9 @@ class Struck(NamedTuple):
 
 
 class Engine(Protocol):
-    """Steps and impacts; arguments as in `treejit.stepping.StepCompiler`."""
+    """Steps and impacts; arguments as in `treejit.stepping.StepCompiler`. sweeps: the most that it makes in a step."""
+
+    sweeps: int
 
     def approach(self, q: Array, v: Array, table: Array) -> tuple[Array, Array]: ...
     def step(
@@ -60,6 +63,8 @@ class Engine(Protocol):
 
 class Compiled:
     """Compiled code."""
+
+    sweeps = program.SWEEPS
 
     def __init__(
         self, evaluator: Evaluator, ground: Ground, stops: tuple[int, ...] = (), balanced: bool = False
@@ -125,6 +130,8 @@ class Compiled:
 
 class Reference:
     """The same with NumPy and dense matrices, one world at a time: the definition, and the way of robots that mimic."""
+
+    sweeps = SWEEPS
 
     def __init__(
         self, evaluator: Evaluator, ground: Ground, stops: tuple[int, ...] = (), balanced: bool = False

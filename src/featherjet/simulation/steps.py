@@ -130,9 +130,9 @@ class TimeStepping:
             found = self.free(q, v, tau, pull, self.table(q), self.none, self.last, self.whole, self.held)
             P = found.P
         self.last, self.held = found.P, found.held
-        residual = found.tally[..., 0]
+        residual, sweeps = found.tally[..., 0], found.tally[..., 2]
         forces = P / self.dt if self.contacts is not None else np.zeros((*q.shape[:-1], 0))
-        converged = residual <= self.tiny
+        converged = (sweeps < self.engine.sweeps) | (residual <= self.tiny)  # those that ended early reached their goal
         if not converged.all():
             size = np.abs(P).max(-1)
             if found.held is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,11 @@ class NoBrowser(FeatherjetError, RuntimeError):
 def chromium() -> str | None:
     """The path of a Chromium or Chrome; FEATHERJET_CHROMIUM names another."""
     return os.environ.get("FEATHERJET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def has_screen() -> bool:
+    """Whether a window can be opened here; over ssh, for example, it cannot."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(k) for k in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from .. import arrays
+from ..errors import InputError, UnknownName
 from ..model.model import WORLD, Array
 from .actor import Actor, corners
 from .playable import Playable
@@ -31,6 +32,9 @@ class Scenery:
     def __init__(
         self, scene: Any, motions: Sequence[Playable], meshes: Path | None, spacing: float | None, traces: Sequence[str]
     ) -> None:
+        if spacing is not None and spacing != 0:
+            spacing = arrays.positive_number("spacing", spacing)
+        refuse_unknown_frames(motions, traces)
         self.scene, self.motions = scene, motions
         counts = [m.worlds for m in motions]
         looks = [shapes(m.model, meshes) for m in motions]
@@ -131,7 +135,7 @@ class Scenery:
         if motion.duration == 0:
             return []
         t = motion.times(_steps(motion))
-        ways = [_way(motion, name, t) for name in names]
+        ways = [_way(motion, name, t) for name in names if name in _frames(motion)]
         contacts = motion.contact_forces
         if contacts is not None and contacts.names and motion.worlds <= MOST_TRACED:
             points = contacts.arrows(t)[..., 0, :].reshape(len(t), motion.worlds, -1, 3)
@@ -151,6 +155,20 @@ class Scenery:
             actor.place(_worlds(motion, motion.placements(min(t, motion.duration))))
             if self.arrows[k] is not None and self.arrows[k].visible:
                 self.arrows[k].points = self._arrows_at(k, t)
+
+
+def refuse_unknown_frames(motions: Sequence[Playable], names: Sequence[str]) -> None:
+    """Raise unless each name is that of a frame of a robot."""
+    if isinstance(names, str):
+        raise InputError(f"traces: expected a list of frames, got {names!r}")
+    known = list(dict.fromkeys(name for motion in motions for name in _frames(motion)))
+    for name in names:
+        if name not in known:
+            raise UnknownName("frame", name, known)
+
+
+def _frames(motion: Playable) -> list[str]:
+    return [frame.name for frame in motion.model.frames]
 
 
 def _worlds(motion: Playable, T: Array) -> Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -136,7 +137,8 @@ def one_core() -> Iterator[Callable[[bool], AbstractContextManager[None]]]:
     @contextmanager
     def on_all_cores(wanted: bool) -> Iterator[None]:
         if wanted:
-            os.sched_setaffinity(0, every)
+            for thread in threading.enumerate():  # workers that began while this thread had one core have only that
+                os.sched_setaffinity(thread.native_id or 0, every)
         try:
             yield
         finally:

@@ -13,10 +13,9 @@ import llvmlite.ir as ir
 from ...jit.emit.dense import emit_factorise, entry
 from ...jit.emit.lanes import I32, I64, PTR, Value
 from ...jit.graph import Expr
-from ..program import Hold, Ref, Strike, Sweep, Walk
+from ..program import SWEEPS, Hold, Ref, Strike, Sweep, Walk
 from .contacts import STOP, ContactWalks, HoldCode
 
-SWEEPS = 3000
 TOLERANCE = 1e-12  # change of percussions in a sweep, relative to the largest that one contact alone would need
 TOGETHER_EVERY = 2  # sweeps
 ROUNDS = 4  # solutions at most, each without the feet that the one before would have to pull
