@@ -663,3 +663,14 @@ def test_no_arguments_show_the_help_and_typing_errors_are_guessed(capsys):
     ):
         assert main(words.split()) == 2
         assert capsys.readouterr().err == f"error: {says}\n"
+
+
+def test_a_cache_that_cannot_be_written_is_a_line_and_no_traceback(tmp_path):
+    """In a process of its own, whose warnings have the filters and the format that a user's have."""
+    (tmp_path / "file").touch()
+    there = {"FEATHERJET_CACHE_DIR": str(tmp_path / "file" / "cache"), "FEATHERJET_BACKEND": "compiled"}
+    command = [sys.executable, "-m", "featherjet", "check", "arm", "--samples", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **there})
+    assert done.returncode == 0, done.stderr
+    (said,) = done.stderr.splitlines()
+    assert said.startswith("warning: compiled code cannot be kept")

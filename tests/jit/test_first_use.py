@@ -47,7 +47,8 @@ def compilations(monkeypatch) -> list[str]:
 def test_compile_leaves_nothing_to_compile(compilations):
     robot = fj.Robot(MODEL, "compiled", unroll=True)
     robot.compile("mass_matrix", "gravity")
-    assert sorted(compilations) == sorted(["mass_matrix for chain2", "gravity for chain2"] * 2)
+    names = [f"{name} for chain2{way}" for name in ("mass_matrix", "gravity") for way in ("", " in batches")]
+    assert sorted(compilations) == sorted(names)
     before = list(compilations)
     q = np.array([[0.1, 0.2]] * 70)
     robot.mass_matrix(q[0]), robot.gravity(q[0]), robot.mass_matrix(q), robot.gravity(q)
@@ -69,7 +70,7 @@ def test_compile_refuses_what_it_does_not_know():
 
 def test_compile_in_another_convention_and_without_compiled_code(compilations):
     fj.Robot(MODEL, "compiled", unroll=True).with_convention("mujoco").compile("gravity")
-    assert compilations == ["gravity for chain2"] * 2
+    assert sorted(compilations) == ["gravity for chain2", "gravity for chain2 in batches"]
     fj.Robot(MODEL, "numpy").compile("gravity")
     assert len(compilations) == 2
 
@@ -261,3 +262,14 @@ def test_hessians_of_all_torques_of_a_large_robot_are_loops(compilations):
         robot = fj.Robot(fj.models.chain(20), "compiled", unroll=unroll)
         robot.compile("inverse_dynamics_second_derivatives")
         assert f"{name} for chain20" in compilations
+
+
+def test_no_notice_comes_twice(compilations, monkeypatch):
+    """Code for batches is other code than that for one state, and says so."""
+    said: list[str] = []
+    real = notices.announced
+    monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words[0]) or real(*words))
+    robot = fj.Robot(MODEL, "compiled", unroll=True)
+    for q in (np.zeros(2), np.zeros((70, 2))) * 2:
+        robot.gravity(q)
+    assert said == ["compiling gravity for chain2", "compiling gravity for chain2 in batches"]

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.cli import main
+from featherjet.errors import ModelWarning
 from featherjet.jit.engine import targets
 from featherjet.jit.graph import Graph
 from featherjet.lab.bench import chart, checking, contenders, loops, peers, robots, run, second_order, timing
@@ -25,6 +27,12 @@ from featherjet.lab.bench.quantities import CONTACT_QUANTITIES, QUANTITIES
 from featherjet.lab.instructions import instructions
 from featherjet.lab.internals import count_instructions
 from helpers import agree, every_kind, random_state
+
+RUBBING = """<robot name="rubbing"><link name="base"/>
+  <link name="arm"><inertial><origin xyz="0.2 0 0"/>
+    <mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shoulder" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 1 0"/>
+    <dynamics damping="0.5" friction="0.1"/></joint></robot>"""
 
 
 @pytest.fixture(autouse=True)
@@ -274,6 +282,31 @@ def test_the_thread_is_let_go_again():
     with pytest.raises(KeyboardInterrupt):
         timing.measure([timing.Contender("x", interrupted, 1)], timing.QUICK)
     assert os.sched_getaffinity(0) == before
+
+
+def test_all_cores_are_all_threads():
+    if not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("one core, or no affinity here")
+    every, ended = os.sched_getaffinity(0), threading.Event()
+    with timing.one_core() as on_all_cores:
+        worker = threading.Thread(target=ended.wait)  # begins with one core, as this thread has
+        worker.start()
+        try:
+            assert len(os.sched_getaffinity(worker.native_id)) == 1
+            with on_all_cores(True):
+                assert os.sched_getaffinity(worker.native_id) == os.sched_getaffinity(0) == every
+            assert len(os.sched_getaffinity(0)) == 1
+        finally:
+            ended.set()
+            worker.join()
+
+
+def test_laws_of_joints_are_not_warned_of(capsys):
+    Path("rubbing.urdf").write_text(RUBBING)
+    with pytest.warns(ModelWarning, match="laws act in simulate"):
+        fj.load("rubbing.urdf")
+    assert main(["bench", "rubbing.urdf", "--quick", "--batch", "4"]) == 0
+    assert "warning" not in capsys.readouterr().err.lower()
 
 
 def test_turns_alternate_and_times_are_per_sample(monkeypatch):

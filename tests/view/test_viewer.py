@@ -15,7 +15,7 @@ import pytest
 
 import featherjet as fj
 from browser import PATIENCE, opened
-from featherjet.errors import InputError
+from featherjet.errors import InputError, UnknownName
 from featherjet.math import rotations as so3
 from featherjet.view.browser import chromium
 from featherjet.view.shapes import capsules
@@ -289,6 +289,31 @@ def test_several_things_in_one_page(result):
         fj.show("panda")
 
 
+@pytest.mark.parametrize(
+    "options, says",
+    [
+        ({"traces": ["elbow"]}, "unknown frame 'elbow'"),
+        ({"traces": "tool"}, "traces: expected a list of frames, got 'tool'"),
+        ({"spacing": -1}, "spacing: expected a positive number, got -1"),
+        ({"spacing": "wide"}, "spacing: expected a positive number, got 'wide'"),
+        ({"spacing": float("nan")}, "spacing: expected a positive number, got nan"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(options, says):
+    robot = fj.load("arm", backend="numpy")
+    with pytest.raises((InputError, UnknownName), match=says):
+        fj.show(robot, port=18104, **options)
+
+
+def test_a_trace_of_one_robot_is_no_error_of_another(result):
+    motion = fj.load("arm", backend="numpy").simulate(np.zeros(7), np.zeros(7), dt=0.01, duration=0.05)
+    viewer = fj.show(motion, result, port=18105, play=False, traces=["tool"])
+    try:
+        assert len(viewer.stage.traces) == 1  # the humanoid has no tool
+    finally:
+        viewer.stop()
+
+
 def test_supports_of_a_transition_are_drawn():
     robot = fj.load("quadruped", backend="numpy")
     q, rest = robot.neutral(), np.zeros(robot.nv)
@@ -388,15 +413,17 @@ def test_no_browser_is_told(viewer, monkeypatch, tmp_path):
         viewer.screenshot()
 
 
-def test_the_command_serves_until_it_is_interrupted(result, tmp_path):
-    path = result.save(tmp_path / "t.npz")
-    command = [sys.executable, "-m", "featherjet", "view", str(path), "--port", "18090", "--paused"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ)
+@pytest.mark.parametrize("command", [["view", "t.npz", "--port", "18090", "--paused"], ["info", "arm", "--view"]])
+def test_the_command_serves_until_it_is_interrupted(command, result, tmp_path):
+    result.save(tmp_path / "t.npz")
+    environment = {k: x for k, x in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "featherjet", *command],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=tmp_path,
+    )  # fmt: skip
     try:
         assert process.stdout is not None
-        line = process.stdout.readline()
-        url = re.search(r"http://\S+", line)
-        assert url, line
+        url = next(filter(None, (re.search(r"http://\S+", line) for line in process.stdout)))
         import urllib.request
 
         with urllib.request.urlopen(url[0], timeout=PATIENCE) as page:

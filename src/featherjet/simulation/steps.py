@@ -132,12 +132,13 @@ class TimeStepping:
         self.last, self.held = found.P, found.held
         residual, sweeps = found.tally[..., 0], found.tally[..., 2]
         forces = P / self.dt if self.contacts is not None else np.zeros((*q.shape[:-1], 0))
-        converged = (sweeps < self.engine.sweeps) | (residual <= self.tiny)  # those that ended early reached their goal
+        settled = np.isfinite(residual) & (sweeps < self.engine.sweeps)  # those that ended early reached their goal
+        converged = settled | (residual <= self.tiny)
         if not converged.all():
             size = np.abs(P).max(-1)
             if found.held is not None:
                 size = np.maximum(size, np.abs(found.held).max((-1, -2)))
-            converged = residual <= CONVERGED * size + self.tiny
+            converged = settled | (residual <= CONVERGED * size + self.tiny)
         return Stepped(found.q, found.v, forces, residual, converged)
 
     def free(
