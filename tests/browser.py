@@ -7,7 +7,7 @@ import io
 import json
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,3 +83,25 @@ def opened(url: str) -> Iterator[Page]:
             assert time.monotonic() < until, "the browser does not open the page"
         with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
             yield Page(socket)
+
+
+def come_true(condition: Callable[[], object], otherwise: str) -> None:
+    """Wait for as long as it takes, within reason."""
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, otherwise
+        time.sleep(0.05)
+
+
+def blue(pixels: np.ndarray) -> np.ndarray:
+    """Where limbs are: a blue that nothing else beside the panel has."""
+    r, g, b = np.moveaxis(pixels, -1, 0)
+    return (b > r + 25) & (b > g + 8) & (b > 60)
+
+
+def in_the_middle(seen: np.ndarray) -> bool:
+    """Whether what is seen (h, w) fills a good part of a picture, lies around its middle, and is not cut off."""
+    where = np.argwhere(seen)
+    low, high, size = where.min(0), where.max(0), np.array(seen.shape)
+    near = np.abs((low + high) / 2 - size / 2) < 0.15 * size
+    return bool(near.all() and (low > 2).all() and (high < size - 3).all() and ((high - low) / size).max() > 0.4)

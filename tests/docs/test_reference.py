@@ -5,6 +5,7 @@ tests/test_docs.py runs the examples.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import sys
@@ -14,10 +15,12 @@ import pytest
 
 import featherjet as fj
 from featherjet import errors
+from featherjet.bridges.wrapped import WrappedRobot
 from helpers import ROOT
 
 sys.path.insert(0, str(ROOT / "tools/docs"))
 import reference
+import static
 
 PAGES = sorted((ROOT / "docs/reference").glob("*.md"))
 TEXT = "\n".join(page.read_text() for page in PAGES)
@@ -74,6 +77,24 @@ def test_errors_that_are_promised_exist():
     for row in reference.arguments().values():
         for error in filter(None, row.raises.split(", ")):
             assert issubclass(getattr(errors, error.strip("`")), fj.FeatherjetError)
+
+
+@pytest.mark.parametrize("page", ["jax", "torch"])
+def test_every_quantity_of_a_framework_is_shown(page):
+    shown = set(re.findall(r"\br\.(\w+)", (ROOT / f"docs/reference/{page}.md").read_text()))
+    inside = {"function", "call"}
+    assert {name for name in vars(WrappedRobot) if not name.startswith("_")} - inside <= shown
+
+
+@pytest.mark.parametrize("module", reference.FRAMEWORKS)
+def test_what_is_read_from_source_is_what_python_has(module):
+    found = pytest.importorskip(module) and importlib.import_module(f"featherjet.{module}")
+    assert set(static.exported(module)) == set(found.__all__)
+    for name, thing in static.exported(module).items():
+        real = getattr(found, name)
+        assert inspect.getdoc(thing) == inspect.getdoc(real)
+        read, known = (inspect.signature(x).parameters.values() for x in (thing, real))
+        assert list(map(str, read)) == list(map(str, known))
 
 
 STATES = ("q", "v", "a", "tau", "w", "q0", "q1", "dq", "dv", "da", "dtau")

@@ -7,14 +7,12 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import featherjet as fj
-from browser import PATIENCE, opened
+from browser import PATIENCE, blue, come_true, in_the_middle, opened
 from featherjet.errors import InputError, UnknownName
 from featherjet.math import rotations as so3
 from featherjet.view.browser import chromium
@@ -61,33 +59,11 @@ def placed(viewer) -> np.ndarray:
     return T
 
 
-def come_true(condition: Callable[[], object], otherwise: str) -> None:
-    """Wait for as long as it takes, within reason."""
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, otherwise
-        time.sleep(0.05)
-
-
-def blue(pixels: np.ndarray) -> np.ndarray:
-    """Where limbs are: a blue that nothing else beside the panel has."""
-    r, g, b = np.moveaxis(pixels, -1, 0)
-    return (b > r + 25) & (b > g + 8) & (b > 60)
-
-
 def scene(page) -> np.ndarray:
     """The picture beside the panel, without the axes in its corner."""
     pixels = page.pixels()[:, : page.script("document.querySelector('canvas').clientWidth")]
     pixels[-90:, :90] = 255
     return pixels
-
-
-def in_the_middle(seen: np.ndarray) -> bool:
-    """Whether what is seen (h, w) fills a good part of a picture, lies around its middle, and is not cut off."""
-    where = np.argwhere(seen)
-    low, high, size = where.min(0), where.max(0), np.array(seen.shape)
-    near = np.abs((low + high) / 2 - size / 2) < 0.15 * size
-    return bool(near.all() and (low > 2).all() and (high < size - 3).all() and ((high - low) / size).max() > 0.4)
 
 
 @needs_browser

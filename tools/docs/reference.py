@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import static
+
 import featherjet as fj
 from featherjet import errors, models, verify
 from featherjet.algorithms.quantities import QUANTITIES, Axis, Quantity
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 ARGUMENTS = ROOT / "docs/reference/arguments.md"
 ENTRY = re.compile(r"^::: (\S+)$", re.M)
 MODULES = {"verify": verify, "models": models, "geometry.rotations": rotations, "geometry.se3": se3}
+FRAMEWORKS = ("jax", "torch", "casadi", "crocoddyl")  # which need not be installed
 CALLED = {"frame_jacobian": "jacobian", "gravity_derivatives": "static_torque_derivatives"}  # records of methods
 LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "njoints", "parameters": "10 njoints"}
 INSIDE = {  # public for other parts of the package, not for users
@@ -31,6 +34,7 @@ INSIDE = {  # public for other parts of the package, not for users
     "Contacts": ("arrows", "remember", "surface"),
     "Ground": ("arrows", "core", "flat", "footing", "gaps", "rows", "surface", "table"),
     "HeightField": ("nearest", "surface"),
+    "JaxRobot": ("call",),
     "Model": ("has_mimic", "joint_limits", "modest", "parts", "q_starts", "same_robot", "v_starts"),
     "ModelBuilder": ("doubt",),
     "Plane": ("nearest", "surface"),
@@ -39,6 +43,7 @@ INSIDE = {  # public for other parts of the package, not for users
     "Servo": ("errors", "pull", "turn"),
     "SurfaceContact": ("placement", "rows"),
     "TimeStep": ("facts", "steps"),
+    "TorchRobot": ("call",),
     "Trajectory": ("playable", "standard"),
     "Transition": ("caption", "contact_forces", "playable"),
 }
@@ -77,6 +82,11 @@ def public() -> dict[str, Any]:
         thing = getattr(fj.control, name)
         found[f"control.{name}"] = thing
         found |= {f"control.{name}.{k}": getattr(thing, k) for k in CONTROL.get(name, ())}
+    for module in FRAMEWORKS:
+        for name, thing in static.exported(module).items():
+            found[f"{module}.{name}"] = thing
+            if inspect.isclass(thing):
+                found |= {f"{module}.{name}.{k}": member for k, member in members(name, thing)}
     raised = [x for x in vars(errors).values() if inspect.isclass(x) and issubclass(x, (fj.FeatherjetError, Warning))]
     return found | {f"errors.{x.__name__}": x for x in raised if x.__module__ == errors.__name__}
 
