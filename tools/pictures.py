@@ -118,6 +118,68 @@ def ilqr(x: Names) -> None:
     right.set(xlabel="time [s]", ylabel="tool to goal [cm]")
 
 
+def verify_your_robot(x: Names) -> None:
+    film(x["robot"], x["q"])
+    sizes = np.abs(x["dM"]).max(-1) if x["dM"].ndim == 3 else np.abs(x["dM"])
+    beside(sizes, "largest slope of each entry of M")
+
+
+def reach(x: Names) -> None:
+    film(x["free"], 0.0, 0.3, 1.0)
+
+
+def exact_swing_up(x: Names) -> None:
+    film(solution(x), 0.0, 0.35, 0.6, 1.0)
+
+
+def thousand_reaches(x: Names) -> None:
+    plt.hist(1000 * x["missed"], 60)
+    plt.xlabel("tool to goal at the end [mm]")
+    plt.ylabel("problems")
+
+
+def rotations(x: Names) -> None:
+    t = np.linspace(0, 0.76, 300)
+    rot, names = x["rot"], ("yaw", "pitch", "roll")
+    turned = [rot.convert(rot.integrate(x["start"], x["omega"], s, "B"), "quaternion", "euler_zyx") for s in t]
+    rates = [np.abs(rot.euler_zyx_rate(zyx, x["omega"], "B")) for zyx in turned]
+    curve(names, np.array(rates), "time [s]", "size of the Euler rates [rad/s]", t)
+    plt.yscale("log")
+
+
+def gradient_of_a_throw(x: Names) -> None:
+    path, target = x["path"], x["target"]
+    plt.plot(path[:, 0], path[:, 2], label="the last throw")
+    plt.plot(target[0], target[2], "*", markersize=12, label="target")
+    plt.axhline(path[:, 2].min(), color="0.7")
+    plt.xlabel("ahead [m]")
+    plt.ylabel("height of the ball [m]")
+    plt.legend(fontsize=8)
+
+
+def servo_on_stairs(x: Names) -> None:
+    film(x["motion"], 0.0, 0.6, 1.0, spacing=0.8)
+
+
+def trot(x: Names) -> None:
+    film(solution(x), 0.0, 0.4, 0.75)
+
+
+def jump(x: Names) -> None:
+    film(solution(x), 0.0, 0.5, 1.0)
+
+
+def humanoid_step(x: Names) -> None:
+    film(solution(x), 0.0, 0.5, 1.0)
+
+
+def solution(x: Names) -> Any:
+    """What an example of optimal control has found."""
+    from featherjet.control import Solution
+
+    return x["solution"] if "solution" in x else next(s for s in x.values() if isinstance(s, Solution))
+
+
 def parameter_identification(x: Names) -> None:
     plt.bar(list(x["errors"]), list(x["errors"].values()), color=["C7", "C1", "C0"])
     plt.ylabel("error of torques at new states [N m]")
@@ -126,8 +188,33 @@ def parameter_identification(x: Names) -> None:
 DRAWN: tuple[Callable[[Names], None], ...] = (
     derivatives, batch, floating_base, newton_swing_up, quadruped_drop, hopping_leg, four_bar, force_estimation,
     co_design, thousand_drops, swing_up, arm_with_load, stand_to_crouch, clip_to_clip, inverse_kinematics, lqr, ilqr,
-    parameter_identification,
+    parameter_identification, verify_your_robot, reach, exact_swing_up, thousand_reaches, rotations,
+    gradient_of_a_throw, servo_on_stairs, trot, jump, humanoid_step,
 )  # fmt: skip
+
+
+def film(thing: Any, *shares: Any, **options: Any) -> None:
+    """A motion at shares of its duration, or a robot at a configuration, as the viewer shows it."""
+    motion = not hasattr(thing, "inverse_dynamics")
+    viewer = thing.view(*(() if motion else shares), play=False, port=18200, **options)
+    try:
+        with viewer._camera((480, 400)):  # one browser for all
+            times = [share * viewer.duration for share in shares] if motion else [0.0]
+            pictures = [viewer.screenshot(t=t, size=(480, 400)) for t in times]
+    finally:
+        viewer.stop()
+    plt.gcf().set_size_inches(3 * max(2, len(pictures)), 2.7)
+    for axes, t, picture in zip(np.ravel(plt.gcf().subplots(1, max(2, len(pictures)))), times, pictures, strict=False):
+        axes.imshow(picture)
+        axes.set(title=f"{t:.2f} s" if motion else "", xticks=[], yticks=[])
+        axes.spines[:].set_visible(False)
+
+
+def beside(matrix: np.ndarray, title: str) -> None:
+    """A matrix by the size of its entries, beside the picture of a robot."""
+    axes = plt.gcf().axes[-1]
+    axes.imshow(matrix, cmap="Blues")
+    axes.set(title=title, xticks=[], yticks=[])
 
 
 def matrices(named: dict[str, np.ndarray]) -> None:

@@ -60,6 +60,11 @@ def test_casadi():
     casadi = pytest.importorskip("casadi")
     assert hasattr(casadi.Function, "map")
     assert said("code for C programs", "CasADi") == "C"
+    assert said("single precision", "CasADi") == "in generated C"
+    x = casadi.SX.sym("x")
+    code = casadi.CodeGenerator("f", {"casadi_real": "float"})
+    code.add(casadi.Function("f", [x], [casadi.sin(x)]))
+    assert "#define casadi_real float" in code.dump()
     assert hasattr(casadi, "CodeGenerator")
 
 
