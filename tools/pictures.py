@@ -119,7 +119,7 @@ def ilqr(x: Names) -> None:
 
 
 def verify_your_robot(x: Names) -> None:
-    film(x["robot"], x["q"])
+    film(x["robot"], x["robot"].integrate(x["robot"].neutral(), np.full(x["robot"].nv, 0.3)))
     sizes = np.abs(x["dM"]).max(-1) if x["dM"].ndim == 3 else np.abs(x["dM"])
     beside(sizes, "largest slope of each entry of M")
 
