@@ -444,12 +444,13 @@ def test_a_short_batch_declines_what_it_cannot_read(kind):
     run = kernel.quick_batch([q, v, a])
     (tau,) = run(q, v, a)
     assert tau.dtype == kind
+    np.testing.assert_array_equal(run(q, v[1], a)[0], run(q, np.repeat(v[1:2], 6, 0), a)[0], "a shared input")
     wide = np.zeros((12, robot.nv), kind)
     other = np.float64 if kind is np.float32 else np.float32
     declined: dict[str, tuple[Any, ...]] = {
         "one state": (q[0], v[0], a[0]),
         "another axis": (q[None], v[None], a[None]),
-        "a shared input": (q, v, a[0]),
+        "a shared first input": (q[0], v, a),
         "fewer samples": (q, v, a[:5]),
         "more samples": (q[:5], v, a),
         "no samples": (q[:0], v[:0], a[:0]),

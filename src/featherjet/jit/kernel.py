@@ -233,7 +233,7 @@ class Kernel:
         return run_one if len(shapes) == 1 else run
 
     def quick_batch(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
-        """The same for short batches along one axis that all inputs have."""
+        """The same for short batches along one axis, which the first input has, and others may have."""
         kind = self._kind(like)
         return self._quick_batch.get(kind) or self._quick_batch.setdefault(kind, self._quick_batch_call(kind))
 

@@ -3,7 +3,7 @@
 A gufunc spends two microseconds before it computes anything. `quick` is machine code that Python calls as a built-in
 function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled code, and
 declines everything but one sample of contiguous numbers of one kind; the gufunc takes the rest. `quick_batch` is the
-same for arrays that all have one more axis, of samples.
+same for arrays that have one more axis, of samples; inputs but the first may be the same for all.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def _emit(w: Lanes, name: str, operands: Sequence[Operand], dimension: Dimension
     data = field(b, block, DATA, PTR)
     objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
     count: Value = I64(1)
+    extras: list[Value] = []
 
     def size(name: int | str) -> Value:
         return dimension(w, b, data, name)
@@ -70,28 +71,40 @@ def _emit(w: Lanes, name: str, operands: Sequence[Operand], dimension: Dimension
         want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.output else 0)
         same = b.icmp_unsigned("==", b.and_(field(b, object, FLAGS, I32), I32(want)), I32(want))
         same = b.and_(same, b.icmp_unsigned("==", field(b, object, DESCR, I64), w.slot(b, data, "dtype")))
-        same = b.and_(same, b.icmp_unsigned("==", field(b, object, NDIM, I32), I32(len(operand.core) + batched)))
         require(same)
-        shape = field(b, object, SHAPE, PTR)
-        if batched and k == 0:
-            count = w.integer(b, shape, I64(0))
-        wanted = [*([count] if batched else []), *map(size, operand.core)]
-        for axis, length in enumerate(wanted):
-            require(b.icmp_unsigned("==", w.integer(b, shape, I64(axis)), length))
+        axes, shape = b.zext(field(b, object, NDIM, I32), I64), field(b, object, SHAPE, PTR)
+        extra = b.sub(axes, I64(len(operand.core)))  # axes of samples: one, or none where all share an input
+        if not batched:
+            require(b.icmp_signed("==", extra, I64(0)))
+        elif k == 0 or operand.output:
+            require(b.icmp_signed("==", extra, I64(1)))
+            count = w.integer(b, shape, I64(0)) if k == 0 else count
+            require(b.icmp_signed("==", w.integer(b, shape, I64(0)), count))
+        else:
+            require(b.icmp_unsigned("<=", extra, I64(1)))
+            alone = b.icmp_signed("==", extra, I64(0))
+            with b.if_then(b.not_(alone)):
+                require(b.icmp_signed("==", w.integer(b, shape, I64(0)), count))
+        extras.append(extra)
+        for axis, name in enumerate(operand.core):
+            require(b.icmp_signed("==", w.integer(b, shape, b.add(extra, I64(axis))), size(name)))
     # For each operand the bytes of one step along each of its axes, and of a sample.
     strides: list[list[Value]] = [[I64(w.bytes)] for _ in operands]
     for operand, found in zip(operands, strides, strict=True):
         for dim in reversed(operand.core):
             found.insert(0, b.mul(found[0], size(dim)))
     starts = [field(b, object, DATA, I64) for object in objects]
-    ends = [b.add(x, b.mul(count, found[0])) for x, found in zip(starts, strides[1:], strict=True)]
+    along = [b.mul(extra, found[0]) for extra, found in zip(extras, strides[1:], strict=True)]
+    ends = [
+        b.add(x, b.add(found[0], b.mul(b.sub(count, I64(1)), step)))
+        for x, found, step in zip(starts, strides[1:], along, strict=True)
+    ]
     spans = list(zip(starts, ends, [operand.output for operand in given], strict=True))
     for k, (start, end, written) in enumerate(spans):  # results never overlap, and inputs only if that does no harm
         for begin, stop, output in spans[:k]:
             if written and (output or apart):
                 require(b.or_(b.icmp_unsigned("<=", end, begin), b.icmp_unsigned("<=", stop, start)))
     pointers = [field(b, object, DATA, PTR) for object in objects]
-    along = [found[0] for found in strides[1:]] if batched else [I64(0)] * len(given)
     flags = run_samples(w, b, count, pointers, along, [x for found in strides for x in found[1:]], data)
     b.ret(b.call(integer, [flags]))
 
