@@ -86,8 +86,8 @@ def _emit(w: Lanes, name: str, operands: Sequence[Operand], dimension: Dimension
             with b.if_then(b.not_(alone)):
                 require(b.icmp_signed("==", w.integer(b, shape, I64(0)), count))
         extras.append(extra)
-        for axis, name in enumerate(operand.core):
-            require(b.icmp_signed("==", w.integer(b, shape, b.add(extra, I64(axis))), size(name)))
+        for axis, dim in enumerate(operand.core):
+            require(b.icmp_signed("==", w.integer(b, shape, b.add(extra, I64(axis))), size(dim)))
     # For each operand the bytes of one step along each of its axes, and of a sample.
     strides: list[list[Value]] = [[I64(w.bytes)] for _ in operands]
     for operand, found in zip(operands, strides, strict=True):
