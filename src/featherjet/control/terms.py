@@ -268,6 +268,13 @@ class Form:
         found = {"equality": vector(s.equality), "inequality": vector(s.inequality)}
         return [vector(s.costs), *(found[k] for k in self.limited)]
 
+    def rows(self, k: int, given: dict[str, Array]) -> list[Any]:
+        """The rows of the residual of term k, on traced inputs."""
+        at = At(self.size, given["x"][0].graph, dict(given))
+        for signal in self.known:
+            at.signal(signal)
+        return self.terms[k].residual.rows(at, given["data"][self.places[k].reference])
+
     @cached_property
     def kernels(self) -> tuple[Kernel, Kernel]:
         """The code of values, and that with derivatives."""
