@@ -268,7 +268,7 @@ class Form:
         found = {"equality": vector(s.equality), "inequality": vector(s.inequality)}
         return [vector(s.costs), *(found[k] for k in self.limited)]
 
-    def rows(self, k: int, given: dict[str, Array]) -> list[Any]:
+    def rows(self, k: int, given: dict[str, Array]) -> Sequence[Any]:
         """The rows of the residual of term k, on traced inputs."""
         at = At(self.size, given["x"][0].graph, dict(given))
         for signal in self.known:
