@@ -129,7 +129,7 @@ def euler_curvature(m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | Non
 class Stage:
     """A stage of a Runge-Kutta step: where it is in the chart around the knot, and the slopes of that by z."""
 
-    def __init__(self, at: Motion, w: Array, v: Array, dw: Array, dv: Array, turns: tuple[Array, Array]) -> None:
+    def __init__(self, at: Motion, w: Array, v: Array, dw: Array, dv: Array, turns: tuple[Array, ...]) -> None:
         self.at, self.w, self.v, self.dw, self.dv = at, w, v, dw, dv
         self.back, self.along = turns
 
