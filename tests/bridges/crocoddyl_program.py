@@ -15,6 +15,7 @@ from featherjet.control import (
     Constraint,
     Control,
     Cost,
+    Custom,
     Impact,
     Phase,
     Problem,
@@ -44,6 +45,36 @@ def step() -> Problem:
     costs = [Cost(State(x0)), Cost(Control(), 1e-3), Cost(CenterOfMass((0.05, 0.02, -0.05)), 10.0)]
     phases = [Phase(3, 0.02, costs, two), Phase(2, 0.02, costs), Impact(hit, costs[:1]), Phase(3, 0.02, costs, four)]
     return Problem(robot, x0, phases, [Cost(State(x0), 10.0)])
+
+
+def limited(equalities: bool = False) -> Problem:
+    """Equalities that controls can keep, then inequalities, at the end too; or such equalities alone."""
+    robot = fj.load("arm")
+    costs = [Cost(Translation("tool", (0.4, 0.2, 0.6)), 10.0), Cost(State(), 0.1), Cost(Control(), 1e-2)]
+    still = Constraint(Custom(lambda k: [k.u[0] + 0.3 * k.v[0], k.u[2] - k.q[1] * k.u[1]]))
+    slow = Constraint(State(), np.full(14, -np.inf), np.repeat([np.inf, 2.0], 7))
+    phases = [Phase(5, 0.05, costs, constraints=[still]), Phase(4, 0.05, costs, constraints=[slow])]
+    end = Cost(State(), 1.0)
+    if equalities:
+        return Problem(robot, np.full(14, 0.1), phases[:1], [end])
+    return Problem(robot, np.full(14, 0.1), phases, [end, slow])
+
+
+def intro(p: Problem) -> dict[str, Any]:
+    """How Crocoddyl's solver for equalities ends, and how far it is from featherjet's."""
+    s = fj.crocoddyl.problem(p)
+    theirs, plain = crocoddyl.SolverIntro(s), crocoddyl.SolverFDDP(s)
+    theirs.th_stop = 1e-12
+    done = theirs.solve(*(list(x) for x in p.guess()), 200)
+    own = solve(p, tolerance=1e-12, violation=1e-9)
+    plain.solve(*(list(x) for x in p.guess()), 100)
+    violations = [float(np.abs(p.values(np.array(x.xs), np.array(x.us)).equality).max()) for x in (theirs, plain)]
+    return {
+        "converged": [bool(own.converged), done],
+        "cost": theirs.cost / float(own.cost) - 1.0,
+        "us": off(theirs.us, own.us),
+        "violations": violations,
+    }
 
 
 def both_solve(p: Problem, solver: Any) -> dict[str, Any]:
@@ -82,9 +113,10 @@ def numerical(p: Problem) -> dict[str, float]:
             m.calc(data, *given)
             m.calcDiff(data, *given)
             found.append(data)
-        for name in ("Fx", "Fu", "Lx", "Lu") if t < p.T else ("Lx",):
+        for name in ("Fx", "Fu", "Lx", "Lu", "Hx", "Hu", "Gx", "Gu") if t < p.T else ("Lx", "Hx", "Gx"):
             x, want = (np.array(getattr(d, name)) for d in found)
-            if np.abs(want).max() > 0.0 or np.abs(x).max() > 0.0:
+            assert x.shape == want.shape, (name, x.shape, want.shape)
+            if np.abs(want).max(initial=0.0) > 0.0 or np.abs(x).max(initial=0.0) > 0.0:
                 worst[name] = max(worst.get(name, 0.0), float(np.abs(x - want).max() / (1.0 + np.abs(want).max())))
     return worst
 
@@ -150,18 +182,29 @@ def manifold(p: Problem) -> dict[str, float]:
 
 def refused() -> list[str]:
     robot, costs = fj.load("arm"), [Cost(Control())]
-    limited = Phase(1, 0.1, costs, constraints=[Constraint(Control(), upper=1.0)])
     said = []
     for wrong in (
         robot,
         Problem(robot, np.zeros((2, 14)), [Phase(1, 0.1, costs)]),
-        Problem(robot, np.zeros(14), [limited]),
     ):
         try:
             fj.crocoddyl.problem(wrong)  # type: ignore[arg-type]
         except fj.errors.InputError as error:
             said.append(str(error))
     return said
+
+
+def bounds(p: Problem) -> list[Any]:
+    """Of each knot: how many equalities and inequalities it has, and whether they are p's at a motion."""
+    s, (xs, us) = fj.crocoddyl.problem(p), p.guess()
+    values, found = p.values(xs, us), []
+    for t, model in enumerate((*s.runningModels, s.terminalModel)):
+        data = model.createData()
+        model.calc(data, *((xs[t], us[t]) if t < p.T else (xs[t],)))
+        h, g = np.array(data.h), np.array(data.g)
+        same = (h == values.equality[t, : len(h)]).all() and (g == values.inequality[t, : len(g)]).all()
+        found.append([len(h), len(g), bool(same), bool((model.g_ub == 0).all() and np.isneginf(model.g_lb).all())])
+    return found
 
 
 def diverging(p: Problem) -> bool:
@@ -185,6 +228,9 @@ def main() -> None:
                 "boxed": both_solve(boxed, crocoddyl.SolverBoxFDDP),
                 "numerical reach": numerical(arm),
                 "numerical step": numerical(legs),
+                "numerical limited": numerical(limited()),
+                "bounds": bounds(limited()),
+                "intro": intro(limited(equalities=True)),
                 "out of order": asked_out_of_order(legs),
                 "whole horizons": whole_horizons(legs),
                 "manifold": manifold(legs),

@@ -18,7 +18,8 @@ from compilers import needed, run
 from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.errors import InputError, UnknownName
 from featherjet.evaluate import sparse
-from featherjet.evaluate.sparse import SparseCode, SparseFunction
+from featherjet.evaluate.entries import SparseCode
+from featherjet.evaluate.sparse import SparseFunction
 from featherjet.model.manifolds import on_arrays
 from helpers import agree
 from trees import small_tree

@@ -59,6 +59,23 @@ def test_derivatives_are_crocoddyls_numerical_ones(found: dict[str, Any], proble
     assert max(got.values()) < NUMERICAL
 
 
+def test_constraints_are_those_of_the_action_models(found: dict[str, Any]) -> None:
+    """Each knot has its own; equalities first, then inequalities, at the end too."""
+    assert found["bounds"] == [[2, 0, True, True]] * 5 + [[0, 7, True, True]] * 5
+    got = found["numerical limited"]
+    assert set(got) == {"Fx", "Fu", "Lx", "Lu", "Hx", "Hu", "Gx"}  # limits of velocities know no controls
+    assert max(got.values()) < NUMERICAL
+
+
+def test_crocoddyls_solver_for_equalities_keeps_them(found: dict[str, Any]) -> None:
+    """Both stop when they expect to gain less than 1e-12; FDDP, which looks at no constraints, breaks these."""
+    got = found["intro"]
+    assert got["converged"] == [True, True]
+    assert abs(got["cost"]) < 1e-9
+    assert got["us"] < 1e-5
+    assert got["violations"][0] < 1e-8 < 0.1 < got["violations"][1]
+
+
 def test_an_answer_belongs_to_its_question(found: dict[str, Any]) -> None:
     assert set(found["out of order"]) == {"nothing", "x", "u"}
     assert max(found["out of order"].values()) < 1e-14
@@ -77,7 +94,7 @@ def test_states_are_those_of_crocoddyls_multibody(found: dict[str, Any]) -> None
 def test_controls_hold_still_steps_may_diverge_and_mistakes_are_told(found: dict[str, Any]) -> None:
     assert found["held"] < 1e-14
     assert found["diverging"]
-    wanted = ("expected a featherjet.control Problem", "a batch", "constraints")
+    wanted = ("expected a featherjet.control Problem", "a batch")
     assert len(found["refused"]) == len(wanted)
     assert all(text in said for text, said in zip(wanted, found["refused"], strict=True))
 

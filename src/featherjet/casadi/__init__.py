@@ -15,5 +15,6 @@ except ModuleNotFoundError as error:
 from .functions import function
 from .horizons import horizon
 from .shared import library
+from .stages import StageFunction, stages
 
-__all__ = ["function", "horizon", "library"]
+__all__ = ["StageFunction", "function", "horizon", "library", "stages"]

@@ -17,6 +17,7 @@ from ..algorithms.quantities import quantity as record_of
 from ..contact import Contacts
 from ..contact.bilateral import evaluator_of
 from ..errors import InputError
+from ..evaluate.entries import SparseTrace
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import FrameChoice, FrameName
 from ..evaluate.sparse import SparseFunction
@@ -51,12 +52,17 @@ def function(
     contacts: of those with contacts; name: the function's in CasADi.
     """
     traced = sparse_function(robot, quantity, Choices(fext, frame, viewpoint, contacts))
-    of = Knots(traced, checked(horizon))
+    return call(identifier(name or quantity, "name"), traced, checked(horizon))
+
+
+def call(name: str, traced: SparseTrace, states: int = 1) -> ca.Function:
+    """A traced function as one of CasADi's."""
+    of = Knots(traced, states)
 
     def adjoint(name: str) -> ca.Function:
         return CompiledCall(name, of.adjoint(), of.states, of.hessian())
 
-    return CompiledCall(identifier(name or quantity, "name"), of.value(), of.states, of.jacobian(), adjoint)
+    return CompiledCall(name, of.value(), of.states, of.jacobian(), adjoint)
 
 
 def sparse_function(robot: HasEvaluator, quantity: str, choices: Choices) -> SparseFunction:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import casadi as ca
 
-from ..evaluate.sparse import SparseCode, SparseFunction
+from ..evaluate.entries import SparseCode, SparseTrace
 from .sparsity import diagonal
 
 
@@ -28,9 +28,9 @@ class Recipe(NamedTuple):
 
 
 class Knots:
-    """What the CasADi functions of one quantity are, for a number of states."""
+    """What the CasADi functions of one traced function are, for a number of states."""
 
-    def __init__(self, traced: SparseFunction, states: int) -> None:
+    def __init__(self, traced: SparseTrace, states: int) -> None:
         self.traced, self.states = traced, states
 
     def value(self) -> Recipe:

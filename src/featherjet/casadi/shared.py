@@ -8,14 +8,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
 from ..atomic import atomic_write, named_in_errors, write_text
 from ..contact import Contacts
 from ..errors import FeatherjetError, InputError
-from ..evaluate.evaluator import HasEvaluator
+from ..evaluate.entries import SparseTrace
+from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import FrameChoice, FrameName
 from ..export import targets
 from ..export.functions import Choices, Exporter, identifier
@@ -55,33 +56,47 @@ def library(
     featherjet, and is for this machine. compiler: a command; by default $CC, cc, gcc, clang, or `zig cc` of the package
     ziglang, the first there is. name: by default the quantity's. Files that exist stay unless `overwrite`.
     """
-    command = [compiler] if isinstance(compiler, str) else list(compiler or found_compiler())
+    command = command_of(compiler)
     name = identifier(name or quantity, "name")
     traced, states = sparse_function(robot, quantity, Choices(fext, frame, viewpoint, contacts)), checked(horizon)
-    folder = Path(out)
-    code, source, target = (folder / f"{name}{end}" for end in (".o", "_casadi.c", SUFFIX))
+    functions = {name: traced}
+    return write_library(traced.evaluator, functions, Path(out), name, f"{name}{SUFFIX}", command, overwrite, states)
+
+
+def write_library(
+    evaluator: Evaluator,
+    functions: Mapping[str, SparseTrace],
+    folder: Path,
+    name: str,
+    file: str,
+    compiler: Sequence[str],
+    overwrite: bool = False,
+    states: int = 1,
+    second: bool = True,
+) -> Path:
+    """A library `file` of traced functions by name, their Jacobians, and if `second` their adjoints and Hessians."""
+    code, source, target = folder / f"{name}.o", folder / f"{name}_casadi.c", folder / file
     refuse_bad_folder(folder, (code, source, target), overwrite)
-    exporter = Exporter(traced.evaluator, targets.find(targets.NATIVE), DOUBLE, name, (states > 1,))
-    makes = Knots(traced, states)
-    recipes = {
-        name: makes.value(),
-        f"jac_{name}": makes.jacobian(),
-        f"adj1_{name}": makes.adjoint(),
-        f"jac_adj1_{name}": makes.hessian(),
-    }
+    exporter = Exporter(evaluator, targets.find(targets.NATIVE), DOUBLE, name, (states > 1,))
+    recipes: dict[str, Recipe] = {}
     with announced(f"compiling {name} and its derivatives", "for CasADi"):
-        functions = [(key, recipe, steps_of(exporter, key, recipe, states)) for key, recipe in recipes.items()]
-        text, content = glue(name, functions, states), exporter.builder.build()
+        for key, traced in functions.items():
+            makes = Knots(traced, states)
+            recipes |= {key: makes.value(), f"jac_{key}": makes.jacobian()}
+            if second:
+                recipes |= {f"adj1_{key}": makes.adjoint(), f"jac_adj1_{key}": makes.hessian()}
+        parts = [(key, recipe, steps_of(exporter, key, recipe, states)) for key, recipe in recipes.items()]
+        text, content = glue(name, parts, states), exporter.builder.build()
     with named_in_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with atomic_write(code, overwrite) as file:
-        file.write(content)
+    with atomic_write(code, overwrite) as written:
+        written.write(content)
     write_text(source, text, overwrite)
     with tempfile.TemporaryDirectory() as temporary:
         made = Path(temporary) / target.name
-        linked(command, [source, code], made)
-        with atomic_write(target, overwrite) as file:
-            file.write(made.read_bytes())
+        linked(compiler, [source, code], made)
+        with atomic_write(target, overwrite) as written:
+            written.write(made.read_bytes())
     return target
 
 
@@ -100,6 +115,10 @@ def steps_of(exporter: Exporter, name: str, recipe: Recipe, states: int) -> list
     return found
 
 
+def command_of(compiler: str | Sequence[str] | None) -> list[str]:
+    return [compiler] if isinstance(compiler, str) else list(compiler or found_compiler())
+
+
 def found_compiler() -> list[str]:
     """The first C compiler there is."""
     if os.environ.get("CC"):
@@ -116,7 +135,9 @@ def found_compiler() -> list[str]:
 
 def linked(command: Sequence[str], sources: Sequence[Path], target: Path) -> None:
     """Run a compiler."""
-    given = [*command, "-O2", "-fPIC", "-shared", *map(str, sources), "-o", str(target)]
+    # programs that are linked to a library loaded before find it by its soname, wherever it lies
+    named = [f"-Wl,-soname,{target.name}"] if sys.platform.startswith("linux") else []
+    given = [*command, "-O2", "-fPIC", "-shared", *named, *map(str, sources), "-o", str(target)]
     try:
         done = subprocess.run(given, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from ..evaluate.sparse import Pattern
+from ..evaluate.entries import Pattern
 
 
 def compressed(pattern: Pattern, horizon: int) -> tuple[int, int, np.ndarray, np.ndarray]:

@@ -35,8 +35,9 @@ def compiled(
 ) -> Kernel:
     """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`."""
     whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs)))
-    if whole not in _known:
+    found = _known.get(whole)  # other threads may forget it at any time
+    if found is None:
         if len(_known) >= REMEMBERED:
             _known.clear()
-        _known[whole] = compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)
-    return _known[whole]
+        found = _known[whole] = compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)
+    return found

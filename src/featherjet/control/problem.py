@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from math import prod
@@ -111,8 +112,7 @@ class Problem:
         self.ne, self.ni = max(f.ne for f in forms), max(f.ni for f in forms)
         self._data_batch = np.broadcast_shapes(*(s.stage.data.shape[:-2] for s in self.every))
         self.batch = np.broadcast_shapes(self.x0.shape[:-1], self._data_batch)
-        self._buffers: dict[tuple[int, ...], Buffers] = {}
-        self._rollout = Rollout(self)
+        self._own = Workspace(self)
 
     def __repr__(self) -> str:
         batch = f", {prod(self.batch)} problems" if self.batch else ""
@@ -131,11 +131,11 @@ class Problem:
 
     def difference(self, x0: Array, x1: Array) -> Array:
         """The tangent (..., ndx) at x0 that leads to x1."""
-        return self._rollout.difference(x0, x1)
+        return self._own.rollout.difference(x0, x1)
 
     def integrate(self, x: Array, dx: Array) -> Array:
         """The state (..., nx) that a tangent leads to."""
-        return self._rollout.integrate(x, dx)
+        return self._own.rollout.integrate(x, dx)
 
     def guess(self, x0: Array | None = None) -> tuple[Array, Array]:
         """x0 at every knot, and the smallest controls and contact forces that hold it still as well as they can."""
@@ -168,13 +168,13 @@ class Problem:
         return Values(next=out.next, cost=out.cost, equality=out.equality, inequality=out.inequality)
 
     def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
-        """The same with derivatives; the arrays are written again by the next call."""
+        """The same with derivatives; the arrays are written again by the next call of the same thread."""
         batch = self.batch_of(xs)
-        out = self._buffers.get(batch)
+        out = self._own.buffers.get(batch)
         if out is None:
-            out = self._buffers[batch] = Buffers(self, batch)
+            out = self._own.buffers[batch] = Buffers(self, batch)
         out.xs[...], out.us[...] = xs, us
-        known = self._rollout.known(xs, us)
+        known = self._own.rollout.known(xs, us)
         way = out.ways.get(bool(known))
         if way is not None and way.known is known and isinstance(way.track, Track):
             way.track()
@@ -206,7 +206,7 @@ class Problem:
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
     ) -> tuple[Array, Array, Array]:
         """A step of length alpha along the policy; see `Horizon.rollout`."""
-        return self._rollout(x0, xs, us, k, K, alpha, gaps, clip)
+        return self._own.rollout(x0, xs, us, k, K, alpha, gaps, clip)
 
     def terms(self, xs: Array, us: Array) -> Mapping[str, Array]:
         """The cost by name of its terms, (..., T + 1) each; terms of the same name in several phases are one."""
@@ -275,6 +275,14 @@ class Problem:
         other = Problem.__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other
+
+
+class Workspace(threading.local):
+    """Arrays that a thread writes into as it evaluates a problem: each has its own, so that all may use the problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.buffers: dict[tuple[int, ...], Buffers] = {}
+        self.rollout = Rollout(problem)
 
 
 class Way(NamedTuple):

@@ -113,6 +113,16 @@ class Sums:
     inequality_rows: list[Row] = field(default_factory=list)
 
 
+class Look(NamedTuple):
+    """How many rows a residual has, and the inputs that they depend on, with their entries."""
+
+    rows: int
+    inputs: tuple[tuple[str, int], ...]
+
+
+_looks: dict[Hashable, Look] = {}  # of residuals that see states and controls alone
+
+
 class Form:
     """What the code of some terms depends on: their residuals and activations, but no numbers, frames or contacts."""
 
@@ -133,9 +143,7 @@ class Form:
 
         for term in self.terms:
             reference = take(term.residual.numbers(size).shape[-1])
-            rows = traced_rows(term, at, np.array([graph.load(("data", k)) for k in range(*reference.indices(end))]))
-            n = len(rows)
-            found = inputs_of(graph, rows)
+            n, found = self._looked_at(term, at, reference)
             self.used.append(tuple(sorted({name for name, _ in found})))
             self.loads.append(found)
             if isinstance(term, Cost):
@@ -146,6 +154,20 @@ class Form:
         self.width, self.known, self.tangents = max(end, 1), dict(at.known), at.end  # arrays must not be empty
         self.nd = 2 * size.nv + size.nu
         self.still, self.moving = self._groups()
+
+    def _looked_at(self, term: Cost | Constraint, at: At, reference: slice) -> Look:
+        """The rows of a term's residual and what they depend on, by a trace; one without signals is traced once."""
+        residual, before = term.residual, len(at.known)
+        kind = type(residual), residual.key(), self.size.places.digest, self.size.nu, reference.stop - reference.start
+        own = kind[1] is not None and is_ours(residual)
+        if own and kind in _looks:
+            return _looks[kind]
+        numbers = np.array([at.graph.load(("data", k)) for k in range(reference.start, reference.stop)])
+        rows = traced_rows(term, at, numbers)
+        found = Look(len(rows), inputs_of(at.graph, rows))
+        if own and len(at.known) == before and {name for name, _ in found.inputs} <= {"x", "u"}:
+            _looks[kind] = found
+        return found
 
     @property
     def terms(self) -> tuple[Cost | Constraint, ...]:
@@ -195,7 +217,7 @@ class Form:
         """What determines the code; that of a user's function is its trace."""
         keys = [t.residual.key() for t in self.terms]
         own = [*(t.residual for t in self.terms), *(c.charged for c in self.costs)]
-        if any(k is None for k in keys) or any(type(x).__module__.partition(".")[0] != PACKAGE for x in own):
+        if any(k is None for k in keys) or not all(map(is_ours, own)):
             return self._trace_digest()
         names = tuple(type(t.residual).__name__ for t in self.terms)
         terms = names, tuple(keys), tuple(self.places), tuple(self.used), tuple(self.loads)
@@ -268,6 +290,13 @@ class Form:
         found = {"equality": vector(s.equality), "inequality": vector(s.inequality)}
         return [vector(s.costs), *(found[k] for k in self.limited)]
 
+    def rows(self, k: int, given: dict[str, Array]) -> Sequence[Any]:
+        """The rows of the residual of term k, on traced inputs."""
+        at = At(self.size, given["x"][0].graph, dict(given))
+        for signal in self.known:
+            at.signal(signal)
+        return self.terms[k].residual.rows(at, given["data"][self.places[k].reference])
+
     @cached_property
     def kernels(self) -> tuple[Kernel, Kernel]:
         """The code of values, and that with derivatives."""
@@ -310,6 +339,11 @@ def stretched(what: str, x: Array, knots: int, n: int) -> Array:
         raise InputError(
             f"{what}: expected shape ({n},), or ({knots}, {n}) for the knots of its phase, got {x.shape}"
         ) from None
+
+
+def is_ours(x: object) -> bool:
+    """Whether keys tell all about an object's code: users' classes may do anything."""
+    return type(x).__module__.partition(".")[0] == PACKAGE
 
 
 def finite_rows(x: Array) -> tuple[bool, ...]:

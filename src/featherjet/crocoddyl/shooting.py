@@ -3,7 +3,7 @@
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import crocoddyl
 import numpy as np
@@ -22,22 +22,28 @@ def problem(problem: Problem) -> crocoddyl.ShootingProblem:
     """The same problem for Crocoddyl's solvers: a `ShootingProblem` whose action models featherjet evaluates.
 
     Every knot has nu controls, those of impacts do nothing. Limits of controls are those of the action models, for
-    Crocoddyl's box solvers. Hessians are Gauss-Newton's.
+    Crocoddyl's box solvers. Hessians are Gauss-Newton's. Constraints are h = 0 and g <= 0 of the action models;
+    SolverIntro keeps equalities, other solvers of Crocoddyl 3.2 look at none.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"problem: expected a featherjet.control Problem, got {type(problem).__name__}")
     if problem.batch:
         raise InputError("problem: expected one problem, this is a batch; use problem.take")
-    if problem.ne or problem.ni:
-        raise InputError(
-            "problem: constraints do not go to Crocoddyl; make them costs, or use featherjet.control.solve"
-        )
     around, state = Around(problem), state_of(problem)
     stages = [s.resized(s.data[k : k + 1]) for s, start, stop in problem.segments for k in range(stop - start)]
     *knots, last = (Knot(state, around, t, stage) for t, stage in enumerate((*stages, problem.terminal)))
     shooting = crocoddyl.ShootingProblem(problem.x0, knots, last)
     shooting.nthreads = 1  # models in Python take turns
     return shooting
+
+
+class Answer(NamedTuple):
+    """Where a knot's costs by term, its next state and its constraints are written, if it has any."""
+
+    costs: Array
+    next: Array | None
+    equality: Array | None
+    inequality: Array | None
 
 
 class Around:
@@ -70,35 +76,44 @@ class Knot(crocoddyl.ActionModelAbstract):
 
     def __init__(self, state: Any, around: Around, t: int, stage: Stage) -> None:
         p = around.problem
-        crocoddyl.ActionModelAbstract.__init__(self, state, p.nu if t < p.T else 0, 0)
+        ng, nh = stage.form.ni, stage.form.ne
+        ends = (0, 0) if t < p.T else (ng, nh)  # constraints that hold without controls
+        crocoddyl.ActionModelAbstract.__init__(self, state, p.nu if t < p.T else 0, 0, ng, nh, *ends)
         self.around, self.t, self.stage = around, t, stage
-        self._track, self._found = Track(), tuple[Array, Array | None]()  # once recorded: costs, and the next state
+        self._track = Track()
+        self._found: Answer | None = None  # once recorded
+        if ng:
+            self.g_lb, self.g_ub = np.full(ng, -np.inf), np.zeros(ng)
         if t < p.T and p.u_lower is not None and p.u_upper is not None:
             self.u_lb, self.u_ub = np.array(p.u_lower[t]), np.array(p.u_upper[t])
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
-        """The cost and the next state."""
+        """The cost, the next state and the constraints."""
         around, t = self.around, self.t
         around.move(t, x, u if t < around.problem.T else None)
         with np.errstate(all="ignore"):  # solvers try steps that diverge
-            if self._found:
-                self._track()
-            else:
+            if self._found is None:
                 self._found = self._record()
-            costs, next = self._found
+            else:
+                self._track()
+            costs, next, equality, inequality = self._found
             data.cost = float(costs.sum())
             data.xnext = x if next is None else next[0]
+            if equality is not None:
+                data.h = equality[0]
+            if inequality is not None:
+                data.g = inequality[0]
 
-    def _record(self) -> tuple[Array, Array | None]:
-        """Take the steps to costs and next state, and record them; returns where both are written."""
+    def _record(self) -> Answer:
+        """Take the steps to a knot's values, and record them; returns where they are written."""
         around, t, stage = self.around, self.t, self.stage
         m = stage.motion(around.xs[t : t + 1], around.us[t : t + 1], track=self._track)
-        costs = stage.values(m).costs
+        found = stage.values(m)
         if t == around.problem.T:
-            return costs, None
+            return Answer(found.costs, None, found.equality, found.inequality)
         next = np.empty((1, around.problem.nx))
         self._track.do(lambda: np.copyto(next, stage.next(m)))
-        return costs, next
+        return Answer(found.costs, next, found.equality, found.inequality)
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         """Their derivatives; `calc` comes first, as for all of Crocoddyl's models."""
@@ -108,6 +123,15 @@ class Knot(crocoddyl.ActionModelAbstract):
         data.Lx, data.Lxx = d.Lx[t], d.Lxx[t]
         if t < T:
             data.Fx, data.Fu, data.Lu, data.Lxu, data.Luu = d.Fx[t], d.Fu[t], d.Lu[t], d.Lxu[t], d.Luu[t]
+        ne, ni = self.stage.form.ne, self.stage.form.ni
+        if ne and d.Ex is not None and d.Eu is not None:
+            data.Hx = d.Ex[t, :ne]
+            if t < T:
+                data.Hu = d.Eu[t, :ne]
+        if ni and d.Ix is not None and d.Iu is not None:
+            data.Gx = d.Ix[t, :ni]
+            if t < T:
+                data.Gu = d.Iu[t, :ni]
 
     def quasiStatic(self, data: Any, x: Array, maxiter: int = 100, tol: float = 1e-9) -> Array:
         """Controls that hold the robot still at x, as well as they can."""
