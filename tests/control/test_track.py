@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 
 import numpy as np
@@ -141,3 +143,18 @@ def test_a_track_takes_its_steps_again_where_its_arrays_are() -> None:
         q[...], w[...] = 1.0, 2.0
         track()
         np.testing.assert_array_equal(doubled, 6.0)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_problems_and_solutions_are_copied_and_pickled_before_and_after_they_are_solved(name: str) -> None:
+    p = MAKERS[name]()
+    copies = [copy.deepcopy(p), pickle.loads(pickle.dumps(p))]
+    found = solve(p, iterations=4)
+    copies += [copy.copy(p), pickle.loads(pickle.dumps(p))]
+    for other in copies:
+        again = solve(other, iterations=4)
+        np.testing.assert_array_equal(again.xs, found.xs)
+        np.testing.assert_array_equal(again.us, found.us)
+    kept = pickle.loads(pickle.dumps(found))
+    np.testing.assert_array_equal(kept.xs, found.xs)
+    assert kept.outcome == found.outcome

@@ -15,6 +15,7 @@ from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
 from ..jit.kernel import Kernel
 from .frame_curvature import Order
+from .lasting import Lasting
 from .signals import DynamicsSlopes, Signal, Sizes, Slopes
 from .track import ONCE, Once
 
@@ -22,7 +23,7 @@ Array = np.ndarray
 NO_RESTITUTION = np.zeros(1)
 
 
-class Body:
+class Body(Lasting):
     """A robot in a phase: its compiled quantities, the dofs that controls drive, and the contacts that hold.
 
     driven: the dofs of the controls, empty at an impact; hits: whether the contacts are an impact; integrator: its
@@ -38,6 +39,9 @@ class Body:
         self.size = Sizes(evaluator.places, len(self.driven), held)
         self.mass = evaluator.model.mass
         self._kernels: dict[Any, Kernel] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_kernels": {}}
 
     def kernel(self, name: str, viewpoint: str = "") -> Kernel:
         """The code of a quantity, with the phase's contacts if it takes any."""

@@ -94,6 +94,13 @@ class Problem:
             raise InputError("terminal: the last state has no controls, and so no accelerations; leave them out")
         return Stage(body, form, form.data(1, 1.0), 1, 0.0)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: x for k, x in vars(self).items() if k != "_own"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._own = Workspace(self)
+
     def _form(self, body: Body, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> Form:
         form = Form(body.size, costs, constraints)
         for s in form.known:

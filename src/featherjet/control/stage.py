@@ -13,6 +13,7 @@ from ..jit.kernel import Kernel
 from .bending import Bending
 from .congruence import Adder
 from .integrators import euler, euler_slopes
+from .lasting import Lasting
 from .motion import Body, Motion
 from .runge_kutta import RungeKutta
 from .signals import KINDS, Entry, Slopes
@@ -45,7 +46,7 @@ class Found:
     inequality: Array | None = None
 
 
-class Stage:
+class Stage(Lasting):
     """The knots of a phase, of an impact, or the terminal one.
 
     data: numbers of the terms (..., knots, width); dt: of a knot [s].

@@ -23,6 +23,7 @@ from ..jit.kernel import Kernel
 from ..jit.straight import Shape, loads, trace
 from .activations import Activation, Barrier, Square
 from .code import compiled
+from .lasting import Lasting
 from .motion import Motion
 from .residuals import Residual
 from .signals import KINDS, At, Entry, Sizes
@@ -123,7 +124,7 @@ class Look(NamedTuple):
 _looks: dict[Hashable, Look] = {}  # of residuals that see states and controls alone
 
 
-class Form:
+class Form(Lasting):
     """What the code of some terms depends on: their residuals and activations, but no numbers, frames or contacts."""
 
     def __init__(self, size: Sizes, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> None:
