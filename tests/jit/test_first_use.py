@@ -208,6 +208,7 @@ def test_long_work_says_so_above_a_progress_bar():
 
 def test_a_notebook_is_told(monkeypatch, capsys):
     monkeypatch.delenv("FEATHERJET_QUIET", raising=False)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)  # of other tests
     assert not notices.somebody_watches(), "the output of tests goes to a file"
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
     monkeypatch.setattr(notices, "PATIENCE", 0.0)

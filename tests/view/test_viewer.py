@@ -366,12 +366,15 @@ def test_a_page_that_needs_nothing_else(shown, result, tmp_path):
         come_true(lambda: blue(scene(page)).sum() >= 2000, "the robot does not show")
         before = blue(scene(page))
         come_true(lambda: (before ^ blue(scene(page))).sum() > 0.05 * before.sum(), "the page does not play")
-        assert page.script("document.querySelectorAll('#curves svg').length") == 2
-        left, middle, width = page.script(TRACK)
+        page.wait("document.querySelectorAll('#curves svg').length == 2")
+
+        def shows(share: float) -> bool:
+            left, middle, width = page.script(TRACK)  # which moves while the panel is laid out
+            page.click(left + share * width, middle)  # and so pauses it there, when the page is next drawn
+            return page.picture() and page.script(f"Math.abs({CURSOR} - {share}) < 0.02")
+
         for share in (0.25, 0.75):
-            page.click(left + share * width, middle)  # which pauses it there, when the page is next drawn
-            there = f"Math.abs({CURSOR} - {share}) < 0.02"
-            come_true(lambda there=there: page.picture() and page.script(there), "the cursor does not follow")
+            come_true(lambda share=share: shows(share), "the cursor does not follow")
 
 
 def test_recordings_have_known_formats(viewer, tmp_path):

@@ -49,7 +49,7 @@ INSIDE = {  # public for other parts of the package, not for users
 }
 
 CONTROL = {"MPC": ("step", "reset"), "Solution": ("plot", "trajectory", "view")}  # of fj.control, what users call
-GIVEN = ("Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "Values")  # what users get, not make
+GIVEN = ("Horizon", "Log", "Progress", "Quadratic", "Receding", "Solution", "StageFunction", "Values")  # what users get
 
 
 class Argument(NamedTuple):
@@ -126,7 +126,7 @@ def key_of(name: str, parameter: str) -> str | None:
 
 def parameters(name: str) -> list[inspect.Parameter]:
     thing = public()[name]
-    if name.startswith("control.") and name.split(".")[-1] in GIVEN:
+    if name.startswith(("control.", "casadi.")) and name.split(".")[-1] in GIVEN:
         return []
     if isinstance(thing, property) or (inspect.isclass(thing) and issubclass(thing, BaseException)):
         return []

@@ -36,7 +36,7 @@ def listed(package: ast.Module) -> list[str]:
 
 
 def hollow(definition: Definition, module: str) -> Any:
-    """The function or class that a definition would make, without bases, decorators but `property`, and code."""
+    """The function or class that a definition would make, without bases, code, and decorators but `property`."""
     program = ast.Module([stripped(definition)], [])
     names: dict[str, Any] = {"__name__": f"featherjet.{module}"}
     flags = __import__("__future__").annotations.compiler_flag  # annotations stay text
@@ -48,6 +48,9 @@ def stripped(node: Definition) -> Definition:
     told = [s for s in node.body[:1] if ast.get_docstring(node, clean=False) is not None]
     if isinstance(node, ast.ClassDef):
         methods = [stripped(m) for m in node.body if isinstance(m, ast.FunctionDef)]
+        fields = [f for f in node.body if isinstance(f, ast.AnnAssign)]
+        if any(ast.unparse(d).startswith("dataclass") for d in node.decorator_list):
+            methods.insert(0, initialiser(fields))
         bare = ast.parse(f"class {node.name}: pass").body[0]
         assert isinstance(bare, ast.ClassDef)
         bare.body[:0] = [*told, *methods]
@@ -59,6 +62,13 @@ def stripped(node: Definition) -> Definition:
     arguments.args.kw_defaults = [d and plain(d) for d in arguments.args.kw_defaults]
     arguments.body, arguments.decorator_list = [*told, ast.Pass()], list(kept)
     return arguments
+
+
+def initialiser(fields: list[ast.AnnAssign]) -> ast.FunctionDef:
+    """What a dataclass makes of its fields."""
+    made = ast.parse(f"def __init__(self, {', '.join(map(ast.unparse, fields))}): pass").body[0]
+    assert isinstance(made, ast.FunctionDef)
+    return made
 
 
 def plain(default: ast.expr) -> ast.expr:

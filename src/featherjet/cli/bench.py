@@ -53,11 +53,11 @@ examples:
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
 "Batch in the cache" has as many states as fit 512 KB: it computes without waiting for memory, but the call is
 shared by fewer.
-Everything except "all threads" runs on one core, in turns. Times are per state: processor time on one core, wall
-time on all; medians over the rounds, with half the distance between the quartiles. All results are compared
-first; if they differ by more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose mass matrix is
-ill-conditioned; in float32 2e-5, and 1e-2 in forward dynamics), nothing is timed. Ratios are relative to a Python
-loop over Pinocchio that stores its results. MuJoCo differentiates numerically and has no da/dtau.
+Everything except "all threads", a larger batch, runs on one core, in turns. Times are per state: processor time
+on one core, wall time on all; medians over the rounds, with half the distance between the quartiles. All results
+are compared first; if they differ by more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose mass
+matrix is ill-conditioned; in float32 2e-5, and 1e-2 in forward dynamics), nothing is timed. Ratios are relative
+to a Python loop over Pinocchio that stores its results. MuJoCo differentiates numerically and has no da/dtau.
 Exit code: 0 done, 1 results differ."""
 
 

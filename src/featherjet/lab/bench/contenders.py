@@ -41,6 +41,7 @@ PIN_LOOP, PIN_CALL = "Pinocchio, loop over batch", "Pinocchio, one state"
 MUJOCO, DIFFERENCES = "MuJoCo", "central differences, compiled"
 
 STEP = 1e-6  # of finite differences
+MANY, LARGEST = 16, 1 << 27  # how often threads compute the batch in one call, and bytes of results they may write
 CACHE = 1 << 19  # bytes that fit the second-level cache, with what a kernel needs for itself
 REFERENCE_ENTRIES = 20_000  # entries of each result in one call of the NumPy reference
 DIFFERENCE_SAMPLES = 8192  # evaluations in one call of the finite differences
@@ -78,8 +79,7 @@ def all_threads() -> int:
 
 
 def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
-    threads = all_threads() if name == THREADS else 1
-    call = getattr(Robot(robot.model, "compiled", threads), quantity.name)
+    call = getattr(Robot(robot.model, "compiled", 1), quantity.name)
     inputs = states.inputs(quantity)
     results = states.results(quantity, owned=name == BATCH)
     if name == FLOATS:
@@ -90,9 +90,26 @@ def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
         call(*inputs, out=out)
 
     return CheckedContender(
-        name, run, len(states.q), whole=True, pinned=threads == 1, results=lambda: results,
+        name, run, len(states.q), whole=True, results=lambda: results,
         tolerance=rounded(call, quantity, states.inputs(quantity)) if name == FLOATS else EXACT,
     )  # fmt: skip
+
+
+def threaded(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
+    """The batch many times over: to wake threads takes longer than a short batch."""
+    call = getattr(Robot(robot.model, "compiled", all_threads()), quantity.name)
+    once, size = states.results(quantity), len(states.q)
+    times = max(1, min(MANY, LARGEST // sum(x.nbytes for x in once)))
+    inputs = [np.concatenate([x] * times) for x in states.inputs(quantity)]
+    results = [np.concatenate([x] * times) for x in once]
+    out = results[0] if len(results) == 1 else tuple(results)
+
+    def run(_: int) -> None:
+        call(*inputs, out=out)
+
+    return CheckedContender(
+        name, run, size * times, whole=True, pinned=False, results=lambda: tuple(x[:size] for x in results)
+    )
 
 
 def cached(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
@@ -201,7 +218,7 @@ MAKERS: dict[str, Maker] = {
     BATCH: batch,
     CACHED: cached,
     FLOATS: batch,
-    THREADS: batch,
+    THREADS: threaded,
     SINGLE: single,
     FLOAT_STATE: single,
     BOUND: bound,
