@@ -13,6 +13,7 @@ from .sincos import sincos_name
 
 TRIG = ("sin", "cos")
 TOGETHER = 4  # pieces in a module
+WIDEST = 64  # bytes of AVX-512's registers
 
 
 @dataclass
@@ -26,6 +27,11 @@ class Memory:
     slots: int  # place of the first slot
     trig: int  # place of the first sine
     angles: Sequence[int]  # inputs whose sines and cosines are at `trig`, in pairs
+
+    @property
+    def registers(self) -> int:
+        """How many vectors the processor has registers for, or fewer: AVX-512 has 32, others have 16 or 32."""
+        return 32 if self.lanes * self.kind.bytes == WIDEST else 16
 
 
 def texts(schedule: Schedule, memory: Memory) -> Iterator[tuple[int, str]]:
@@ -45,7 +51,11 @@ def texts(schedule: Schedule, memory: Memory) -> Iterator[tuple[int, str]]:
 
 
 class Text:
-    """The text of one piece."""
+    """The text of one piece.
+
+    A value that is in memory anyway, and has not been used for as many instructions as there are registers, is read
+    again. Otherwise LLVM keeps it by storing it once more: a third of all stores, with 16 registers half of them.
+    """
 
     def __init__(self, schedule: Schedule, memory: Memory, V: str, suffix: str, piece: Piece) -> None:
         self.schedule, self.memory, self.V, self.suffix, self.piece = schedule, memory, V, suffix, piece
@@ -53,15 +63,19 @@ class Text:
         self.bytes = memory.kind.bytes * memory.lanes
         self.lines: list[str] = []
         self.values: dict[int, str] = {}
-        self.count = 0
+        self.places: dict[int, int] = {}  # of values that are in memory
+        self.used: dict[int, int] = {}  # when each of these was used last: after so many operations
+        self.count = self.time = 0
+        self.rest = 2 * memory.registers  # operations; most instructions are two, a product and a sum
 
     def function(self, number: int) -> str:
         for i in self.piece.ops:
             x = self.values[i] = self.operation(i)
-            for k in self.memory.sinks.get(i, ()):
+            sinks = self.memory.sinks.get(i, ())
+            slots = [self.memory.slots + self.piece.stores[i]] if i in self.piece.stores else []
+            for k in (*sinks, *slots):
                 self.store(x, k)
-            if i in self.piece.stores:
-                self.store(x, self.memory.slots + self.piece.stores[i])
+                self.places[i], self.used[i] = k, self.time
         body = "\n".join(self.lines)
         return f"define void @piece{number}(ptr noalias %m) nounwind alignstack(64) {{\n{body}\nret void\n}}"
 
@@ -81,17 +95,16 @@ class Text:
 
     def value(self, i: int) -> str:
         """An operand: a constant, an input, or a value of this piece or an earlier one."""
-        found = self.values.get(i)
-        if found is None:
-            op = self.ops[i]
-            if op.name == "const":
-                found = self.constant(op.data[0])  # type: ignore[index]
-            elif op.name == "load":
-                found = self.load(self.memory.input_at(i))
-            else:
-                found = self.load(self.memory.slots + self.piece.loads[i])
-            self.values[i] = found
-        return found
+        op = self.ops[i]
+        if op.name == "const":
+            return self.constant(op.data[0])  # type: ignore[index]
+        if i not in self.values:
+            here = self.memory.input_at(i) if op.name == "load" else self.memory.slots + self.piece.loads[i]
+            self.places[i], self.values[i] = here, self.load(here)
+        elif i in self.places and self.time - self.used[i] > self.rest:
+            self.values[i] = self.load(self.places[i])
+        self.used[i] = self.time
+        return self.values[i]
 
     def constant(self, c: float) -> str:
         kind = self.memory.kind
@@ -113,6 +126,7 @@ class Text:
     def apply(self, name: str, *operands: str) -> str:
         """Write an instruction or a call of an LLVM intrinsic."""
         operation = OPERATIONS[name]
+        self.time += 1
         if operation.intrinsic:
             typed = ", ".join(f"{self.V} {x}" for x in operands)
             return self.new(f"call {self.V} @llvm.{operation.intrinsic}.{self.suffix}({typed})")
