@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -311,6 +312,52 @@ def test_long_sums_of_one_sign(target):
     for code in machine_code([[minus, -minus]]):
         _, (found,) = code(q)
         np.testing.assert_allclose(found, np.stack([expected, -expected], -1), rtol=0, atol=1e-13)
+
+
+def resting() -> tuple[list[Expr], Callable]:
+    """Values that are used at long intervals, and what they are: an input, a result, a value of this piece for later
+    ones and one of an earlier piece; and one that is nowhere in memory."""
+    x, y = loads(2)
+    result, kept, early = x * y, (x + y).sincos()[0], (x - y).sincos()[1]
+
+    def repeated(total, x, y, result, early) -> tuple:
+        found = []
+        for k in range(700):  # several pieces
+            total = 0.5 * total * total - y * (0.001 * k)
+            if k % 12 == 0:
+                found.append(total * x)
+            if k % 90 == 45:
+                found.append(total + result * early)
+        return total, found
+
+    total, found = repeated(x - y, x, y, result, early)
+
+    def expected(x, y) -> np.ndarray:
+        total, found = repeated(x - y, x, y, x * y, np.cos(x - y))
+        return np.stack([x * y, *found, np.sin(x + y) * total], -1)
+
+    return [result, *found, kept * total], expected
+
+
+def test_values_that_rest_are_what_they_were(target):
+    entries, expected = resting()
+    q = np.random.default_rng(3).uniform(0.1, 0.5, (9, 2))
+    for code in machine_code([list(entries)]):
+        _, (found,) = code(q)
+        np.testing.assert_allclose(found, expected(*q.T), rtol=1e-12)
+
+
+def test_values_that_rest_are_read_again():
+    """Code for wide registers, of which there are more, reads less often."""
+    entries, _ = resting()
+    straight = unrolled.Straight(entries[0].graph, {"q": (2,)}, [((len(entries),), entries)])
+    reads = {}
+    for lanes in (4, 8):
+        parts = [part.text for part in emit_straight(straight, lanes, target().platform, DOUBLE)]
+        pieces = [f for text in parts for f in text.split("define ") if f.startswith("void @piece")]
+        places = [[line.split()[-1] for line in piece.splitlines() if "getelementptr" in line] for piece in pieces]
+        reads[lanes] = sum(found.count(place) - 1 for found in places for place in set(found))
+    assert reads[4] > reads[8] > 0
 
 
 def test_margins_that_are_constant_or_not_a_number_are_flagged(target):
