@@ -223,11 +223,11 @@ class Kernel:
         shape, dtype = shapes[0], kind.dtype
 
         def run_one(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
-            outs = (empty(shape, dtype),) if out is None else out if type(out) is tuple else (out,)
+            outs = (empty(shape, dtype),) if out is None else out if isinstance(out, tuple) else (out,)
             return None if call(*given, *outs) else outs
 
         def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
-            outs = tuple(map(empty, shapes, types)) if out is None else out if type(out) is tuple else (out,)
+            outs = tuple(map(empty, shapes, types)) if out is None else out if isinstance(out, tuple) else (out,)
             return None if call(*given, *outs) else outs
 
         return run_one if len(shapes) == 1 else run
@@ -251,7 +251,7 @@ class Kernel:
                 n = len(first)
                 outs = tuple([empty((n, *shape), dtype) for shape in shapes])
             else:
-                outs = out if type(out) is tuple else (out,)
+                outs = out if isinstance(out, tuple) else (out,)
             return None if call(*given, *outs) else outs
 
         return run
