@@ -147,6 +147,10 @@ class Library:
         """The address of a variable."""
         return self._engine.get_global_value_address(name)
 
+    def number(self, name: str) -> int:
+        """An integer constant of the code."""
+        return ctypes.c_int64.from_address(self.variable(name)).value
+
     def text(self, name: str) -> str:
         """A string constant of the code."""
         return ctypes.string_at(self.variable(name)).decode()

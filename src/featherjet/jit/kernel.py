@@ -18,13 +18,14 @@ import numpy as np
 from ..forks import unforked
 from .batches import GRAIN, SLICE, Team, flattened, in_turn, slices
 from .data import Data
-from .emit.quick import headers_are_known, quick_call
+from .emit.quick import headers_are_known, quick_block, quick_call
 from .engine import CPU, Library, target
 from .flags import Flag
 from .gufunc import gufunc
 from .library import labelled, library
 from .memory import POOL, SMALL
 from .number import DOUBLE, SINGLE, Number
+from .objects import sources
 from .straight import Function, Shape, Straight, shortest
 from .workers import on_this_thread, workers
 
@@ -134,9 +135,33 @@ class Code:
         self.entry, self.data = library.address("entry"), data.address
         self._keep = library, data
         self.call = gufunc(self.entry, self.data, types, name, self.kind.dtype, self._keep)
-        self.quick, self.quick_batch = (
-            quick_call(library.address(name), data.block, self._keep) for name in ("quick", "quick_batch")
-        )
+        self._shapes, self._apart = (inputs, outputs), library.number("apart") != 0
+
+    @cached_property
+    def quick(self) -> Any:
+        return self._quick(False)
+
+    @cached_property
+    def quick_batch(self) -> Any:
+        return self._quick(True)
+
+    def _quick(self, batched: bool) -> Any:
+        code = quick_code()
+        block = quick_block(self.kind, self.entry, self.data, *self._shapes, batched, self._apart)
+        return quick_call(code.address("quick"), block, (code, self._keep))
+
+
+def quick_code() -> Library:
+    """The code of quick calls, which all kernels share."""
+    cpu = target()
+
+    def make() -> Any:
+        with unforked:
+            from .emit.quick import emit_quick
+
+        return sources(emit_quick(cpu.platform))
+
+    return library(cpu, "quick", "quick calls", make)
 
 
 def signature(shape: Shape) -> str:

@@ -8,10 +8,11 @@ functions one day, they take the lock again.
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import llvmlite.binding as llvm
@@ -22,6 +23,8 @@ from ..forks import unforked
 from .workers import on_all_processors
 
 TOGETHER = 2000  # letters; shorter functions share a module
+SHARED = 30_000  # letters of a part that other kernels may have too
+_GLOBAL = re.compile(r'@"([^"]+)"')
 
 
 class ObjectTarget(Protocol):
@@ -51,15 +54,15 @@ class ModuleText:
 def sources(module: ir.Module) -> Iterator[ModuleText]:
     """A module in parts that compile side by side: one for each long function, longest first.
 
-    Parts call each other's functions, so none of these stays internal. Functions to be inlined
-    and private tables are in every part.
+    Parts call each other's functions, so none of these stays internal. Functions to be inlined and private tables are
+    in every part that uses them.
     """
-    inlined: list[str] = []
+    inlined: dict[str, str] = {}
     declared: dict[str, str] = {}
     defined: dict[str, str] = {}
     for f in module.functions:
         if "alwaysinline" in f.attributes:
-            inlined.append(str(f))
+            inlined[f.name] = str(f)
             continue
         kind: Any = f.ftype
         declared[f.name] = f'declare {kind.return_type} @"{f.name}"({", ".join(map(str, kind.args))})'
@@ -69,12 +72,22 @@ def sources(module: ir.Module) -> Iterator[ModuleText]:
     parts = [[name] for name, text in sorted(defined.items(), key=lambda x: -len(x[1])) if len(text) > TOGETHER]
     parts.append([name for name, text in defined.items() if len(text) <= TOGETHER])
     variables = [x for x in module.global_values if not isinstance(x, ir.Function)]
-    tables = [str(x) for x in variables if x.linkage == "private"]
+    shared = {x.name: str(x) for x in variables if x.linkage == "private"} | inlined
     constants = [str(x) for x in variables if x.linkage != "private"]
+    metadata = list(map(str, module.metadata))
     for part in parts:
-        others = [text for name, text in declared.items() if name not in part]
         own = [defined[name] for name in part] + (constants if part is parts[-1] else [])
-        yield ModuleText("\n".join([*others, *tables, *inlined, *own, *map(str, module.metadata)]))
+        used, left = names_in(own), dict(shared)
+        while found := [name for name in left if name in used]:
+            own[:0] = texts = [left.pop(name) for name in found]
+            used |= names_in(texts)
+        others = [text for name, text in declared.items() if name in used and name not in part]
+        yield ModuleText("\n".join([*others, *own, *metadata]))
+
+
+def names_in(texts: Iterable[str]) -> set[str]:
+    """The global names that texts mention."""
+    return {name for text in texts for name in _GLOBAL.findall(text)}
 
 
 def compiled(target: ObjectTarget, parts: Iterable[ModuleText]) -> bytes:
@@ -98,6 +111,12 @@ def unpacked(block: bytes) -> Iterator[bytes]:
 
 
 def _object(target: ObjectTarget, *parts: ModuleText) -> bytes:
+    """Parts as one object; parts that many kernels share are compiled once."""
+    short = sum(len(part.text) for part in parts) <= SHARED
+    return (_once if short else _compiled)(target, *parts)
+
+
+def _compiled(target: ObjectTarget, *parts: ModuleText) -> bytes:
     """Parts as one object, compiled in a context of its own by a target machine of this thread's own."""
     machine, context = _machines.of(target, min(part.level for part in parts)), llvm.create_context()
     head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
@@ -159,3 +178,4 @@ class _Machines(threading.local):
 
 
 _machines = _Machines()
+_once = lru_cache(64)(_compiled)

@@ -27,8 +27,13 @@ def emit_entry(
     few: ir.Function | None = None,
     lanes: int = 1,
     unfit: Callable[[ir.IRBuilder, Value], Value] | None = None,
+    apart: bool = False,
 ) -> None:
-    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes, or where `data` is unfit."""
+    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes, or where `data` is unfit.
+
+    apart: whether the caller needs its inputs again, if a watched result is flagged; results must not overlap them.
+    """
+    emit_apart(module, apart)
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -42,6 +47,13 @@ def emit_entry(
             b.ret_void()
     b.call(many, f.args)
     b.ret_void()
+
+
+def emit_apart(module: ir.Module, apart: bool) -> None:
+    """A constant of the code: whether results must lie apart from inputs."""
+    if not runs_alone(module):
+        constant = ir.GlobalVariable(module, I64, "apart")
+        constant.initializer, constant.global_constant = I64(int(apart)), True  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 
 import llvmlite.ir as ir
 
-from ..data import HEADER
 from ..graph import OPERATIONS, Expr, Graph, Operation
 from ..number import Number
 from ..schedule import SUMS, Schedule
@@ -27,7 +26,7 @@ class Lanes:
     slots: position and type of each entry (eight bytes) of `data`, the block that a kernel reads, by name.
     """
 
-    slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {name: (k, I64) for k, name in enumerate(HEADER)}
+    slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {}
 
     def __init__(self, module: ir.Module, graph: Graph, lanes: int, kind: Number, whole: bool = True) -> None:
         self.module, self.graph, self.L, self.kind = module, graph, lanes, kind

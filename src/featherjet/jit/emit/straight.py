@@ -17,7 +17,6 @@ from .border import AHEAD, Border, Operand, emit_entry
 from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, shuffled, transposed
 from .pieces import TRIG, Memory, texts
 from .platform import Platform
-from .quick import emit_quick
 from .sincos import sincos_function
 
 # Instructions: the first get good code; the rest, and all of a very long kernel, get code that is quick to make.
@@ -32,8 +31,7 @@ def emit_straight(program: Straight, lanes: int, platform: Platform, kind: Numbe
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
     code = StraightCode(w, program, schedule, operands)
-    emit_entry(module, code.emit())
-    emit_quick(w, operands, apart=bool(program.watched))
+    emit_entry(module, code.emit(), apart=bool(program.watched))
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
     yield from sources(module)
     yield from code.pieces()

@@ -10,7 +10,6 @@ import numpy as np
 from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.platform import Platform
-from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
 from ..program import (
@@ -64,8 +63,8 @@ def emit_rolled(
         """Whether the robot has fewer dofs than a tile."""
         return b.icmp_signed("<", one.slot(b, data, "nv"), I64(tile_size(several)))
 
-    emit_entry(module, many, few, several, too_small if tiles else None)
-    emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is not Walks)
+    apart = bool(program.watched) or W is not Walks
+    emit_entry(module, many, few, several, too_small if tiles else None, apart)
     return sources(module)
 
 
