@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -40,12 +40,19 @@ class Adder:
                     blocks.append(Block(row, column, part.shape[-2], width, rows.strides[-2] // NUMBER))
             row += of_signal.q.shape[-2]
         size = Congruence(row, x, sum(widths) - x, given["Lxx"].strides[-2] // NUMBER, tuple(blocks))
-        self._code = code(target().name, size)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
+        self._size = size
         arrays = [self._wide(given[name], core) for name, core in SAMPLE.items() if name in size.arrays] + parts
         self._arrays, self._work = arrays, np.zeros(size.work)
         self._jobs = [self._job(size, shift) for shift in self._shifts(arrays)]
         self._addresses = [job.ctypes.data for job in self._jobs]
+
+    def load(self) -> Library:
+        """The code."""
+        return code(target().name, self._size)
+
+    @cached_property
+    def _run(self) -> Callable[[int], None]:
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.load().address("entry"))
 
     def _job(self, size: Congruence, shift: Array) -> Array:
         """What the code reads for one problem, which begins at `shift` in each array."""

@@ -12,18 +12,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..contact import Contacts
 from ..errors import InputError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
+from ..jit.engine import target
+from ..jit.kernel import Kernel
 from ..model.configuration import limits, unit_parts
 from ..model.model import WORLD, Model
+from .ahead import Wanted
 from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import Body, Motion
 from .phases import Impact, Phase, check_terms
-from .rollout import Rollout
+from .riccati import code as riccati_code
+from .rollout import NOTHING, Rollout
 from .signals import KINDS, Signal
 from .stage import Blocks, Found, Segment, Stage
 from .terms import Constraint, Cost, Form
@@ -67,6 +70,7 @@ class Problem:
             raise InputError("phases: expected a list of Phase and Impact, at least one")
         if self.exact:
             refuse_exact(self.evaluator, self.x0, phases)
+        self._compiled: set[bool] = set()  # whether for one problem and for batches
         self._set_stages([self._stage(p) for p in phases], self._terminal(terminal))
         self.u_lower = self.u_upper = None
         if limits:
@@ -95,11 +99,11 @@ class Problem:
         return Stage(body, form, form.data(1, 1.0), 1, 0.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: x for k, x in vars(self).items() if k != "_own"}
+        return {k: x for k, x in vars(self).items() if k not in ("_own", "_compiled")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._own = Workspace(self)
+        self._own, self._compiled = Workspace(self), set()
 
     def _form(self, body: Body, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> Form:
         form = Form(body.size, costs, constraints)
@@ -148,6 +152,7 @@ class Problem:
         """x0 at every knot, and the smallest controls and contact forces that hold it still as well as they can."""
         x0 = self.x0 if x0 is None else x0
         x0 = np.broadcast_to(x0, (*np.broadcast_shapes(x0.shape[:-1], self.batch), self.nx))
+        self.compile(x0.ndim > 1)
         xs = np.repeat(x0[..., None, :], self.T + 1, -2)
         us = np.zeros((*x0.shape[:-1], self.T, self.nu))
         known: dict[Any, Array] = {}  # phases with the same contacts hold alike
@@ -179,6 +184,7 @@ class Problem:
         batch = self.batch_of(xs)
         out = self._own.buffers.get(batch)
         if out is None:
+            self.compile(bool(batch))
             out = self._own.buffers[batch] = Buffers(self, batch)
         out.xs[...], out.us[...] = xs, us
         known = self._own.rollout.known(xs, us)
@@ -192,6 +198,21 @@ class Problem:
                 after = None if s is self.terminal else costates[..., start + 1 : stop + 1, :]
                 add_curvature(s, m, after, out.blocks(slice(start, stop), not s.body.size.nu), results)
         return out.quadratic
+
+    def compile(self, batch: bool = False) -> None:
+        """Make all code that solvers will run, for one problem or for batches; they do so by themselves."""
+        if batch in self._compiled:
+            return
+        self._compiled.add(batch)
+        wanted, out, own = Wanted(), Buffers(self, ()), self._own.rollout
+        motions = self._way(out, NOTHING, wanted).motions
+        for s, m in zip(self.every, motions, strict=True):
+            s.stage.values(m)
+        wanted.note(own.steps, for_one=not batch)
+        wanted.note(own.state_space)
+        wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in still_kernels(s.stage.body))
+        wanted.make(partial(riccati_code, target().name, self.ndx, self.nu, self.u_lower is not None))
+        wanted.compile(f"a problem of {self.evaluator.model.name}")
 
     def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:
         """Compute all derivatives; known: what a rollout has found on the way, if anything."""
@@ -403,12 +424,18 @@ def effort_limits(evaluator: Evaluator) -> Array:
 def holding(body: Body, q: Array) -> Array:
     """Controls (..., nu), together with contact forces the smallest ones that hold the robot still at q (..., nq)."""
     nv, nu = body.size.nv, body.size.nu
-    g = body.kernel("gravity").values(q)[0]
+    gravity, *jacobian = still_kernels(body)
+    g = gravity.values(q)[0]
     A = np.zeros((*q.shape[:-1], nv, nu + body.rows))
     A[..., body.driven, range(nu)] = 1.0
-    if isinstance(body.contacts, Contacts):
-        A[..., nu:] = np.swapaxes(body.kernel("contact_jacobian").values(q)[0], -1, -2)
+    for kernel in jacobian:
+        A[..., nu:] = np.swapaxes(kernel.values(q)[0], -1, -2)
     return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
+
+
+def still_kernels(body: Body) -> list[Kernel]:
+    """The code that `holding` runs: of gravity, and of the contacts' Jacobian, if there are any."""
+    return [body.kernel(name) for name in ("gravity", *(["contact_jacobian"] if body.contacts else []))]
 
 
 def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:

@@ -62,6 +62,11 @@ class Rollout:
     def _integrate(self) -> Kernel:
         return integrate_code(self.places)
 
+    @property
+    def state_space(self) -> list[Kernel]:
+        """The code of differences and moves."""
+        return [self._difference, self._integrate]
+
     def difference(self, x0: Array, x1: Array) -> Array:
         return self._difference.values(x0, x1)[0]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from contextlib import suppress
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -65,7 +66,7 @@ def compile(
     traced: list[Straight] = []  # kept between the code for batches and that for one sample
 
     def straight() -> Straight:
-        if traced:
+        with suppress(IndexError):
             return traced.pop()
         best = shortest((function, *alternatives), shapes, limit, watch)
         best.units = units or {}
@@ -231,6 +232,10 @@ class Kernel:
             found = Code(library, data, self.name, list(self.inputs.values()), self._outputs)
             found = self._codes.setdefault(key, found)  # the first of several threads wins
         return found
+
+    def tasks(self, kind: Number, for_one: bool) -> list[Callable[[], object]]:
+        """Functions that load the code, or compile it, part by part; it lasts as long as what they return."""
+        return [partial(self.load, kind, for_one and self.separate_single)]
 
     def quick(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
         """The fastest call for one sample of the same precision as some inputs.

@@ -59,8 +59,7 @@ def code_of(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[
     code = cache.read(key, target.text)
     if code is None:
         _log.info("compiling %s", name)
-        remark = "once; kept on disk" if cache.folder() else "once"
-        with announced(f"compiling {name}", remark), uncollected:
+        with announced(f"compiling {name}", cache.remark()), uncollected:
             code = compiled(target, make())
         cache.write(key, target.text, code)
     return code

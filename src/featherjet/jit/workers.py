@@ -121,15 +121,18 @@ class _OnThisThread(threading.local):
 on_this_thread = _OnThisThread()
 
 
-def on_all_processors(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
-    """The results of tasks, in their order. They run while later ones are being made; at the end this thread helps."""
-    waiting: deque[tuple[int, Callable[[], Result]]] = deque()
+def on_all_processors(tasks: Iterable[Callable[[], Result]], waiting: int = 0) -> list[Result]:
+    """The results of tasks, in their order. They run while later ones are being made; at the end this thread helps.
+
+    waiting: threads beyond the number of processors, for tasks that wait for each other.
+    """
+    queue: deque[tuple[int, Callable[[], Result]]] = deque()
     found: dict[int, Result] = {}
 
     def help() -> None:
         while True:
             try:
-                k, task = waiting.popleft()
+                k, task = queue.popleft()
             except IndexError:
                 return
             found[k] = task()
@@ -137,12 +140,12 @@ def on_all_processors(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
     helpers: list[Future[None]] = []
     try:
         for number, task in enumerate(tasks):
-            waiting.append((number, task))
-            if sum(not h.done() for h in helpers) < processors() - 1:
+            queue.append((number, task))
+            if sum(not h.done() for h in helpers) < processors() - 1 + waiting:
                 helpers.append(workers().submit(help))
         help()
         for helper in helpers:
             awaited(helper)
     finally:
-        waiting.clear()
+        queue.clear()
     return [found[k] for k in range(len(found))]

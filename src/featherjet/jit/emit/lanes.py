@@ -33,13 +33,14 @@ class Lanes:
         self.N, self.V, self.bytes = kind.type, kind.vector(lanes), kind.bytes
         self.align = self.bytes * lanes if whole else self.bytes
 
-    def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID) -> ir.Function:
-        """A new internal function, whose pointers do not alias."""
+    def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID, inline: bool = False) -> ir.Function:
+        """A new internal function, whose pointers do not alias; inline: it becomes part of its callers."""
         f = ir.Function(self.module, ir.FunctionType(result, list(args)), f"{name}_{self.L}")
         f.linkage = "internal"
         f.attributes.add("nounwind")
-        f.attributes.add("noinline")
-        f.attributes.alignstack = LINE  # registers are spilled to whole cache lines
+        f.attributes.add("alwaysinline" if inline else "noinline")
+        if not inline:
+            f.attributes.alignstack = LINE  # registers are spilled to whole cache lines
         for a in f.args:
             if isinstance(a.type, ir.PointerType):
                 a.add_attribute("noalias")
