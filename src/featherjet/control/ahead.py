@@ -7,15 +7,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from ..arrays import Array
-from ..jit.cache import remark
 from ..jit.kernel import Kernel
-from ..jit.notices import announced, muted
+from ..jit.library import Ahead
 from ..jit.number import DOUBLE
-from ..jit.workers import on_all_processors
 from .congruence import Adder
 from .track import Once
-
-WAITING = 2  # threads besides those at work: several kernels share code, and wait for it
 
 
 class Wanted(Once):
@@ -47,9 +43,11 @@ class Wanted(Once):
 
     def compile(self, what: str) -> None:
         """Load all code, from disk or compiled now; what takes long says so, once."""
-        tasks = [task for kernel, for_one in self._kernels for task in kernel.tasks(DOUBLE, for_one)] + self._others
-        with announced(f"compiling {what}", remark()), muted():
-            kept = on_all_processors(tasks, WAITING)  # until kernels refer to it
+        with Ahead(what) as ahead:
             for kernel, for_one in self._kernels:
-                kernel.code(DOUBLE, for_one)
-            del kept
+                kernel.load(DOUBLE, for_one and kernel.separate_single)
+            for load in self._others:
+                load()
+        for kernel, for_one in self._kernels:
+            kernel.code(DOUBLE, for_one)
+        del ahead  # which has kept the code until kernels refer to it

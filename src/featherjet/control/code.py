@@ -39,5 +39,7 @@ def compiled(
     if found is None:
         if len(_known) >= REMEMBERED:
             _known.clear()
-        found = _known[whole] = compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)
+        found = _known[whole] = compile_kernel(
+            function, inputs, ("control", sources(), key), name, outputs=outputs, hasty=True
+        )
     return found

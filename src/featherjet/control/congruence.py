@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
@@ -48,11 +48,13 @@ class Adder:
 
     def load(self) -> Library:
         """The code."""
-        return code(target().name, self._size)
+        return code(self._size)
 
     @cached_property
-    def _run(self) -> Callable[[int], None]:
-        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.load().address("entry"))
+    def _code(self) -> tuple[Callable[[int], None], Library]:
+        """A function of the address of a job, and what it is in."""
+        library = self.load()
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("entry")), library
 
     def _job(self, size: Congruence, shift: Array) -> Array:
         """What the code reads for one problem, which begins at `shift` in each array."""
@@ -77,8 +79,9 @@ class Adder:
     def __call__(self) -> None:
         for copy, x in self._copies:
             copy[...] = x
+        run, _ = self._code
         for address in self._addresses:
-            self._run(address)
+            run(address)
 
     def _shifts(self, arrays: Sequence[Array]) -> Array:
         """Where each problem begins in each array, in bytes: (problems, arrays)."""
@@ -89,9 +92,8 @@ class Adder:
         return (np.array([x.strides[:axis] for x in arrays]) @ problems).T
 
 
-@cache
-def code(cpu_name: str, size: Congruence) -> Library:
-    """The sums for a size, on the CPU of that name."""
+def code(size: Congruence) -> Library:
+    """The sums for a size."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

@@ -15,7 +15,6 @@ from .. import arrays
 from ..errors import InputError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
-from ..jit.engine import target
 from ..jit.kernel import Kernel
 from ..model.configuration import limits, unit_parts
 from ..model.model import WORLD, Model
@@ -23,7 +22,7 @@ from .ahead import Wanted
 from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
-from .motion import Body, Motion
+from .motion import STILL, Body, Motion
 from .phases import Impact, Phase, check_terms
 from .riccati import code as riccati_code
 from .rollout import NOTHING, Rollout
@@ -211,7 +210,7 @@ class Problem:
         wanted.note(own.steps, for_one=not batch)
         wanted.note(own.state_space)
         wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in still_kernels(s.stage.body))
-        wanted.make(partial(riccati_code, target().name, self.ndx, self.nu, self.u_lower is not None))
+        wanted.make(partial(riccati_code, self.ndx, self.nu, self.u_lower is not None))
         wanted.compile(f"a problem of {self.evaluator.model.name}")
 
     def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:
@@ -435,7 +434,7 @@ def holding(body: Body, q: Array) -> Array:
 
 def still_kernels(body: Body) -> list[Kernel]:
     """The code that `holding` runs: of gravity, and of the contacts' Jacobian, if there are any."""
-    return [body.kernel(name) for name in ("gravity", *(["contact_jacobian"] if body.contacts else []))]
+    return [body.kernel(name) for name in (STILL if body.contacts else STILL[:1])]
 
 
 def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -76,9 +76,6 @@ class Chain(Kernel):
         code = library(cpu, (*what, tuple(steps)), self._name, make)
         together = 1 if for_one else max(lanes, fitting)  # samples of `in_sequence` read what those before them wrote
         return code, ChainData(kind, [*self._lengths, together], stages)
-
-    def tasks(self, kind: Number, for_one: bool) -> list[Callable[[], object]]:
-        return [task for link in self._links for task in link.kernel.tasks(kind, for_one)]
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results and the flags; stages work in place on rows that are contiguous."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
-from functools import cached_property, partial
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -50,6 +49,7 @@ def compile(
     units: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     limit: int | None = None,
     whose: str = "",
+    hasty: bool = False,
 ) -> Kernel:
     """A kernel of straight-line code for function(**arrays of scalars) -> arrays of scalars.
 
@@ -62,11 +62,13 @@ def compile(
     units: parts (start, size) of each input that must have norm one; the code checks and normalises them.
     limit: the number of operations above which the first call raises `TooLong`.
     whose: what messages say the code is for.
+    hasty: whether code that is quick to make will do: for short batches, which fetch it from memory each time, it is as
+    fast as better code.
     """
     traced: list[Straight] = []  # kept between the code for batches and that for one sample
 
     def straight() -> Straight:
-        with suppress(IndexError):
+        if traced:
             return traced.pop()
         best = shortest((function, *alternatives), shapes, limit, watch)
         best.units = units or {}
@@ -75,7 +77,9 @@ def compile(
         return best
 
     costly = limit is not None
-    return compile_straight(straight, key, name, shapes=shapes, outputs=outputs, cpu=cpu, whose=whose, costly=costly)
+    return compile_straight(
+        straight, key, name, shapes=shapes, outputs=outputs, cpu=cpu, whose=whose, costly=costly, hasty=hasty
+    )
 
 
 def compile_straight(
@@ -88,6 +92,7 @@ def compile_straight(
     cpu: CPU | None = None,
     whose: str = "",
     costly: bool = False,
+    hasty: bool = False,
 ) -> Kernel:
     """A kernel of what `straight` has traced; see `compile`. If `shapes` is None, the trace has the shapes."""
     cpu = cpu or target()
@@ -99,9 +104,10 @@ def compile_straight(
             with unforked:
                 from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, cpu.platform, kind)
+            return emit_straight(straight(), lanes, cpu.platform, kind, hasty)
 
-        return library(cpu, ("straight", key, lanes, kind.name), labelled(name, whose, for_one), make), Data(kind)
+        what = "straight", key, lanes, kind.name, hasty
+        return library(cpu, what, labelled(name, whose, for_one), make), Data(kind)
 
     if shapes is None:
         found = straight()
@@ -232,10 +238,6 @@ class Kernel:
             found = Code(library, data, self.name, list(self.inputs.values()), self._outputs)
             found = self._codes.setdefault(key, found)  # the first of several threads wins
         return found
-
-    def tasks(self, kind: Number, for_one: bool) -> list[Callable[[], object]]:
-        """Functions that load the code, or compile it, part by part; it lasts as long as what they return."""
-        return [partial(self.load, kind, for_one and self.separate_single)]
 
     def quick(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
         """The fastest call for one sample of the same precision as some inputs.

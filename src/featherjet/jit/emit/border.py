@@ -14,7 +14,7 @@ import llvmlite.ir as ir
 
 from ..flags import Flag
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
-from .moving import Moving
+from .moving import FEW, Moving
 from .platform import runs_alone
 from .workspace import forget_exceptions, release, report_of, reserve
 
@@ -67,10 +67,14 @@ class Operand:
 
 
 class Border:
-    """The loop over samples for one number of lanes; subclasses compute."""
+    """The loop over samples for one number of lanes; subclasses compute.
 
-    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str]) -> None:
-        self.w, self.operands, self.names, self.moving = w, operands, inputs, Moving(w, len(operands))
+    lean: whether functions that kernels share are called, not inlined.
+    """
+
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str], lean: bool = False) -> None:
+        self.w, self.operands, self.names = w, operands, inputs
+        self.moving = Moving(w, inline=len(operands) <= FEW and not lean)
 
     def scratch(self, samples: Value) -> Value:
         """Allocate memory, which `emit` frees; set `inputs`, where each input goes, and `sizes`, their lengths."""

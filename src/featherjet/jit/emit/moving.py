@@ -19,8 +19,8 @@ FEW = 7  # operands
 class Moving:
     """Makes the functions of a module for one number of lanes, each when first asked for."""
 
-    def __init__(self, w: Lanes, operands: int) -> None:
-        self.w, self.inline = w, operands <= FEW
+    def __init__(self, w: Lanes, inline: bool) -> None:
+        self.w, self.inline = w, inline
 
     def _once(self, name: str, args: Sequence[ir.Type], body: Callable[..., None]) -> Any:
         whole = f"{name}_{self.w.L}"

@@ -23,17 +23,23 @@ from .sincos import sincos_function
 THOROUGH, LONG = 18_000, 26_000
 
 
-def emit_straight(program: Straight, lanes: int, platform: Platform, kind: Number) -> Iterator[ModuleText]:
-    """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls."""
+def emit_straight(
+    program: Straight, lanes: int, platform: Platform, kind: Number, hasty: bool = False
+) -> Iterator[ModuleText]:
+    """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls.
+
+    hasty: all but the code that kernels share is made quickly.
+    """
     module = platform.module("kernel")
     schedule = program.schedule
     w = Lanes(module, program.graph, lanes, kind)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
-    code = StraightCode(w, program, schedule, operands)
-    emit_entry(module, code.emit(), apart=bool(program.watched))
+    code = StraightCode(w, program, schedule, operands, hasty)
+    samples = code.emit()
+    emit_entry(module, samples, apart=bool(program.watched))
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
-    yield from sources(module)
+    yield from sources(module, {samples.name, "entry"} if hasty else set())
     yield from code.pieces()
 
 
@@ -63,8 +69,11 @@ def constant_table(module: ir.Module, numbers: Sequence[int]) -> ir.GlobalVariab
 class StraightCode(Border):
     """Straight-line code for one number of lanes; results are staged in lanes, then written transposed."""
 
-    def __init__(self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand]) -> None:
-        super().__init__(w, operands, list(program.inputs))
+    def __init__(
+        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], hasty: bool = False
+    ) -> None:
+        super().__init__(w, operands, list(program.inputs), hasty)
+        self.hasty = hasty
         self.program, self.schedule = program, schedule
         ops = program.graph.ops
         self.angles = sorted({ops[i].args[0] for piece in schedule.pieces for i in piece.ops if ops[i].name in TRIG})
@@ -97,7 +106,7 @@ class StraightCode(Border):
     def pieces(self) -> Iterator[ModuleText]:
         """Modules of all pieces."""
         memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
-        thorough = THOROUGH if self.schedule.instructions <= LONG else 0
+        thorough = THOROUGH if self.schedule.instructions <= LONG and not self.hasty else 0
         return (ModuleText(text, False, int(start < thorough)) for start, text in texts(self.schedule, memory))
 
     def input_at(self, i: int) -> int:
