@@ -17,10 +17,11 @@ import featherjet as fj
 from featherjet import atomic
 from featherjet.cli.output import printed_warnings
 from featherjet.errors import InputError
-from featherjet.jit import cache, trust
+from featherjet.jit import cache, engine, trust
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
 from featherjet.jit.engine import targets
+from featherjet.jit.kernel import quick_code
 from featherjet.jit.number import DOUBLE
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
@@ -35,7 +36,8 @@ COMPILED: dict[str, bytes] = {}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """An empty cache, in a process that has nothing loaded and has not warned."""
+    """An empty cache, in a process that has nothing loaded but quick calls, and has not warned."""
+    quick_code(engine.target().name)
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path / "code"))
     forget(monkeypatch)
     cache._warned.clear()

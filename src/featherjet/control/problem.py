@@ -23,7 +23,7 @@ from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import STILL, Body, Motion
-from .phases import Impact, Phase, check_terms
+from .phases import Impact, Phase
 from .riccati import code as riccati_code
 from .rollout import NOTHING, Rollout
 from .signals import KINDS, Signal
@@ -65,7 +65,7 @@ class Problem:
         self.driven = driven_dofs(model, actuated)
         self.nu, self.exact, self.cyclic = len(self.driven), hessian == "exact", cyclic
         self.x0 = checked_state(self.evaluator, x0)
-        if not phases or not all(isinstance(p, Phase | Impact) for p in phases):
+        if not isinstance(phases, Sequence) or not phases or not all(isinstance(p, Phase | Impact) for p in phases):
             raise InputError("phases: expected a list of Phase and Impact, at least one")
         if self.exact:
             refuse_exact(self.evaluator, self.x0, phases)
@@ -74,6 +74,10 @@ class Problem:
         self.u_lower = self.u_upper = None
         if limits:
             effort = effort_limits(self.evaluator)[self.driven]
+            if np.isinf(effort).all():
+                raise InputError(
+                    "limits: no driven joint of this model has an effort limit; constrain Control() with bounds instead"
+                )
             self.u_lower, self.u_upper = (np.broadcast_to(s * effort, (self.T, self.nu)) for s in (-1.0, 1.0))
 
     def _stage(self, phase: Phase | Impact) -> Stage:
@@ -86,11 +90,10 @@ class Problem:
         return Stage(body, form, form.data(phase.knots, scale), phase.knots, float(phase.dt))
 
     def _terminal(self, terms: Sequence[Cost | Constraint]) -> Stage:
+        if not isinstance(terms, Sequence) or not all(isinstance(t, Cost | Constraint) for t in terms):
+            raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
         costs = [t for t in terms if isinstance(t, Cost)]
         constraints = [t for t in terms if isinstance(t, Constraint)]
-        check_terms("terminal", costs, constraints)
-        if len(costs) + len(constraints) < len(terms):
-            raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
         body = Body(self.evaluator, np.zeros(0, int), None, False)  # no controls act any more
         form = self._form(body, costs, constraints)
         if Signal("a") in form.known:

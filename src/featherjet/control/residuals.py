@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import arrays
 from ..errors import InputError
+from ..evaluate.frames import known as known_viewpoint
 from ..math.scalars import Scalar, sqrt, where_less
 from ..model.manifolds import SE3, SO3, Rows, is_flat
 from .cones import friction_cone, pressure_rows, wrench_cone
 from .signals import FORCES, At, Signal, Sizes
 
 Array = np.ndarray
+ROUNDED = 1e-6  # how far a rotation matrix may be from one
 Q, V, U = Signal("q"), Signal("v"), Signal("u")  # the tangents that every knot has
 
 
@@ -26,7 +29,7 @@ class Residual:
     """
 
     def __init__(self, reference: ArrayLike = ()) -> None:
-        self.reference = np.asarray(reference, float)
+        self.reference = finite_numbers(f"{type(self).__name__}: reference", reference)
 
     @property
     def name(self) -> str:
@@ -35,6 +38,12 @@ class Residual:
 
     def numbers(self, size: Sizes) -> Array:
         """The reference as code reads it, (..., n)."""
+        return self.reference
+
+    def _wide(self, n: int) -> Array:
+        """The reference, which must have n numbers."""
+        if self.reference.shape[-1:] != (n,):
+            raise InputError(f"{self.name}: expected a reference (..., {n}), got {self.reference.shape}")
         return self.reference
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -75,11 +84,7 @@ class State(Residual):
         if self.default:
             q = np.concatenate([p.manifold.neutral() for p in size.places.nodes])
             return np.concatenate([q, np.zeros(size.nv)])
-        if self.reference.shape[-1:] != (size.nq + size.nv,):
-            raise InputError(
-                f"State: expected a reference (..., nq + nv = {size.nq + size.nv}), got {self.reference.shape}"
-            )
-        return self.reference
+        return self._wide(size.nq + size.nv)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         nq, found = at.size.nq, []
@@ -104,7 +109,7 @@ class Control(LinearResidual):
     """u - reference (nu,); the reference is zero by default."""
 
     def numbers(self, size: Sizes) -> Array:
-        return self.reference if self.reference.size else np.zeros(size.nu)
+        return self._wide(size.nu) if self.reference.size else np.zeros(size.nu)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [u - r for u, r in zip(at.u, reference, strict=True)]
@@ -135,6 +140,7 @@ class Placement(Framed):
     def numbers(self, size: Sizes) -> Array:
         if self.reference.shape[-2:] != (4, 4):
             raise InputError(f"Placement of {self.frame!r}: expected (..., 4, 4), got {self.reference.shape}")
+        check_rotations(self.name, self.reference[..., :3, :3])
         return np.concatenate([self.reference[..., :3, 3], quaternions(self.reference[..., :3, :3])], -1)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -151,6 +157,7 @@ class Rotation(Framed):
     def numbers(self, size: Sizes) -> Array:
         if self.reference.shape[-2:] != (3, 3):
             raise InputError(f"Rotation of {self.frame!r}: expected (..., 3, 3), got {self.reference.shape}")
+        check_rotations(self.name, self.reference)
         return quaternions(self.reference)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -163,6 +170,9 @@ class Rotation(Framed):
 class Translation(Framed):
     """p - reference (3,): where a frame's origin is relative to a point (..., 3) in the world."""
 
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(3)
+
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [p - r for p, r in zip(at.position(self.frame), reference, strict=True)]
 
@@ -172,7 +182,10 @@ class Velocity(Framed):
 
     def __init__(self, frame: str, reference: ArrayLike = (0.0,) * 6, viewpoint: str = "local") -> None:
         super().__init__(frame, reference)
-        self.viewpoint = viewpoint
+        self.viewpoint = known_viewpoint(viewpoint)
+
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(6)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [v - r for v, r in zip(at.velocity(self.frame, self.viewpoint), reference, strict=True)]
@@ -184,6 +197,9 @@ class Velocity(Framed):
 class CenterOfMass(LinearResidual):
     """The centre of mass minus a reference (..., 3) in the world."""
 
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(3)
+
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [c - r for c, r in zip(at.com, reference, strict=True)]
 
@@ -194,6 +210,9 @@ class Momentum(LinearResidual):
     def __init__(self, reference: ArrayLike = (0.0,) * 6) -> None:
         super().__init__(reference)
 
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(6)
+
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [h - r for h, r in zip(at.momentum, reference, strict=True)]
 
@@ -202,7 +221,7 @@ class Energy(LinearResidual):
     """Kinetic plus potential energy minus a reference [J]."""
 
     def __init__(self, reference: ArrayLike = 0.0) -> None:
-        super().__init__(np.asarray(reference, float)[..., None])
+        super().__init__(finite_numbers("Energy: reference", reference)[..., None])
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [at.kinetic_energy + at.potential_energy - reference[0]]
@@ -212,7 +231,7 @@ class Acceleration(LinearResidual):
     """Joint accelerations minus a reference (..., nv), by default zero."""
 
     def numbers(self, size: Sizes) -> Array:
-        return self.reference if self.reference.size else np.zeros(size.nv)
+        return self._wide(size.nv) if self.reference.size else np.zeros(size.nv)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [a - r for a, r in zip(at.a, reference, strict=True)]
@@ -231,7 +250,7 @@ class Force(LinearResidual):
 
     def numbers(self, size: Sizes) -> Array:
         at = size.force(self.contact)
-        return self.reference if self.reference.size else np.zeros(at.stop - at.start)
+        return self._wide(at.stop - at.start) if self.reference.size else np.zeros(at.stop - at.start)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [f - r for f, r in zip(at.force(self.contact), reference, strict=True)]
@@ -322,6 +341,26 @@ class Custom(Residual):
 
     def key(self) -> Hashable | None:
         return None
+
+
+# References
+
+
+def finite_numbers(what: str, given: ArrayLike) -> Array:
+    """An array of finite numbers of any shape."""
+    try:
+        found = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: expected numbers, got {arrays.shortened(given)}") from None
+    if not np.isfinite(found).all():
+        raise InputError(f"{what}: every number must be finite")
+    return found
+
+
+def check_rotations(name: str, R: Array) -> None:
+    """Raise unless these are rotation matrices (..., 3, 3)."""
+    if not (np.abs(np.swapaxes(R, -1, -2) @ R - np.eye(3)) < ROUNDED).all() or not (np.linalg.det(R) > 0).all():
+        raise InputError(f"{name}: the reference has no rotation matrix, whose columns are a right-handed frame's axes")
 
 
 # Rotation matrices as quaternions

@@ -25,7 +25,7 @@ from .activations import Activation, Barrier, Square
 from .code import compiled
 from .lasting import Lasting
 from .motion import Motion
-from .residuals import Residual
+from .residuals import Residual, finite_numbers
 from .signals import KINDS, At, Entry, Sizes
 
 Array = np.ndarray
@@ -45,6 +45,13 @@ class Cost:
     weight: ArrayLike = 1.0
     activation: Activation | None = None
     name: str = ""
+
+    def __post_init__(self) -> None:
+        check_residual("Cost", self.residual)
+        finite_numbers(f"weight of {self.label!r}", self.weight)
+        known = self.activation
+        if known is not None and not (callable(known) and hasattr(known, "parameters")):
+            raise InputError(f"activation of {self.label!r}: expected one such as control.Barrier(...), got {known!r}")
 
     @property
     def label(self) -> str:
@@ -68,6 +75,9 @@ class Constraint:
     upper: ArrayLike | None = None
     name: str = ""
 
+    def __post_init__(self) -> None:
+        check_residual("Constraint", self.residual)
+
     @property
     def label(self) -> str:
         return self.name or self.residual.name
@@ -84,6 +94,8 @@ class Constraint:
             found = np.broadcast_to(np.asarray(lower, float), rows), np.broadcast_to(np.asarray(upper, float), rows)
         except ValueError:
             raise InputError(f"constraint {self.label!r}: expected bounds for {rows} rows") from None
+        if np.isnan(found).any():
+            raise InputError(f"constraint {self.label!r}: a bound is nan")
         if not (found[0] <= found[1]).all():
             raise InputError(f"constraint {self.label!r}: a lower bound exceeds its upper bound")
         return found
@@ -351,12 +363,23 @@ def finite_rows(x: Array) -> tuple[bool, ...]:
     return tuple(np.isfinite(x).tolist())
 
 
+def check_residual(what: str, given: object) -> None:
+    """Raise unless this is a residual."""
+    if not isinstance(given, Residual):
+        hint = "; wrap a function as control.Custom(function)" if callable(given) else ""
+        raise InputError(f"{what}: expected a residual, such as control.State(), got {type(given).__name__}{hint}")
+
+
 def traced_rows(term: Cost | Constraint, at: At, reference: Array) -> list[Expr]:
     """The rows of a term's residual as expressions; raises an error that names the term."""
     try:
-        return [at.graph.lift(r) for r in term.residual.rows(at, reference)]
+        found = [at.graph.lift(r) for r in term.residual.rows(at, reference)]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise InputError(f"residual {term.label!r}: {error}") from error
+        hint = "; of functions, take sqrt, sincos and where_less of featherjet.math.scalars" * ("ufunc" in str(error))
+        raise InputError(f"residual {term.label!r}: {error}{hint}") from error
+    if not found:
+        raise InputError(f"residual {term.label!r}: has no rows")
+    return found
 
 
 def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[tuple[str, int], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -153,13 +153,14 @@ class Code:
         return self._quick(True)
 
     def _quick(self, batched: bool) -> Any:
-        code = quick_code()
+        code = quick_code(target().name)
         block = quick_block(self.kind, self.entry, self.data, *self._shapes, batched, self._apart)
         return quick_call(code.address("quick"), block, (code, self._keep))
 
 
-def quick_code() -> Library:
-    """The code of quick calls, which all kernels share."""
+@cache
+def quick_code(cpu_name: str) -> Library:
+    """The code of quick calls, which all kernels share, for the CPU of that name."""
     cpu = target()
 
     def make() -> Any:
