@@ -13,8 +13,8 @@ from ..jit.kernel import compile as compile_kernel
 from ..jit.straight import Function, Shape
 
 TRACED = (
-    "activations", "bending", "code", "frame_curvature", "grip_curvature", "integrators", "residuals", "rollout",
-    "runge_kutta", "signals", "step_curvature", "terms",
+    "activations", "bending", "code", "frame_curvature", "grip_curvature", "integrators", "references", "residuals",
+    "rollout", "runge_kutta", "signals", "step_curvature", "terms",
 )  # fmt: skip
 
 REMEMBERED = 256  # kernels: windows and parts of a problem use them again

@@ -15,20 +15,21 @@ from .. import arrays
 from ..errors import InputError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
-from ..jit.kernel import Kernel
 from ..model.configuration import limits, unit_parts
 from ..model.model import WORLD, Model
 from .ahead import Wanted
+from .cost import Constraint, Cost
 from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
-from .motion import STILL, Body, Motion
+from .motion import Body, Motion
 from .phases import Impact, Phase
 from .riccati import code as riccati_code
 from .rollout import NOTHING, Rollout
 from .signals import KINDS, Signal
 from .stage import Blocks, Found, Segment, Stage
-from .terms import Constraint, Cost, Form
+from .still import holding, still_kernels
+from .terms import Form
 from .track import ONCE, Once, Track
 
 Array = np.ndarray
@@ -421,23 +422,6 @@ def driven_dofs(model: Model, actuated: Sequence[str] | None) -> Array:
 def effort_limits(evaluator: Evaluator) -> Array:
     """The largest torque of each dof, infinite if the model has none."""
     return limits(evaluator.space).effort
-
-
-def holding(body: Body, q: Array) -> Array:
-    """Controls (..., nu), together with contact forces the smallest ones that hold the robot still at q (..., nq)."""
-    nv, nu = body.size.nv, body.size.nu
-    gravity, *jacobian = still_kernels(body)
-    g = gravity.values(q)[0]
-    A = np.zeros((*q.shape[:-1], nv, nu + body.rows))
-    A[..., body.driven, range(nu)] = 1.0
-    for kernel in jacobian:
-        A[..., nu:] = np.swapaxes(kernel.values(q)[0], -1, -2)
-    return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
-
-
-def still_kernels(body: Body) -> list[Kernel]:
-    """The code that `holding` runs: of gravity, and of the contacts' Jacobian, if there are any."""
-    return [body.kernel(name) for name in (STILL if body.contacts else STILL[:1])]
 
 
 def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:
