@@ -21,6 +21,7 @@ from featherjet.jit import cache, trust
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
 from featherjet.jit.engine import targets
+from featherjet.jit.kernel import quick_code
 from featherjet.jit.number import DOUBLE
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
@@ -35,7 +36,11 @@ COMPILED: dict[str, bytes] = {}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """An empty cache, in a process that has nothing loaded and has not warned."""
+    """An empty cache, in a process that has nothing loaded but quick calls, and has not warned."""
+    for name in targets():
+        with monkeypatch.context() as chosen:
+            chosen.setenv("FEATHERJET_CPU", name)
+            quick_code(name)
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path / "code"))
     forget(monkeypatch)
     cache._warned.clear()
@@ -610,7 +615,7 @@ def test_processes_that_start_at_once_are_all_right(tmp_path):
     for process in [start(folder) for _ in range(3)]:
         numbers, _ = finish(process)
         np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
-    assert sorted(p.suffix for p in folder.iterdir()) == ["", ".fjo"], "nothing half-written is left"
+    assert sorted(p.suffix for p in folder.iterdir()) == ["", ".fjo", ".fjo"], "nothing half-written is left"
     numbers, count = finish(start(folder))
     np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
     assert count == 0, "a later process compiles nothing"

@@ -22,9 +22,8 @@ import featherjet as fj
 import featherjet.jit.kernel
 from backends import CALLS, IDS, PAIRS, Pair, arguments, kernel_of, pair_of, results
 from featherjet.errors import InputError
-from featherjet.jit.emit.quick import DECLINED, headers_are_known
+from featherjet.jit.emit.quick import DECLINED, headers_are_known, quick_block
 from featherjet.jit.number import DOUBLE, SINGLE
-from featherjet.treejit.tables import Tables
 from helpers import random_state
 
 QUICK = ("gravity", "bias", "inverse_mass_matrix", "kinetic_energy")
@@ -395,10 +394,10 @@ def test_where_headers_are_not_known_everything_goes_the_general_way(monkeypatch
 
 
 def test_codes_for_other_objects_are_not_mistaken_for_this_processs():
-    """The tables hold the addresses of NumPy's own types, which are those of this process."""
+    """The block holds the addresses of NumPy's own types, which are those of this process."""
     for kind in (DOUBLE, SINGLE):
-        block = Tables(fj.Robot(fj.models.arm()).evaluator.tree, 4, kind)
-        assert block.block[:2].tolist() == [id(np.ndarray), id(np.dtype(kind.dtype))]
+        block = quick_block(kind, 1, 2, [(7,)], [(7, 7)], batched=False, apart=True)
+        assert block[:4].tolist() == [id(np.ndarray), id(np.dtype(kind.dtype)), 1, 2]
 
 
 def test_a_robot_may_go_while_its_results_stay():

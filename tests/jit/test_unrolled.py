@@ -481,13 +481,13 @@ def test_the_rest_of_a_long_kernel_is_compiled_in_less_time(monkeypatch):
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
     monkeypatch.setattr(emission, "THOROUGH", 2000)
     levels: list[int] = []
-    real = objects._object
+    real = objects.object_of
 
     def seen(target, *parts):
         levels.extend(part.level for part in parts if not part.simplify)
         return real(target, *parts)
 
-    monkeypatch.setattr(objects, "_object", seen)
+    monkeypatch.setattr(objects, "object_of", seen)
     pair = both(fj.models.arm(), unroll=True, fext=False)
     s = random_state(pair.reference, 9)
     for x, y in zip(*(r.forward_dynamics_derivatives(s.q, s.v, s.a) for r in pair[:2]), strict=True):

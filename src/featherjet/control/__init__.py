@@ -1,6 +1,7 @@
 """Optimal control: problems with costs and constraints over a horizon, and solvers for them."""
 
 from .activations import Barrier, SmoothAbs, Square
+from .cost import Constraint, Cost
 from .fddp import Progress
 from .horizon import Horizon, Quadratic, Receding, Values
 from .mpc import MPC
@@ -15,6 +16,7 @@ from .residuals import (
     Energy,
     Force,
     FrictionCone,
+    JointLimits,
     Momentum,
     Placement,
     Residual,
@@ -26,7 +28,6 @@ from .residuals import (
 )
 from .solution import Log, Solution
 from .solve import solve
-from .terms import Constraint, Cost
 
 __all__ = [
     "MPC",
@@ -43,6 +44,7 @@ __all__ = [
     "FrictionCone",
     "Horizon",
     "Impact",
+    "JointLimits",
     "Log",
     "Momentum",
     "Phase",

@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..errors import InputError
 from ..math.scalars import Scalar, sqrt, where_less
 
 
@@ -50,6 +51,14 @@ class Barrier:
     lower: ArrayLike = -np.inf
     upper: ArrayLike = np.inf
 
+    def __post_init__(self) -> None:
+        try:
+            crossed = not np.all(np.asarray(self.lower, float) <= np.asarray(self.upper, float))
+        except (TypeError, ValueError):
+            raise InputError("Barrier: expected numbers, lower and upper for the same rows") from None
+        if crossed:
+            raise InputError("Barrier: a lower bound exceeds its upper bound, or is nan")
+
     @property
     def parameters(self) -> tuple[ArrayLike, ...]:
         return self.lower, self.upper
@@ -66,6 +75,10 @@ class SmoothAbs:
     """sqrt(r^2 + width^2) - width: as r^2 / (2 width) near zero, as |r| far from it."""
 
     width: ArrayLike = 1e-2
+
+    def __post_init__(self) -> None:
+        if not np.all(np.asarray(self.width, float) > 0):
+            raise InputError(f"SmoothAbs: expected a positive width, got {self.width!r}")
 
     @property
     def parameters(self) -> tuple[ArrayLike, ...]:

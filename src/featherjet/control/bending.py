@@ -14,9 +14,10 @@ from ..jit.autodiff import jacobian
 from ..jit.graph import Graph
 from ..jit.kernel import Kernel
 from .code import compiled
+from .cost import Cost
 from .residuals import Residual
 from .signals import At
-from .terms import Cost, Form, Place, Row, jacobian_rows
+from .terms import Form, Place, Row, jacobian_rows
 
 Array = np.ndarray
 

@@ -13,8 +13,8 @@ from ..jit.kernel import compile as compile_kernel
 from ..jit.straight import Function, Shape
 
 TRACED = (
-    "activations", "bending", "code", "frame_curvature", "grip_curvature", "integrators", "residuals", "rollout",
-    "runge_kutta", "signals", "step_curvature", "terms",
+    "activations", "bending", "code", "frame_curvature", "grip_curvature", "integrators", "references", "residuals",
+    "rollout", "runge_kutta", "signals", "step_curvature", "terms",
 )  # fmt: skip
 
 REMEMBERED = 256  # kernels: windows and parts of a problem use them again
@@ -31,13 +31,19 @@ def sources() -> str:
 
 
 def compiled(
-    function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape]
-) -> Kernel:
-    """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`."""
-    whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs)))
+    function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape],
+    hasty: bool = True,
+) -> Kernel:  # fmt: skip
+    """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`.
+
+    hasty: all but rollouts, which take one knot after the other, run on short batches.
+    """
+    whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs), hasty))
     found = _known.get(whole)  # other threads may forget it at any time
     if found is None:
         if len(_known) >= REMEMBERED:
             _known.clear()
-        found = _known[whole] = compile_kernel(function, inputs, ("control", sources(), key), name, outputs=outputs)
+        found = _known[whole] = compile_kernel(
+            function, inputs, ("control", sources(), key), name, outputs=outputs, hasty=hasty
+        )
     return found

@@ -29,6 +29,14 @@ def coefficient(mu: float) -> float:
     return float(mu)
 
 
+def half_of(half_size: tuple[float, float]) -> tuple[float, float]:
+    """Half the length and half the width of a foot, which must be positive."""
+    length, width = arrays.finite_exactly("half_size", half_size, (2,), "half the length, half the width").tolist()
+    if length <= 0 or width <= 0:
+        raise InputError(f"half_size: expected positive numbers, got {half_size!r}")
+    return length, width
+
+
 def friction_cone(mu: float, normal: ArrayLike, facets: int, inner: bool) -> tuple[Array, Array, Array]:
     """t.f <= mu n.f for tangents t all around, and n.f >= 0; A (facets + 1, 3), lower, upper.
 
@@ -46,7 +54,7 @@ def friction_cone(mu: float, normal: ArrayLike, facets: int, inner: bool) -> tup
 
 def pressure_rows(half_size: tuple[float, float]) -> Array:
     """Moments that would tip a foot over its sides, A (4, 6): |m_x| <= width f_z, |m_y| <= length f_z."""
-    length, width = half_size
+    length, width = half_of(half_size)
     A = np.zeros((4, 6))
     A[:, 2] = [-width, -width, -length, -length]
     A[[0, 1, 2, 3], [3, 3, 4, 4]] = [1.0, -1.0, 1.0, -1.0]
@@ -58,7 +66,7 @@ def wrench_cone(mu: float, half_size: tuple[float, float], facets: int, inner: b
 
     The yaw moment is bounded by what friction at the four corners can give [Caron 2015, (20)-(22)].
     """
-    length, width = half_size
+    length, width = half_of(half_size)
     cone, _, _ = friction_cone(mu, (0.0, 0.0, 1.0), facets, inner)
     A = np.zeros((facets + 13, 6))
     A[:facets, :3] = cone[:facets]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -40,12 +40,21 @@ class Adder:
                     blocks.append(Block(row, column, part.shape[-2], width, rows.strides[-2] // NUMBER))
             row += of_signal.q.shape[-2]
         size = Congruence(row, x, sum(widths) - x, given["Lxx"].strides[-2] // NUMBER, tuple(blocks))
-        self._code = code(target().name, size)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
+        self._size = size
         arrays = [self._wide(given[name], core) for name, core in SAMPLE.items() if name in size.arrays] + parts
         self._arrays, self._work = arrays, np.zeros(size.work)
         self._jobs = [self._job(size, shift) for shift in self._shifts(arrays)]
         self._addresses = [job.ctypes.data for job in self._jobs]
+
+    def load(self) -> Library:
+        """The code."""
+        return code(self._size)
+
+    @cached_property
+    def _code(self) -> tuple[Callable[[int], None], Library]:
+        """A function of the address of a job, and what it is in."""
+        library = self.load()
+        return ctypes.CFUNCTYPE(None, ctypes.c_void_p)(library.address("entry")), library
 
     def _job(self, size: Congruence, shift: Array) -> Array:
         """What the code reads for one problem, which begins at `shift` in each array."""
@@ -70,8 +79,9 @@ class Adder:
     def __call__(self) -> None:
         for copy, x in self._copies:
             copy[...] = x
+        run, _ = self._code
         for address in self._addresses:
-            self._run(address)
+            run(address)
 
     def _shifts(self, arrays: Sequence[Array]) -> Array:
         """Where each problem begins in each array, in bytes: (problems, arrays)."""
@@ -82,9 +92,8 @@ class Adder:
         return (np.array([x.strides[:axis] for x in arrays]) @ problems).T
 
 
-@cache
-def code(cpu_name: str, size: Congruence) -> Library:
-    """The sums for a size, on the CPU of that name."""
+def code(size: Congruence) -> Library:
+    """The sums for a size."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array
+from ..jit.memory import POOL
 from .horizon import Horizon, Quadratic, part
 from .riccati import Gains, Riccati
 from .solution import CALLBACK, COLUMNS, CONVERGED, ITERATIONS, STUCK, TIME, Log, Solution
@@ -250,10 +251,11 @@ class Fddp:
             everyone = len(left) == p
             i = slice(0, p) if everyone else left
             own = h if everyone else part(h, left)
+            given = (s.x0, s.xs, s.us, gains.k, gains.K)
+            given = (x[:p] for x in given) if everyone else (picked(x, left) for x in given)
             xs, us, cost = own.rollout(
-                s.x0[i], s.xs[i], s.us[i], gains.k[i], gains.K[i], np.full(len(left), alpha),
-                aim.gaps[i] if closing and alpha < 1 else None, self.settings.clip,
-            )  # fmt: skip
+                *given, np.full(len(left), alpha), aim.gaps[i] if closing and alpha < 1 else None, self.settings.clip
+            )
             finite = np.isfinite(cost)
             d1, d2, still_open = aim.slope[i], aim.bend[i], ~s.feasible[i]
             if closing:
@@ -301,6 +303,12 @@ class Fddp:
             self.h, a.xs, a.us, a.cost, self.gap, self.outcome == CONVERGED, self.outcome, a.iterations, self.k, self.K,
             self.Vx, Log(columns), seconds,
         )  # fmt: skip
+
+
+def picked(x: Array, rows: Array) -> Array:
+    """Some rows of an array, in memory that was used before."""
+    out = POOL.empty((len(rows), *x.shape[1:]), x.dtype)
+    return np.take(x, rows, 0, out, "clip")  # with "raise" it would take other memory first
 
 
 def _dots(x: Array, y: Array) -> Array:

@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
 from ..jit.kernel import Kernel
+from ..jit.use import Use
 from .frame_curvature import Order
 from .lasting import Lasting
 from .signals import DynamicsSlopes, Signal, Sizes, Slopes
@@ -21,6 +22,7 @@ from .track import ONCE, Once
 
 Array = np.ndarray
 NO_RESTITUTION = np.zeros(1)
+STILL = ("gravity", "contact_jacobian")  # what controls hold a robot still depends on
 
 
 class Body(Lasting):
@@ -52,11 +54,20 @@ class Body(Lasting):
             if "contacts" in record.options:
                 assert self.contacts is not None
                 options["contacts"] = self.contacts.core
-            kernel = self.evaluator.kernel(record, [i.name for i in record.inputs], options)
+            kernel = self.evaluator.kernel(record, [i.name for i in record.inputs], options, self._use(name))
             if kernel is None:
                 raise InputError(f"{name} of {self.evaluator.model.name!r} cannot be compiled, and control needs it")
             found = self._kernels[name, viewpoint] = kernel
         return found
+
+    def _use(self, name: str) -> Use:
+        """What a quantity's code is for: rollouts take knots one by one, impacts are alone, phases are short batches.
+
+        What holds a robot still is computed once.
+        """
+        if self.hits or name in STILL:
+            return Use.ONE
+        return Use.ANY if name == self.dynamics else Use.SHORT
 
     def code(self, key: Hashable, make: Callable[[], Kernel]) -> Kernel:
         """Other code of the phase, made when first asked for."""

@@ -11,7 +11,7 @@ from ..arrays import Array
 from ..errors import InputError
 from .horizon import Horizon, Receding
 from .solution import Solution
-from .solve import solve
+from .solve import check_horizon, solve
 
 
 class MPC:
@@ -37,6 +37,7 @@ class MPC:
         seconds: float | None = None,
         **options: Any,
     ) -> None:
+        check_horizon(problem)
         self.problem: Horizon = problem
         self.T = problem.T if knots is None else arrays.whole_number("knots", knots, 1)
         self.moves = isinstance(problem, Receding)
@@ -46,6 +47,9 @@ class MPC:
         self._first = arrays.whole_number("first", first, 1)
         self._options = {"seconds": seconds, **options}
         self.reset()
+
+    def __repr__(self) -> str:
+        return f"<MPC of {self.T} knots at knot {self.knot} of {self.problem!r}>"
 
     def reset(self, knot: int = 0) -> None:
         """Forget the last solution, and begin at a knot of the problem."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from .. import arrays
 from ..contact import Contacts
 from ..errors import InputError, UnknownName
+from .cost import Constraint, Cost
 from .runge_kutta import TABLEAUX
-from .terms import Constraint, Cost
 
 INTEGRATORS = ("euler", *TABLEAUX)
 

@@ -12,21 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..contact import Contacts
 from ..errors import InputError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
 from ..model.configuration import limits, unit_parts
 from ..model.model import WORLD, Model
+from .ahead import Wanted
+from .cost import Constraint, Cost
 from .curvature import add_curvature, refuse_exact
 from .forces import ContactForces, contact_forces
 from .horizon import Quadratic, Values
 from .motion import Body, Motion
-from .phases import Impact, Phase, check_terms
-from .rollout import Rollout
+from .phases import Impact, Phase
+from .riccati import code as riccati_code
+from .rollout import NOTHING, Rollout
 from .signals import KINDS, Signal
 from .stage import Blocks, Found, Segment, Stage
-from .terms import Constraint, Cost, Form
+from .still import holding, still_kernels
+from .terms import Form
 from .track import ONCE, Once, Track
 
 Array = np.ndarray
@@ -63,14 +66,19 @@ class Problem:
         self.driven = driven_dofs(model, actuated)
         self.nu, self.exact, self.cyclic = len(self.driven), hessian == "exact", cyclic
         self.x0 = checked_state(self.evaluator, x0)
-        if not phases or not all(isinstance(p, Phase | Impact) for p in phases):
+        if not isinstance(phases, Sequence) or not phases or not all(isinstance(p, Phase | Impact) for p in phases):
             raise InputError("phases: expected a list of Phase and Impact, at least one")
         if self.exact:
             refuse_exact(self.evaluator, self.x0, phases)
+        self._compiled: set[bool] = set()  # whether for one problem and for batches
         self._set_stages([self._stage(p) for p in phases], self._terminal(terminal))
         self.u_lower = self.u_upper = None
         if limits:
             effort = effort_limits(self.evaluator)[self.driven]
+            if np.isinf(effort).all():
+                raise InputError(
+                    "limits: no driven joint of this model has an effort limit; constrain Control() with bounds instead"
+                )
             self.u_lower, self.u_upper = (np.broadcast_to(s * effort, (self.T, self.nu)) for s in (-1.0, 1.0))
 
     def _stage(self, phase: Phase | Impact) -> Stage:
@@ -83,11 +91,10 @@ class Problem:
         return Stage(body, form, form.data(phase.knots, scale), phase.knots, float(phase.dt))
 
     def _terminal(self, terms: Sequence[Cost | Constraint]) -> Stage:
+        if not isinstance(terms, Sequence) or not all(isinstance(t, Cost | Constraint) for t in terms):
+            raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
         costs = [t for t in terms if isinstance(t, Cost)]
         constraints = [t for t in terms if isinstance(t, Constraint)]
-        check_terms("terminal", costs, constraints)
-        if len(costs) + len(constraints) < len(terms):
-            raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
         body = Body(self.evaluator, np.zeros(0, int), None, False)  # no controls act any more
         form = self._form(body, costs, constraints)
         if Signal("a") in form.known:
@@ -95,11 +102,11 @@ class Problem:
         return Stage(body, form, form.data(1, 1.0), 1, 0.0)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: x for k, x in vars(self).items() if k != "_own"}
+        return {k: x for k, x in vars(self).items() if k not in ("_own", "_compiled")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        self._own = Workspace(self)
+        self._own, self._compiled = Workspace(self), set()
 
     def _form(self, body: Body, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> Form:
         form = Form(body.size, costs, constraints)
@@ -148,6 +155,7 @@ class Problem:
         """x0 at every knot, and the smallest controls and contact forces that hold it still as well as they can."""
         x0 = self.x0 if x0 is None else x0
         x0 = np.broadcast_to(x0, (*np.broadcast_shapes(x0.shape[:-1], self.batch), self.nx))
+        self.compile(x0.ndim > 1)
         xs = np.repeat(x0[..., None, :], self.T + 1, -2)
         us = np.zeros((*x0.shape[:-1], self.T, self.nu))
         known: dict[Any, Array] = {}  # phases with the same contacts hold alike
@@ -179,6 +187,7 @@ class Problem:
         batch = self.batch_of(xs)
         out = self._own.buffers.get(batch)
         if out is None:
+            self.compile(bool(batch))
             out = self._own.buffers[batch] = Buffers(self, batch)
         out.xs[...], out.us[...] = xs, us
         known = self._own.rollout.known(xs, us)
@@ -192,6 +201,21 @@ class Problem:
                 after = None if s is self.terminal else costates[..., start + 1 : stop + 1, :]
                 add_curvature(s, m, after, out.blocks(slice(start, stop), not s.body.size.nu), results)
         return out.quadratic
+
+    def compile(self, batch: bool = False) -> None:
+        """Make all code that solvers will run, for one problem or for batches; they do so by themselves."""
+        if batch in self._compiled:
+            return
+        self._compiled.add(batch)
+        wanted, out, own = Wanted(), Buffers(self, ()), self._own.rollout
+        motions = self._way(out, NOTHING, wanted).motions
+        for s, m in zip(self.every, motions, strict=True):
+            s.stage.values(m)
+        wanted.note(own.steps, for_one=not batch)
+        wanted.note(own.state_space)
+        wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in still_kernels(s.stage.body))
+        wanted.make(partial(riccati_code, self.ndx, self.nu, self.u_lower is not None))
+        wanted.compile(f"a problem of {self.evaluator.model.name}")
 
     def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:
         """Compute all derivatives; known: what a rollout has found on the way, if anything."""
@@ -398,17 +422,6 @@ def driven_dofs(model: Model, actuated: Sequence[str] | None) -> Array:
 def effort_limits(evaluator: Evaluator) -> Array:
     """The largest torque of each dof, infinite if the model has none."""
     return limits(evaluator.space).effort
-
-
-def holding(body: Body, q: Array) -> Array:
-    """Controls (..., nu), together with contact forces the smallest ones that hold the robot still at q (..., nq)."""
-    nv, nu = body.size.nv, body.size.nu
-    g = body.kernel("gravity").values(q)[0]
-    A = np.zeros((*q.shape[:-1], nv, nu + body.rows))
-    A[..., body.driven, range(nu)] = 1.0
-    if isinstance(body.contacts, Contacts):
-        A[..., nu:] = np.swapaxes(body.kernel("contact_jacobian").values(q)[0], -1, -2)
-    return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
 
 
 def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:

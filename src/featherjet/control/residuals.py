@@ -10,9 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import InputError
-from ..math.scalars import Scalar, sqrt, where_less
+from ..evaluate.evaluator import HasEvaluator
+from ..evaluate.frames import known as known_viewpoint
+from ..math.scalars import Scalar
+from ..model.configuration import limits
 from ..model.manifolds import SE3, SO3, Rows, is_flat
 from .cones import friction_cone, pressure_rows, wrench_cone
+from .references import check_rotations, finite_numbers, quaternion, quaternions
 from .signals import FORCES, At, Signal, Sizes
 
 Array = np.ndarray
@@ -26,7 +30,7 @@ class Residual:
     """
 
     def __init__(self, reference: ArrayLike = ()) -> None:
-        self.reference = np.asarray(reference, float)
+        self.reference = finite_numbers(f"{type(self).__name__}: reference", reference)
 
     @property
     def name(self) -> str:
@@ -35,6 +39,12 @@ class Residual:
 
     def numbers(self, size: Sizes) -> Array:
         """The reference as code reads it, (..., n)."""
+        return self.reference
+
+    def _wide(self, n: int) -> Array:
+        """The reference, which must have n numbers."""
+        if self.reference.shape[-1:] != (n,):
+            raise InputError(f"{self.name}: expected a reference (..., {n}), got {self.reference.shape}")
         return self.reference
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -75,11 +85,7 @@ class State(Residual):
         if self.default:
             q = np.concatenate([p.manifold.neutral() for p in size.places.nodes])
             return np.concatenate([q, np.zeros(size.nv)])
-        if self.reference.shape[-1:] != (size.nq + size.nv,):
-            raise InputError(
-                f"State: expected a reference (..., nq + nv = {size.nq + size.nv}), got {self.reference.shape}"
-            )
-        return self.reference
+        return self._wide(size.nq + size.nv)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         nq, found = at.size.nq, []
@@ -100,11 +106,28 @@ class State(Residual):
         return [k for at in curved for k in range(at.start, at.stop)]
 
 
+class JointLimits(State):
+    """Configuration and velocities (2 nv,) within the limits of a robot's joints; where these have none, unbounded.
+
+    A cost charges what exceeds them, a constraint forbids it.
+    """
+
+    def __init__(self, robot: HasEvaluator) -> None:
+        super().__init__()
+        evaluator = robot.evaluator
+        known, nv = limits(evaluator.space), evaluator.model.nv
+        self.lower, self.upper = np.full(2 * nv, -np.inf), np.full(2 * nv, np.inf)
+        for _, manifold, iq, iv in evaluator.model.parts:
+            if is_flat(manifold):
+                self.lower[iv], self.upper[iv] = (x[iq] - manifold.neutral() for x in (known.lower, known.upper))
+        self.lower[nv:], self.upper[nv:] = -known.velocity, known.velocity
+
+
 class Control(LinearResidual):
     """u - reference (nu,); the reference is zero by default."""
 
     def numbers(self, size: Sizes) -> Array:
-        return self.reference if self.reference.size else np.zeros(size.nu)
+        return self._wide(size.nu) if self.reference.size else np.zeros(size.nu)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [u - r for u, r in zip(at.u, reference, strict=True)]
@@ -135,6 +158,7 @@ class Placement(Framed):
     def numbers(self, size: Sizes) -> Array:
         if self.reference.shape[-2:] != (4, 4):
             raise InputError(f"Placement of {self.frame!r}: expected (..., 4, 4), got {self.reference.shape}")
+        check_rotations(self.name, self.reference[..., :3, :3])
         return np.concatenate([self.reference[..., :3, 3], quaternions(self.reference[..., :3, :3])], -1)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -151,6 +175,7 @@ class Rotation(Framed):
     def numbers(self, size: Sizes) -> Array:
         if self.reference.shape[-2:] != (3, 3):
             raise InputError(f"Rotation of {self.frame!r}: expected (..., 3, 3), got {self.reference.shape}")
+        check_rotations(self.name, self.reference)
         return quaternions(self.reference)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -163,6 +188,9 @@ class Rotation(Framed):
 class Translation(Framed):
     """p - reference (3,): where a frame's origin is relative to a point (..., 3) in the world."""
 
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(3)
+
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [p - r for p, r in zip(at.position(self.frame), reference, strict=True)]
 
@@ -172,7 +200,10 @@ class Velocity(Framed):
 
     def __init__(self, frame: str, reference: ArrayLike = (0.0,) * 6, viewpoint: str = "local") -> None:
         super().__init__(frame, reference)
-        self.viewpoint = viewpoint
+        self.viewpoint = known_viewpoint(viewpoint)
+
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(6)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [v - r for v, r in zip(at.velocity(self.frame, self.viewpoint), reference, strict=True)]
@@ -184,6 +215,9 @@ class Velocity(Framed):
 class CenterOfMass(LinearResidual):
     """The centre of mass minus a reference (..., 3) in the world."""
 
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(3)
+
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [c - r for c, r in zip(at.com, reference, strict=True)]
 
@@ -194,6 +228,9 @@ class Momentum(LinearResidual):
     def __init__(self, reference: ArrayLike = (0.0,) * 6) -> None:
         super().__init__(reference)
 
+    def numbers(self, size: Sizes) -> Array:
+        return self._wide(6)
+
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [h - r for h, r in zip(at.momentum, reference, strict=True)]
 
@@ -202,7 +239,7 @@ class Energy(LinearResidual):
     """Kinetic plus potential energy minus a reference [J]."""
 
     def __init__(self, reference: ArrayLike = 0.0) -> None:
-        super().__init__(np.asarray(reference, float)[..., None])
+        super().__init__(finite_numbers("Energy: reference", reference)[..., None])
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [at.kinetic_energy + at.potential_energy - reference[0]]
@@ -212,7 +249,7 @@ class Acceleration(LinearResidual):
     """Joint accelerations minus a reference (..., nv), by default zero."""
 
     def numbers(self, size: Sizes) -> Array:
-        return self.reference if self.reference.size else np.zeros(size.nv)
+        return self._wide(size.nv) if self.reference.size else np.zeros(size.nv)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [a - r for a, r in zip(at.a, reference, strict=True)]
@@ -231,7 +268,7 @@ class Force(LinearResidual):
 
     def numbers(self, size: Sizes) -> Array:
         at = size.force(self.contact)
-        return self.reference if self.reference.size else np.zeros(at.stop - at.start)
+        return self._wide(at.stop - at.start) if self.reference.size else np.zeros(at.stop - at.start)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [f - r for f, r in zip(at.force(self.contact), reference, strict=True)]
@@ -322,34 +359,3 @@ class Custom(Residual):
 
     def key(self) -> Hashable | None:
         return None
-
-
-# Rotation matrices as quaternions
-
-
-def quaternion(R: Array) -> list[Scalar]:
-    """The quaternion x y z w of a traced rotation matrix, from its largest entry, so that no digit is lost.
-
-    The four candidates are the columns of 4 q q^T, each divided by its norm; the trace and the diagonal choose.
-    """
-    t = R[0, 0] + R[1, 1] + R[2, 2]
-    square = [1.0 + 2.0 * R[k, k] - t for k in range(3)] + [1.0 + t]  # 4 x^2, 4 y^2, 4 z^2, 4 w^2
-    ones = [R[0, 1] + R[1, 0], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1]]  # 4 x y, 4 x z, 4 y z
-    turns = [R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]  # 4 x w, 4 y w, 4 z w
-    columns = [
-        [square[0], ones[0], ones[1], turns[0]],
-        [ones[0], square[1], ones[2], turns[1]],
-        [ones[1], ones[2], square[2], turns[2]],
-        [*turns, square[3]],
-    ]
-    best, size = columns[3], square[3]
-    for column, s in zip(columns[:3], square[:3], strict=True):
-        best = [where_less(size, s, a, b) for a, b in zip(column, best, strict=True)]
-        size = where_less(size, s, s, size)
-    length = 2.0 * sqrt(size)
-    return [x / length for x in best]
-
-
-def quaternions(R: Array) -> Array:
-    """The quaternions (..., 4) of rotation matrices (..., 3, 3)."""
-    return np.stack(quaternion(np.moveaxis(R, (-2, -1), (0, 1))), -1)

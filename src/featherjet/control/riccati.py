@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from functools import cache
 
 import numpy as np
 
@@ -58,7 +57,7 @@ class Riccati:
         bounded: bool = False,
     ) -> None:
         new, together = np.zeros, together or most
-        self._code = code(target().name, ndx, nu, bounded)
+        self._code = code(ndx, nu, bounded)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
         self.gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
@@ -117,9 +116,8 @@ class Riccati:
         return Gains(**{name: x if name == "Vxx" and not self._keep else x[which] for name, x in self._results.items()})
 
 
-@cache
-def code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
-    """The recursion for a size, on the CPU of that name."""
+def code(ndx: int, nu: int, bounded: bool) -> Library:
+    """The recursion for a size."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

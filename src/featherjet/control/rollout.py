@@ -12,6 +12,7 @@ import numpy as np
 from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
 from ..jit.kernel import Kernel
+from ..jit.memory import POOL
 from ..jit.sequence import InRows, InSequence
 from ..math.scalars import where_less
 from ..model.configuration import Places
@@ -61,6 +62,11 @@ class Rollout:
     @cached_property
     def _integrate(self) -> Kernel:
         return integrate_code(self.places)
+
+    @property
+    def state_space(self) -> list[Kernel]:
+        """The code of differences and moves."""
+        return [self._difference, self._integrate]
 
     def difference(self, x0: Array, x1: Array) -> Array:
         return self._difference.values(x0, x1)[0]
@@ -116,28 +122,51 @@ class Leg(NamedTuple):
 
 
 class Plan:
-    """The rollouts of a batch of problems: arrays and code that stay the same from one to the next."""
+    """The rollouts of one problem, whose arrays and code stay the same from one to the next; or one of a batch."""
 
     def __init__(self, problem: Staged, steps: Sequence[Kernel], batch: tuple[int, ...]) -> None:
         self.problem, self.batch = problem, batch
         T, nx, nu, nv = problem.T, problem.nx, problem.nu, problem.nv
-        new = np.zeros
-        self.raw, self.x, self.xs = (new((*batch, T + 1, nx)) for _ in range(3))
-        self.u, self.us, self.k = (new((*batch, T, nu)) for _ in range(3))
-        self.gap, self.a = new((*batch, T + 1, 2 * nv)), new((*batch, T, nv))
-        self.lower, self.upper = np.full((*batch, T, nu), -np.inf), np.full((*batch, T, nu), np.inf)
+        new = partial(POOL.empty, dtype=np.dtype(float))
+        self.raw, self.x = (new((*batch, T + 1, nx)) for _ in range(2))
+        self.u, self.a = new((*batch, T, nu)), new((*batch, T, nv))
+        for s in problem.segments:
+            if s.stage.body.hits:
+                self.u[..., s.knots, :] = 0.0
         self.K = np.empty((T, nu * 2 * nv))  # only its shape matters
         ends = np.cumsum([s.stage.knots * s.stage.form.shapes["costs"][0] for s in problem.segments])
         self.costs = new((*batch, ends[-1]))
         self.track: Once | None = None  # that of the last rollout
         self.motions = list[Motion]()  # of each stage, likewise
-        self.legs = [self._leg(s, c, int(e)) for s, c, e in zip(problem.segments, steps, ends, strict=True)]
-        self.last_costs = new(0)  # of the last state
+        self.last_costs = np.zeros(0)  # of the last state
+        self._segments = list(zip(problem.segments, steps, map(int, ends), strict=True))
+        if not batch:
+            self.xs, self.us, self.k = new((T + 1, nx)), new((T, nu)), new((T, nu))
+            self.gap, self.lower, self.upper = new((T + 1, 2 * nv)), new((T, nu)), new((T, nu))
+            self.legs = [self._leg(*s) for s in self._segments]
+
+    def _give(self, xs: Array, us: Array, k: Array, alpha: Array, gaps: Array | None, clip: bool) -> None:
+        """Set what a rollout reads. That of a batch reads arrays where they are."""
+        p = self.problem
+        bounds = [x if clip and x is not None else none for x, none in ((p.u_lower, -np.inf), (p.u_upper, np.inf))]
+        if not self.batch:
+            self.xs[...], self.us[...] = xs, us
+            np.multiply(alpha, k, out=self.k)
+            np.multiply(alpha - 1.0, 0.0 if gaps is None else gaps, out=self.gap)
+            self.lower[...], self.upper[...] = bounds
+            return
+        self.xs, self.us = (np.broadcast_to(x, (*self.batch, *x.shape[-2:])) for x in (xs, us))
+        self.k = np.broadcast_to(k if (alpha == 1.0).all() else alpha * k, self.us.shape)
+        gaps = np.zeros(2 * p.nv) if gaps is None else (alpha - 1.0) * gaps
+        self.gap = np.broadcast_to(gaps, (*self.batch, p.T + 1, 2 * p.nv))
+        self.lower, self.upper = (np.broadcast_to(x * np.ones(p.nu), self.us.shape) for x in bounds)
+        self.legs = [self._leg(*s) for s in self._segments]
 
     def _leg(self, segment: Segment, code: Kernel, end: int) -> Leg:
         stage, start, stop = segment
         at, hits, rows, form = segment.knots, stage.body.hits, stage.body.rows, stage.form
-        forces = np.zeros((*self.batch, stage.knots, rows))
+        new = partial(POOL.empty, dtype=np.dtype(float))
+        forces = new((*self.batch, stage.knots, rows))
         x, u, a = self.x[..., at, :], self.u[..., at, :], self.a[..., at, :]
         given = [self.raw, self.gap]
         given += [] if hits else [self.xs, self.us, self.k, self.lower, self.upper]
@@ -146,7 +175,7 @@ class Plan:
         fixed = NO_RESTITUTION if hits else stage.dt
         terms = form.shapes["costs"][0]
         costs = self.costs[..., end - stage.knots * terms : end].reshape(*self.batch, stage.knots, terms)
-        limited = (np.zeros((*self.batch, stage.knots, *s)) for s in form.limited.values())
+        limited = (new((*self.batch, stage.knots, *s)) for s in form.limited.values())
         sequence = None
         if not self.batch:
             whole = inputs if hits else [*inputs[:GAIN], self.K[at], *inputs[GAIN:]]
@@ -156,16 +185,8 @@ class Plan:
     def __call__(
         self, x0: Array, xs: Array, us: Array, k: Array, K: Array, alpha: Array, gaps: Array | None, clip: bool
     ) -> tuple[Array, Array, Array]:
-        p = self.problem
-        alpha = np.asarray(alpha, float)[..., None, None]
-        self.raw[..., 0, :], self.xs[...], self.us[...] = x0, xs, us
-        np.multiply(alpha, k, out=self.k)
-        if gaps is None:
-            self.gap.fill(0.0)
-        else:
-            np.multiply(alpha - 1.0, gaps, out=self.gap)
-        for bound, known, none in ((self.lower, p.u_lower, -np.inf), (self.upper, p.u_upper, np.inf)):
-            bound[...] = known if clip and known is not None else none
+        self.raw[..., 0, :] = x0
+        self._give(xs, us, k, np.asarray(alpha, float)[..., None, None], gaps, clip)
         self.gain = np.ascontiguousarray(K, float).reshape(*K.shape[:-2], -1)
         with np.errstate(all="ignore"):
             if isinstance(self.track, Track):
@@ -272,8 +293,8 @@ def policy_step(body: Body) -> Kernel:
         "upper": (nu,),
     }  # fmt: skip
     key = places.digest, tuple(driven)
-    first = compiled(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)])
-    last = compiled(step, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)])
+    first = compiled(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)], hasty=False)
+    last = compiled(step, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)], hasty=False)
     forces = ("forces",) if body.rows else ()
     links = [
         Link(first, (*given, "x", "u", "q", "v", "tau")),

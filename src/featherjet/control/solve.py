@@ -51,6 +51,11 @@ def solve(
     callback: called with a `Progress` after each iteration; the solver stops if it returns True.
     progress: shows a bar of the problems of a batch, on a terminal.
     """
+    check_horizon(problem)
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback: expected a function of a Progress, got {type(callback).__name__}")
+    if start is not None and not isinstance(start, Solution):
+        raise InputError(f"start: expected a Solution to begin with, got {type(start).__name__}")
     if method is not None and method not in METHODS:
         raise UnknownName("method", method, METHODS)
     arrays.positive_number("tolerance", tolerance)
@@ -77,6 +82,12 @@ def solve(
             found = Fddp(one, settings, x0, xs, us).solve()
     found.horizon = horizon
     return found if batch else found[0]
+
+
+def check_horizon(problem: object) -> None:
+    """Raise unless this can be solved."""
+    if not hasattr(problem, "linearize"):
+        raise InputError(f"problem: expected a control.Problem or another Horizon, got {type(problem).__name__}")
 
 
 def needed(h: Horizon) -> str:

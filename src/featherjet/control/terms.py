@@ -14,15 +14,15 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ..errors import InputError
 from ..jit.autodiff import jacobian
 from ..jit.graph import Expr, Graph
 from ..jit.kernel import Kernel
 from ..jit.straight import Shape, loads, trace
-from .activations import Activation, Barrier, Square
+from .activations import Activation
 from .code import compiled
+from .cost import Constraint, Cost
 from .lasting import Lasting
 from .motion import Motion
 from .residuals import Residual
@@ -31,62 +31,6 @@ from .signals import KINDS, At, Entry, Sizes
 Array = np.ndarray
 PACKAGE = __name__.partition(".")[0]
 Row = dict[int, Any]  # entries that are not zero, by the number of their column
-
-
-@dataclass(frozen=True, eq=False)
-class Cost:
-    """weight times what the rows of a residual cost; in phases with a duration, per second.
-
-    weight: a number, one for each row (n,), or (..., knots, n) over time. activation: by default half the square of
-    each row; for cones and limits a Barrier with the residual's own bounds.
-    """
-
-    residual: Residual
-    weight: ArrayLike = 1.0
-    activation: Activation | None = None
-    name: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.name or self.residual.name
-
-    @property
-    def charged(self) -> Activation:
-        """The activation, by default that of the residual."""
-        if self.activation is not None:
-            return self.activation
-        lower, upper = (getattr(self.residual, k, None) for k in ("lower", "upper"))
-        return Square() if lower is None or upper is None else Barrier(lower, upper)
-
-
-@dataclass(frozen=True, eq=False)
-class Constraint:
-    """lower <= residual <= upper, row by row; by default the residual is zero. Bounds may be infinite."""
-
-    residual: Residual
-    lower: ArrayLike | None = None
-    upper: ArrayLike | None = None
-    name: str = ""
-
-    @property
-    def label(self) -> str:
-        return self.name or self.residual.name
-
-    def bounds(self, rows: int) -> tuple[Array, Array]:
-        """Lower and upper (rows,)."""
-        own = [getattr(self.residual, k, None) for k in ("lower", "upper")]
-        if self.lower is None and self.upper is None:
-            lower, upper = (0.0, 0.0) if own[0] is None else own
-        else:
-            lower = -np.inf if self.lower is None else self.lower
-            upper = np.inf if self.upper is None else self.upper
-        try:
-            found = np.broadcast_to(np.asarray(lower, float), rows), np.broadcast_to(np.asarray(upper, float), rows)
-        except ValueError:
-            raise InputError(f"constraint {self.label!r}: expected bounds for {rows} rows") from None
-        if not (found[0] <= found[1]).all():
-            raise InputError(f"constraint {self.label!r}: a lower bound exceeds its upper bound")
-        return found
 
 
 class Place(NamedTuple):
@@ -354,9 +298,13 @@ def finite_rows(x: Array) -> tuple[bool, ...]:
 def traced_rows(term: Cost | Constraint, at: At, reference: Array) -> list[Expr]:
     """The rows of a term's residual as expressions; raises an error that names the term."""
     try:
-        return [at.graph.lift(r) for r in term.residual.rows(at, reference)]
+        found = [at.graph.lift(r) for r in term.residual.rows(at, reference)]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
-        raise InputError(f"residual {term.label!r}: {error}") from error
+        hint = "; of functions, take sqrt, sincos and where_less of featherjet.math.scalars" * ("ufunc" in str(error))
+        raise InputError(f"residual {term.label!r}: {error}{hint}") from error
+    if not found:
+        raise InputError(f"residual {term.label!r}: has no rows")
+    return found
 
 
 def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[tuple[str, int], ...]:

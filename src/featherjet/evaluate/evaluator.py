@@ -27,6 +27,7 @@ from ..forks import unforked
 from ..jit.fingerprint import Fingerprints
 from ..jit.flags import Flag
 from ..jit.graph import TooLong
+from ..jit.use import Use
 from ..jit.workers import processors
 from ..model import configuration
 from ..model.configuration import Places, Space
@@ -432,11 +433,14 @@ class Evaluator:
             raise InputError(f"out: expected shapes {expected}; got {got or 'none'}")
         return outs
 
-    def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
+    def kernel(
+        self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None, use: Use = Use.ANY
+    ) -> Kernel | None:
         """The compiled code of a quantity for these inputs, or None if the reference must compute it.
 
         None on the numpy backend, in other conventions, for methods that are not compiled, and for quantities that
         have more operations than their record allows, or too many entries, and would take too long to compile.
+        use: what the code is for.
         """
         options = options or {}
         if self.backend != "compiled" or self.translates(record):
@@ -446,19 +450,20 @@ class Evaluator:
             return None
         if "contacts" in options and self.compiler.holds(record):
             found = self._held.setdefault(options["contacts"], {})
-            key = (record, *names)
-            return found.get(key) or found.setdefault(key, self._made(record, names, options))
+            key = (record, *names, use)
+            return found.get(key) or found.setdefault(key, self._made(record, names, options, use))
         key = self._key(record, names, options)
+        key = key if use is Use.ANY else (key, use)
         try:
             return self._kernels[key]
         except KeyError:
             pass
         method = options.get("method")
-        kernel = None if method and not record.methods[method].traced else self._made(record, names, options)
+        kernel = None if method and not record.methods[method].traced else self._made(record, names, options, use)
         return self._kernels.setdefault(key, kernel)  # the first of several threads wins
 
-    def _made(self, record: Quantity, names: Sequence[str], options: dict[str, Any]) -> Kernel:
-        kernel = self.compiler.kernel(record, names, options)
+    def _made(self, record: Quantity, names: Sequence[str], options: dict[str, Any], use: Use) -> Kernel:
+        kernel = self.compiler.kernel(record, names, options, use)
         kernel.in_double = not self.model.modest
         return kernel
 

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ..jit.chain import ChainData
-from ..jit.data import HEADER, Data
+from ..jit.data import Data
 from ..jit.emit.workspace import FRAME
 from ..jit.number import Number
 
@@ -62,10 +62,10 @@ class Constants:
         self._keep: list[object] = []  # ids are names, so what they name must live
 
     def block(self, data: Data) -> str:
-        """The name of a block's constant: eight bytes for each entry, those of the header zero."""
+        """The name of a block's constant: eight bytes for each entry."""
         if id(data) in self._names:
             return self._names[id(data)]
-        fields = ["i64 0"] * len(HEADER)
+        fields: list[str] = []
         for x in data.entries:
             fields += [f"i64 {x}"] if isinstance(x, int) else self._pointer(self._array(x))
         for library, of_stage in data.stages if isinstance(data, ChainData) else ():

@@ -10,7 +10,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from ..jit.chain import ChainData
-from ..jit.data import HEADER, Data
+from ..jit.data import Data
 from ..jit.emit.workspace import FRAME
 from ..jit.library import Unloaded
 from ..jit.objects import parsed, simplify
@@ -109,7 +109,7 @@ class Asked:
         machine = llvm.Target.from_default_triple().create_target_machine(opt=0)
         self._stages = [Asked(stage) for stage in code.stages]
         counts = [x if isinstance(x, int) else x.ctypes.data for x in code.data.entries]
-        self._block = np.array([0] * len(HEADER) + counts, np.uint64)
+        self._block = np.array(counts, np.uint64)
         context = llvm.create_context()
         head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
         read = (parsed(head + part.text, context) for part in code.modules.parts if part.simplify)

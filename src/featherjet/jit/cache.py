@@ -52,6 +52,11 @@ def folder() -> Path | None:
     return base / "featherjet"
 
 
+def remark() -> str:
+    """What messages say of code that is being compiled."""
+    return "once; kept on disk" if folder() else "once"
+
+
 @cache
 def sources() -> str:
     """A hash of the sources that determine compiled code."""

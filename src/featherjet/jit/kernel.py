@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from math import prod
 from typing import Any
 
@@ -18,13 +18,14 @@ import numpy as np
 from ..forks import unforked
 from .batches import GRAIN, SLICE, Team, flattened, in_turn, slices
 from .data import Data
-from .emit.quick import headers_are_known, quick_call
+from .emit.quick import headers_are_known, quick_block, quick_call
 from .engine import CPU, Library, target
 from .flags import Flag
 from .gufunc import gufunc
 from .library import labelled, library
 from .memory import POOL, SMALL
 from .number import DOUBLE, SINGLE, Number
+from .objects import sources
 from .straight import Function, Shape, Straight, shortest
 from .workers import on_this_thread, workers
 
@@ -48,6 +49,7 @@ def compile(
     units: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     limit: int | None = None,
     whose: str = "",
+    hasty: bool = False,
 ) -> Kernel:
     """A kernel of straight-line code for function(**arrays of scalars) -> arrays of scalars.
 
@@ -60,6 +62,8 @@ def compile(
     units: parts (start, size) of each input that must have norm one; the code checks and normalises them.
     limit: the number of operations above which the first call raises `TooLong`.
     whose: what messages say the code is for.
+    hasty: whether code that is quick to make will do: for short batches, which fetch it from memory each time, it is as
+    fast as better code.
     """
     traced: list[Straight] = []  # kept between the code for batches and that for one sample
 
@@ -73,7 +77,9 @@ def compile(
         return best
 
     costly = limit is not None
-    return compile_straight(straight, key, name, shapes=shapes, outputs=outputs, cpu=cpu, whose=whose, costly=costly)
+    return compile_straight(
+        straight, key, name, shapes=shapes, outputs=outputs, cpu=cpu, whose=whose, costly=costly, hasty=hasty
+    )
 
 
 def compile_straight(
@@ -86,6 +92,7 @@ def compile_straight(
     cpu: CPU | None = None,
     whose: str = "",
     costly: bool = False,
+    hasty: bool = False,
 ) -> Kernel:
     """A kernel of what `straight` has traced; see `compile`. If `shapes` is None, the trace has the shapes."""
     cpu = cpu or target()
@@ -97,9 +104,10 @@ def compile_straight(
             with unforked:
                 from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, cpu.platform, kind)
+            return emit_straight(straight(), lanes, cpu.platform, kind, hasty)
 
-        return library(cpu, ("straight", key, lanes, kind.name), labelled(name, whose, for_one), make), Data(kind)
+        what = "straight", key, lanes, kind.name, hasty
+        return library(cpu, what, labelled(name, whose, for_one), make), Data(kind)
 
     if shapes is None:
         found = straight()
@@ -134,9 +142,34 @@ class Code:
         self.entry, self.data = library.address("entry"), data.address
         self._keep = library, data
         self.call = gufunc(self.entry, self.data, types, name, self.kind.dtype, self._keep)
-        self.quick, self.quick_batch = (
-            quick_call(library.address(name), data.block, self._keep) for name in ("quick", "quick_batch")
-        )
+        self._shapes, self._apart = (inputs, outputs), library.number("apart") != 0
+
+    @cached_property
+    def quick(self) -> Any:
+        return self._quick(False)
+
+    @cached_property
+    def quick_batch(self) -> Any:
+        return self._quick(True)
+
+    def _quick(self, batched: bool) -> Any:
+        code = quick_code(target().name)
+        block = quick_block(self.kind, self.entry, self.data, *self._shapes, batched, self._apart)
+        return quick_call(code.address("quick"), block, (code, self._keep))
+
+
+@cache
+def quick_code(cpu_name: str) -> Library:
+    """The code of quick calls, which all kernels share, for the CPU of that name."""
+    cpu = target()
+
+    def make() -> Any:
+        with unforked:
+            from .emit.quick import emit_quick
+
+        return sources(emit_quick(cpu.platform))
+
+    return library(cpu, "quick", "quick calls", make)
 
 
 def signature(shape: Shape) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ..forks import Lock
@@ -12,8 +15,11 @@ from . import cache
 from .engine import CPU, Library
 from .garbage import uncollected
 from .notices import announced
-from .objects import ModuleText, compiled
+from .objects import ModuleText, compiled, object_of, packed
+from .workers import Background, processors
 
+WAITING = 2  # threads that compile ahead, besides one for each processor: they wait for Python as often as for LLVM
+WRITERS = 8  # threads that write to disk
 RECENT = 16  # libraries to keep although nothing uses them: the next robot may
 _loaded: WeakValueDictionary[str, Library] = WeakValueDictionary()  # whoever runs code holds its library
 _recent: deque[Library] = deque(maxlen=RECENT)
@@ -43,6 +49,8 @@ def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[
         return Unloaded(make())
     key = cache.name_of(what, target.text)
     found = _loaded.get(key)
+    if found is None and _ahead.of_this_thread is not None:
+        return _ahead.of_this_thread.take(target, key, name, make)
     if found is None:
         with _locks.setdefault(key, Lock()):
             found = _loaded.get(key)
@@ -53,14 +61,79 @@ def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[
     return found
 
 
+class Ahead:
+    """`with Ahead(name):` around calls of `library`, whose code is then compiled together, on all processors, while
+    this thread writes its text. What these calls return may not be code yet; afterwards they find it.
+
+    name: of everything, for messages.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._ready: dict[str, Library] = {}
+        self._parts: dict[str, slice] = {}  # of code that is being compiled, among all parts
+        self._targets: dict[str, CPU] = {}
+        self._count = 0
+
+    def take(self, target: CPU, key: str, name: str, make: Callable[[], Iterable[ModuleText]]) -> Any:
+        """The code if it is on disk; else it will be compiled."""
+        if key in self._ready or key in self._parts:
+            return self._ready.get(key)
+        code = cache.read(key, target.text)
+        if code is not None:
+            self._ready[key] = Library(code, target)
+            return self._ready[key]
+        _log.info("compiling %s", name)
+        first = self._count
+        for part in make():
+            self._background.add(partial(object_of, target, part))
+            self._count += 1
+        self._parts[key], self._targets[key] = slice(first, self._count), target
+        return None
+
+    def __enter__(self) -> Ahead:
+        self._background: Background[bytes] = Background(processors() - 1 + WAITING)
+        self._told = announced(f"compiling {self._name}", cache.remark())
+        self._told.__enter__()
+        uncollected.__enter__()
+        _ahead.of_this_thread = self
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> None:
+        _ahead.of_this_thread = None
+        try:
+            with self._background:
+                if kind is None:
+                    self._finish()
+        finally:
+            uncollected.__exit__()
+            self._told.__exit__(None, None, None)
+
+    def _finish(self) -> None:
+        objects = self._background.results()
+        with Background[None](WRITERS) as writing:  # which waits for the disk
+            for key, parts in self._parts.items():
+                target, code = self._targets[key], packed(objects[parts])
+                writing.add(partial(cache.write, key, target.text, code))
+                self._ready[key] = Library(code, target)
+            writing.results()
+        _loaded.update(self._ready)
+
+
+class _Ahead(threading.local):
+    of_this_thread: Ahead | None = None
+
+
+_ahead = _Ahead()
+
+
 def code_of(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[ModuleText]]) -> bytes:
     """The same as object code, from the cache on disk or compiled now; whoever loads it has a copy of its own."""
     key = cache.name_of(what, target.text)
     code = cache.read(key, target.text)
     if code is None:
         _log.info("compiling %s", name)
-        remark = "once; kept on disk" if cache.folder() else "once"
-        with announced(f"compiling {name}", remark), uncollected:
+        with announced(f"compiling {name}", cache.remark()), uncollected:
             code = compiled(target, make())
         cache.write(key, target.text, code)
     return code

@@ -8,10 +8,11 @@ functions one day, they take the lock again.
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Protocol
 
 import llvmlite.binding as llvm
@@ -22,6 +23,8 @@ from ..forks import unforked
 from .workers import on_all_processors
 
 TOGETHER = 2000  # letters; shorter functions share a module
+SHARED = 30_000  # letters of a part that other kernels may have too
+_GLOBAL = re.compile(r'@"([^"]+)"')
 
 
 class ObjectTarget(Protocol):
@@ -48,18 +51,20 @@ class ModuleText:
     level: int = 1
 
 
-def sources(module: ir.Module) -> Iterator[ModuleText]:
+def sources(module: ir.Module, hasty: Container[str] = ()) -> Iterator[ModuleText]:
     """A module in parts that compile side by side: one for each long function, longest first.
 
-    Parts call each other's functions, so none of these stays internal. Functions to be inlined
-    and private tables are in every part.
+    hasty: functions for which code that is quick to make will do.
+
+    Parts call each other's functions, so none of these stays internal. Functions to be inlined and private tables are
+    in every part that uses them.
     """
-    inlined: list[str] = []
+    inlined: dict[str, str] = {}
     declared: dict[str, str] = {}
     defined: dict[str, str] = {}
     for f in module.functions:
         if "alwaysinline" in f.attributes:
-            inlined.append(str(f))
+            inlined[f.name] = str(f)
             continue
         kind: Any = f.ftype
         declared[f.name] = f'declare {kind.return_type} @"{f.name}"({", ".join(map(str, kind.args))})'
@@ -69,19 +74,34 @@ def sources(module: ir.Module) -> Iterator[ModuleText]:
     parts = [[name] for name, text in sorted(defined.items(), key=lambda x: -len(x[1])) if len(text) > TOGETHER]
     parts.append([name for name, text in defined.items() if len(text) <= TOGETHER])
     variables = [x for x in module.global_values if not isinstance(x, ir.Function)]
-    tables = [str(x) for x in variables if x.linkage == "private"]
+    shared = {x.name: str(x) for x in variables if x.linkage == "private"} | inlined
     constants = [str(x) for x in variables if x.linkage != "private"]
+    metadata = list(map(str, module.metadata))
     for part in parts:
-        others = [text for name, text in declared.items() if name not in part]
         own = [defined[name] for name in part] + (constants if part is parts[-1] else [])
-        yield ModuleText("\n".join([*others, *tables, *inlined, *own, *map(str, module.metadata)]))
+        used, left = names_in(own), dict(shared)
+        while found := [name for name in left if name in used]:
+            own[:0] = texts = [left.pop(name) for name in found]
+            used |= names_in(texts)
+        others = [text for name, text in declared.items() if name in used and name not in part]
+        level = 0 if all(name in hasty for name in part) else 1
+        yield ModuleText("\n".join([*others, *own, *metadata]), level=level)
+    for f in module.functions:  # blocks and instructions refer to each other; freed here, they cost no search later
+        for block in f.blocks:
+            block.instructions.clear()
+        f.blocks.clear()
+
+
+def names_in(texts: Iterable[str]) -> set[str]:
+    """The global names that texts mention."""
+    return {name for text in texts for name in _GLOBAL.findall(text)}
 
 
 def compiled(target: ObjectTarget, parts: Iterable[ModuleText]) -> bytes:
     """Object code of all parts, packed. Parts are compiled while later ones are being written."""
     if not target.several_objects:
-        return packed([_object(target, *parts)])
-    return packed(on_all_processors(partial(_object, target, part) for part in parts))
+        return packed([object_of(target, *parts)])
+    return packed(on_all_processors(partial(object_of, target, part) for part in parts))
 
 
 def packed(objects: Sequence[bytes]) -> bytes:
@@ -97,46 +117,77 @@ def unpacked(block: bytes) -> Iterator[bytes]:
         at += 8 + size
 
 
-def _object(target: ObjectTarget, *parts: ModuleText) -> bytes:
+def object_of(target: ObjectTarget, *parts: ModuleText) -> bytes:
+    """Parts as one object; parts that many kernels share are compiled once."""
+    short = sum(len(part.text) for part in parts) <= SHARED
+    return (_once if short else _compiled)(target, *parts)
+
+
+def _compiled(target: ObjectTarget, *parts: ModuleText) -> bytes:
     """Parts as one object, compiled in a context of its own by a target machine of this thread's own."""
-    machine, context = _machines.of(target, min(part.level for part in parts)), llvm.create_context()
-    head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-    module, *others = (parsed(head + part.text, context) for part in parts)
+    tools, context = _tools.of(target, min(part.level for part in parts)), llvm.create_context()
+    module, *others = (parsed(tools.head + part.text, context) for part in parts)
     for x, part in zip((module, *others), parts, strict=True):
         if part.simplify:
-            simplify(x, machine)
+            _unlocked("LLVMPY_RunNewModulePassManager", tools.passes, x, tools.builder)
     for other in others:
         module.link_in(other)
-    with ffi.OutputString() as error:
-        buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory", machine, module, 1, error)
-        if not buffer:
-            raise RuntimeError(f"LLVM cannot generate code: {error}")
+    error = ctypes.c_char_p()
+    buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory", tools.machine, module, 1, ctypes.byref(error))
+    if not buffer:
+        raise RuntimeError(f"LLVM cannot generate code: {said(error)}")
     try:
-        return ctypes.string_at(ffi.lib.LLVMPY_GetBufferStart(buffer), ffi.lib.LLVMPY_GetBufferSize(buffer))
+        return ctypes.string_at(_short("LLVMPY_GetBufferStart", buffer), _short("LLVMPY_GetBufferSize", buffer))
     finally:
-        ffi.lib.LLVMPY_DisposeMemoryBuffer(buffer)
+        _short("LLVMPY_DisposeMemoryBuffer", buffer)
 
 
 def parsed(text: str, context: llvm.ContextRef) -> llvm.ModuleRef:
-    with ffi.OutputString() as error:
-        found = _unlocked("LLVMPY_ParseAssembly", context, text.encode(), error)
-        if not found:
-            raise RuntimeError(f"LLVM cannot parse: {error}")
-    module = llvm.ModuleRef(found, context)
-    module.verify()
-    return module
+    error = ctypes.c_char_p()
+    found = _unlocked("LLVMPY_ParseAssembly", context, text.encode(), ctypes.byref(error))
+    if not found:
+        raise RuntimeError(f"LLVM cannot parse: {said(error)}")
+    if _unlocked("LLVMPY_VerifyModule", found, ctypes.byref(error)):
+        raise RuntimeError(f"LLVM finds fault with a module: {said(error)}")
+    return llvm.ModuleRef(found, context)
+
+
+def said(error: ctypes.c_char_p) -> str:
+    """What LLVM says of an error; the process keeps the text, since there is one at most."""
+    return (error.value or b"nothing more").decode(errors="replace")
 
 
 def simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     """Run the few passes that pay. The graph is simplified already, and the rest of LLVM's usual pipeline gains nothing
     here, but takes as long as generating code."""
-    passes = llvm.create_new_module_pass_manager()
-    passes.add_always_inliner_pass()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
-    _unlocked("LLVMPY_RunNewModulePassManager", passes, module, builder)
+    tools = Tools(machine)
+    _unlocked("LLVMPY_RunNewModulePassManager", tools.passes, module, tools.builder)
+
+
+class Tools:
+    """What turns text into code: a target machine, the passes of `simplify`, and the first lines of each text."""
+
+    def __init__(self, machine: llvm.TargetMachine) -> None:
+        self.machine = machine
+        self.head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
+        self.passes = llvm.create_new_module_pass_manager()
+        self.passes.add_always_inliner_pass()
+        self.passes.add_sroa_pass()
+        self.passes.add_instruction_combine_pass()
+        self.passes.add_simplify_cfg_pass()
+        self.builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+
+
+class _Tools(threading.local):
+    """The tools of one thread."""
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[ObjectTarget, int], Tools] = {}
+
+    def of(self, target: ObjectTarget, level: int) -> Tools:
+        if (target, level) not in self._made:
+            self._made[target, level] = Tools(target.machine(level))
+        return self._made[target, level]
 
 
 def _unlocked(name: str, *args: Any) -> Any:
@@ -146,16 +197,17 @@ def _unlocked(name: str, *args: Any) -> Any:
         return getattr(function, "_cfn", function)(*args)
 
 
-class _Machines(threading.local):
-    """Target machines of one thread."""
+def _short(name: str, *args: Any) -> Any:
+    """Call a function that takes less time than letting other threads run meanwhile, and waiting for them."""
+    if name not in _shorts:
+        function = getattr(ffi.lib, name)
+        raw = getattr(function, "_cfn", None)
+        if raw is not None:
+            function = ctypes.PYFUNCTYPE(raw.restype, *raw.argtypes)(ctypes.cast(raw, ctypes.c_void_p).value)
+        _shorts[name] = function
+    return _shorts[name](*args)
 
-    def __init__(self) -> None:
-        self._made: dict[tuple[ObjectTarget, int], llvm.TargetMachine] = {}
 
-    def of(self, target: ObjectTarget, level: int) -> llvm.TargetMachine:
-        if (target, level) not in self._made:
-            self._made[target, level] = target.machine(level)
-        return self._made[target, level]
-
-
-_machines = _Machines()
+_shorts: dict[str, Any] = {}
+_tools = _Tools()
+_once = lru_cache(64)(_compiled)

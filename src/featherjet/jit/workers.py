@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..forks import Lock
 
@@ -121,28 +121,46 @@ class _OnThisThread(threading.local):
 on_this_thread = _OnThisThread()
 
 
-def on_all_processors(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
-    """The results of tasks, in their order. They run while later ones are being made; at the end this thread helps."""
-    waiting: deque[tuple[int, Callable[[], Result]]] = deque()
-    found: dict[int, Result] = {}
+class Background(Generic[Result]):
+    """Tasks that at most `threads` workers run while this thread makes more of them."""
 
-    def help() -> None:
+    def __init__(self, threads: int) -> None:
+        self._threads, self._count = threads, 0
+        self._queue: deque[tuple[int, Callable[[], Result]]] = deque()
+        self._found: dict[int, Result] = {}
+        self._helpers: list[Future[None]] = []
+
+    def add(self, task: Callable[[], Result]) -> None:
+        self._queue.append((self._count, task))
+        self._count += 1
+        if sum(not h.done() for h in self._helpers) < self._threads:
+            self._helpers.append(workers().submit(self._help))
+
+    def results(self) -> list[Result]:
+        """The results of all tasks, in their order; this thread helps."""
+        self._help()
+        for helper in self._helpers:
+            awaited(helper)
+        return [self._found[k] for k in range(self._count)]
+
+    def _help(self) -> None:
         while True:
             try:
-                k, task = waiting.popleft()
+                k, task = self._queue.popleft()
             except IndexError:
                 return
-            found[k] = task()
+            self._found[k] = task()
 
-    helpers: list[Future[None]] = []
-    try:
-        for number, task in enumerate(tasks):
-            waiting.append((number, task))
-            if sum(not h.done() for h in helpers) < processors() - 1:
-                helpers.append(workers().submit(help))
-        help()
-        for helper in helpers:
-            awaited(helper)
-    finally:
-        waiting.clear()
-    return [found[k] for k in range(len(found))]
+    def __enter__(self) -> Background[Result]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._queue.clear()
+
+
+def on_all_processors(tasks: Iterable[Callable[[], Result]]) -> list[Result]:
+    """The results of tasks, in their order. They run while later ones are being made; at the end this thread helps."""
+    with Background[Result](processors() - 1) as background:
+        for task in tasks:
+            background.add(task)
+        return background.results()

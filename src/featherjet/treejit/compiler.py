@@ -22,6 +22,7 @@ from ..jit.library import labelled, library
 from ..jit.number import DOUBLE, Number
 from ..jit.objects import sources
 from ..jit.straight import Function, Straight, shortest
+from ..jit.use import Use
 from ..model.configuration import Places
 from ..model.tree import Tree
 from .tables import Tables, unit_parts, variants
@@ -51,29 +52,33 @@ class TreeCompiler:
         found = self._tables.get(kind)
         return found or self._tables.setdefault(kind, Tables(self.tree, self.target.fitting(kind), kind))
 
-    def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
-        """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them."""
+    def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], use: Use = Use.ANY) -> Kernel:
+        """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them.
+
+        use: what the code is for.
+        """
         if self.holds(quantity):
             with unforked:
                 from .held import ContactCompiler
 
-            maker = ContactCompiler(self.tree, self.tables, self._free, self.target, options["contacts"])
+            free = partial(self._free, use)
+            maker = ContactCompiler(self.tree, self.tables, free, self.target, options["contacts"], use=use)
             return maker.kernel(quantity, given)
         if quantity.solves and self.tree.coupling is None:
             return self._solved(quantity, given)
         if quantity.rolled and not options and not self.unrolls(quantity):
-            return self._rolled(quantity, FEXT.name in given)
-        return self._straight(quantity, given, options)
+            return self._rolled(quantity, FEXT.name in given, use)
+        return self._straight(quantity, given, options, use.hasty)
 
     def holds(self, quantity: Quantity) -> bool:
         """Whether a quantity has contacts and its code takes them as data."""
         return quantity.held is not None and self.tree.coupling is None
 
-    def _free(self, weightless: bool) -> Kernel:
+    def _free(self, use: Use, weightless: bool) -> Kernel:
         """The derivatives of forward dynamics with external forces, with or without gravity."""
         record = QUANTITIES["forward_dynamics_derivatives"]
         maker = TreeCompiler(self.tree.weightless(), False, cpu=self.target) if weightless else self
-        return maker.kernel(record, [*(i.name for i in record.inputs), FEXT.name], {})
+        return maker.kernel(record, [*(i.name for i in record.inputs), FEXT.name], {}, use)
 
     def _solved(self, quantity: Quantity, given: Sequence[str]) -> Chain:
         """-M^-1 times another quantity as a chain: accelerations, if it needs them, M^-1, the other, their product."""
@@ -159,7 +164,7 @@ class TreeCompiler:
         known = self.algorithms(quantity) if self.unrolls(quantity) else (quantity.algorithm,)
         return known == (algorithm,)
 
-    def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
+    def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], hasty: bool) -> Kernel:
         known = tuple((k, fingerprint(x)) for k, x in sorted(options.items()))
         function, *others = self._functions(quantity, options)
         walked = self._walked(quantity)
@@ -180,9 +185,10 @@ class TreeCompiler:
             units={i.name: units for i in quantity.inputs if i.expands == "q"},
             limit=None if quantity.cost is not None and not options else quantity.longest,
             whose=self.robot,
+            hasty=hasty,
         )
 
-    def _rolled(self, quantity: Quantity, fext: bool) -> Kernel:
+    def _rolled(self, quantity: Quantity, fext: bool, use: Use) -> Kernel:
         tree, cpu, robot = self.tree, self.target, self.robot
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
@@ -197,9 +203,9 @@ class TreeCompiler:
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
                 program = trace_rolled(quantity, kinds, fext)
-                return emit_rolled(program, operands, lanes, cpu.platform, kind)
+                return emit_rolled(program, operands, lanes, cpu.platform, kind, use)
 
-            what = "rolled", quantity.name, kinds, fext, lanes, kind.name
+            what = "rolled", quantity.name, kinds, fext, lanes, kind.name, use.value
             return library(cpu, what, labelled(quantity.name, robot), make), self.tables(kind)
 
         size = sizes(tree)

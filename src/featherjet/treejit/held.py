@@ -18,6 +18,7 @@ from ..jit.kernel import Kernel
 from ..jit.library import library
 from ..jit.number import Number
 from ..jit.objects import sources
+from ..jit.use import Use
 from ..model.tree import Tree
 from .contacts import ContactTables, Layout, trace_contacts
 from .tables import Tables, variants
@@ -59,8 +60,9 @@ class ContactCompiler:
         cpu: CPU,
         contacts: ContactSet,
         stops: Sequence[int] = (),
+        use: Use = Use.ANY,
     ) -> None:
-        self.tree, self.free, self.cpu = tree, free, cpu
+        self.tree, self.free, self.cpu, self.use = tree, free, cpu, use
         layout = Layout(tree, contacts, stops)  # kernels keep this, not the contacts, whose end is theirs
         self.data = cache(lambda kind: ContactTables(tables(kind), layout))
         self.closed, self.sizes = layout.closed, sizes(tree, contacts) | layout.counts
@@ -115,7 +117,7 @@ class ContactCompiler:
 
     def rolled(self, stage: Stage) -> Kernel:
         """The kernel of a program that walks over bodies and contacts."""
-        cpu, closed, kinds = self.cpu, self.closed, variants(self.tree)
+        cpu, closed, kinds, use = self.cpu, self.closed, variants(self.tree), self.use
 
         def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
             lanes = cpu.fitting(kind)
@@ -127,9 +129,9 @@ class ContactCompiler:
                 operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
                 operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
                 program = trace_contacts(stage.algorithm, list(stage.inputs), kinds, closed, stage.margins)
-                return emit_rolled(program, operands, lanes, cpu.platform, kind)
+                return emit_rolled(program, operands, lanes, cpu.platform, kind, use)
 
-            what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name
+            what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name, use.value
             return library(cpu, what, stage.name, make), self.data(kind)
 
         shapes, results = ({k: shape(x, self.sizes) for k, x in side.items()} for side in (stage.inputs, stage.results))

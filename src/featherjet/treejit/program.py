@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from ..jit.data import HEADER
 from ..jit.graph import Expr, Graph
 
 # The slots of `data`, eight bytes each: counts, then pointers to tables of integers and of numbers.
@@ -22,7 +21,7 @@ TABLES = (
 # Those of contacts follow, in kernels that know contacts.
 CONTACT_COUNTS = ("grips", "rows", "entries", "factor", "stops")
 CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "meets", "meeting", "stop")
-SLOTS = (*HEADER, *COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
+SLOTS = (*COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
 
 SWEEPS = 3000  # over contacts and stops, at most
 

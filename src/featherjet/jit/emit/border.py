@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import llvmlite.ir as ir
 
 from ..flags import Flag
-from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external, transposed
+from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
+from .moving import FEW, Moving
 from .platform import runs_alone
 from .workspace import forget_exceptions, release, report_of, reserve
 
@@ -27,8 +28,13 @@ def emit_entry(
     few: ir.Function | None = None,
     lanes: int = 1,
     unfit: Callable[[ir.IRBuilder, Value], Value] | None = None,
+    apart: bool = False,
 ) -> None:
-    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes, or where `data` is unfit."""
+    """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes, or where `data` is unfit.
+
+    apart: whether the caller needs its inputs again, if a watched result is flagged; results must not overlap them.
+    """
+    emit_apart(module, apart)
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -44,6 +50,13 @@ def emit_entry(
     b.ret_void()
 
 
+def emit_apart(module: ir.Module, apart: bool) -> None:
+    """A constant of the code: whether results must lie apart from inputs."""
+    if not runs_alone(module):
+        constant = ir.GlobalVariable(module, I64, "apart")
+        constant.initializer, constant.global_constant = I64(int(apart)), True  # type: ignore[assignment]
+
+
 @dataclass(frozen=True)
 class Operand:
     """An operand of the gufunc: the name of an input or output, and its core dimensions, as numbers or names."""
@@ -54,10 +67,14 @@ class Operand:
 
 
 class Border:
-    """The loop over samples for one number of lanes; subclasses compute."""
+    """The loop over samples for one number of lanes; subclasses compute.
 
-    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str]) -> None:
+    lean: whether functions that kernels share are called, not inlined.
+    """
+
+    def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str], lean: bool = False) -> None:
         self.w, self.operands, self.names = w, operands, inputs
+        self.moving = Moving(w, inline=len(operands) <= FEW and not lean)
 
     def scratch(self, samples: Value) -> Value:
         """Allocate memory, which `emit` frees; set `inputs`, where each input goes, and `sizes`, their lengths."""
@@ -168,10 +185,12 @@ class Border:
                 pointer = b.gep(base, [b.mul(sample, self.steps[o])], source_etype=I8)
                 b.store(pointer, b.gep(self.lane_pointers, [I64(o * w.L + l)], source_etype=PTR))
 
+    def lanes_of(self, o: int) -> Value:
+        """The pointers to each lane's sample of an operand."""
+        return self.b.gep(self.lane_pointers, [I64(o * self.w.L)], source_etype=PTR)
+
     def lane_pointer(self, o: int, lane: Value) -> Value:
-        b = self.b
-        at = b.gep(self.lane_pointers, [b.add(I64(o * self.w.L), lane)], source_etype=PTR)
-        return b.load(at, typ=PTR)
+        return self.moving.lane(self.b, self.lanes_of(o), lane)
 
     def each_lane(self, o: int, shift: Value) -> list[Value]:
         """Pointers into an operand, `shift` bytes after the beginning of each lane's sample."""
@@ -184,68 +203,27 @@ class Border:
         b, w = self.b, self.w
         total = w.cell(b)
         w.store(b, w.const(0.0), total)
-        scale = w.const(w.kind.overflowing)
-
-        def store_checked(x: Value, target: Value) -> None:
-            w.store(b, x, target)
-            w.store(b, b.fadd(w.load(b, total), b.fmul(x, scale)), total)
-
         for name, target, size in zip(self.names, self.inputs, self.sizes, strict=True):
             o = next(o for o, x in enumerate(self.operands) if x.name == name)
             if w.L == 1:
-                self.gather(o, target, size, store_checked)
+                self.gather(o, target, total)
                 continue
             with b.if_else(self.flat(o), likely=True) as (yes, no):
                 with yes:
-                    self.transpose_in(o, target, size, store_checked)
+                    b.call(self.moving.read(), [self.lanes_of(o), size, target, total])
                 with no:
-                    self.gather(o, target, size, store_checked)
+                    self.gather(o, target, total)
         self.flag(b.fcmp_unordered("!=", b.fmul(w.load(b, total), w.const(0.0)), w.const(0.0)), Flag.LARGE)
         self.normalise()
 
+    def gather(self, o: int, target: Value, total: Value) -> None:
+        """Read an input of any layout."""
+        core = self.operands[o].core
+        function = self.moving.gather(len(core))
+        self.b.call(function, [self.lanes_of(o), target, total, *map(self.dimension, core), *self.strides[o]])
+
     def normalise(self) -> None:
         """Check and normalise the parts of inputs that must have norm one; by default there are none."""
-
-    def transpose_in(self, o: int, target: Value, size: Value, store: Callable[[Value, Value], None]) -> None:
-        """Read a contiguous input, L numbers of L samples at a time; the last time, fewer numbers."""
-        b, w = self.b, self.w
-        lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
-        full = b.and_(size, I64(-w.L))
-        with w.loop(b, I64(0), full, w.L) as k:
-            x = [b.load(w.number(b, lane, k), typ=w.V, align=w.bytes) for lane in lanes]
-            for j, y in enumerate(transposed(b, x)):
-                store(y, w.vector(b, target, b.add(k, I64(j))))
-        rest = b.sub(size, full)
-        with b.if_then(b.icmp_signed(">", rest, I64(0))):
-            mask = w.first_lanes(b, rest)
-            name = f"llvm.masked.load.{w.kind.suffix(w.L)}.p0"
-            masked = external(w.module, name, w.V, PTR, I32, mask.type, w.V)
-            x = [b.call(masked, [w.number(b, lane, full), I32(w.bytes), mask, w.const(0.0)]) for lane in lanes]
-            for j, y in enumerate(transposed(b, x, first=True)[: w.L - 1]):
-                with b.if_then(b.icmp_signed("<", I64(j), rest)):
-                    store(y, w.vector(b, target, b.add(full, I64(j))))
-
-    def gather(self, o: int, target: Value, size: Value, store: Callable[[Value, Value], None]) -> None:
-        """Read an input of any layout, number by number."""
-        b, w = self.b, self.w
-        strides = self.strides[o]
-
-        def read_entry(index: Value, shift: Value) -> None:
-            x: Value = ir.Constant(w.V, ir.Undefined)
-            for l, pointer in enumerate(self.each_lane(o, shift)):
-                number = w.load_number(b, pointer)
-                x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
-            store(x, w.vector(b, target, index))
-
-        def axis(k: int, index: Value, shift: Value) -> None:
-            if k == len(strides):
-                read_entry(index, shift)
-                return
-            length = self.dimension(self.operands[o].core[k])
-            with w.loop(b, I64(0), length) as i:
-                axis(k + 1, b.add(b.mul(index, length), i), b.add(shift, b.mul(i, strides[k])))
-
-        axis(0, I64(0), I64(0))
 
     def normalise_part(self, x: Value, start: Value, end: Value) -> None:
         """Normalise entries start to end of an input; flag them if their norm is not one up to the tolerance."""

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import llvmlite.ir as ir
 
-from ..data import HEADER
 from ..graph import Graph
 from ..number import Number
-from .border import Operand
+from .border import Operand, emit_apart
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value
 from .platform import Platform
-from .quick import emit_quick
 from .workspace import release, reserve
 
 
@@ -32,7 +30,7 @@ class ChainLanes(Lanes):
 
     def __init__(self, module: ir.Module, axes: Sequence[str], steps: int, kind: Number) -> None:
         super().__init__(module, Graph(), 1, kind)
-        names = [*HEADER, *axes, "chunk"]
+        names = [*axes, "chunk"]
         pointers = [f"{part}{k}" for k in range(steps) for part in ("code", "data")]
         self.places = {name: (k, PTR if name in pointers else I64) for k, name in enumerate([*names, *pointers])}
 
@@ -60,7 +58,7 @@ def emit_chain(
     module = platform.module("chain")
     w = ChainLanes(module, axes, len(steps), kind)
     ChainCode(w, operands, temporaries, steps).emit()
-    emit_quick(w, operands, lambda w, b, data, name: w.length(b, data, name), True)  # type: ignore[attr-defined]
+    emit_apart(module, True)
     return module
 
 

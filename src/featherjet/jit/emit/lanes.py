@@ -9,7 +9,6 @@ from typing import Any, ClassVar, cast
 
 import llvmlite.ir as ir
 
-from ..data import HEADER
 from ..graph import OPERATIONS, Expr, Graph, Operation
 from ..number import Number
 from ..schedule import SUMS, Schedule
@@ -27,20 +26,21 @@ class Lanes:
     slots: position and type of each entry (eight bytes) of `data`, the block that a kernel reads, by name.
     """
 
-    slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {name: (k, I64) for k, name in enumerate(HEADER)}
+    slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {}
 
     def __init__(self, module: ir.Module, graph: Graph, lanes: int, kind: Number, whole: bool = True) -> None:
         self.module, self.graph, self.L, self.kind = module, graph, lanes, kind
         self.N, self.V, self.bytes = kind.type, kind.vector(lanes), kind.bytes
         self.align = self.bytes * lanes if whole else self.bytes
 
-    def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID) -> ir.Function:
-        """A new internal function, whose pointers do not alias."""
+    def function(self, name: str, args: Sequence[ir.Type], result: ir.Type = VOID, inline: bool = False) -> ir.Function:
+        """A new internal function, whose pointers do not alias; inline: it becomes part of its callers."""
         f = ir.Function(self.module, ir.FunctionType(result, list(args)), f"{name}_{self.L}")
         f.linkage = "internal"
         f.attributes.add("nounwind")
-        f.attributes.add("noinline")
-        f.attributes.alignstack = LINE  # registers are spilled to whole cache lines
+        f.attributes.add("alwaysinline" if inline else "noinline")
+        if not inline:
+            f.attributes.alignstack = LINE  # registers are spilled to whole cache lines
         for a in f.args:
             if isinstance(a.type, ir.PointerType):
                 a.add_attribute("noalias")

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import llvmlite.ir as ir
 
-from ..data import HEADER
 from ..graph import Graph
 from ..number import Number
 from .lanes import I8, I64, PTR, VOID, Lanes, Value
@@ -20,7 +19,7 @@ ROWS, VECTORS = 4, 2  # of a block
 class ProductLanes(Lanes):
     """Rows of matrices, vectors of columns anywhere; `data` has the numbers of rows and columns."""
 
-    slots: ClassVar = {name: (k, I64) for k, name in enumerate([*HEADER, "rows", "columns"])}
+    slots: ClassVar = {name: (k, I64) for k, name in enumerate(["rows", "columns"])}
 
 
 def emit_product(lanes: int, axes: int, platform: Platform, kind: Number) -> ir.Module:

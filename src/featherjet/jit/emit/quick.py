@@ -2,24 +2,28 @@
 
 A gufunc spends two microseconds before it computes anything. `quick` is machine code that Python calls as a built-in
 function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled code, and
-declines everything but one sample of contiguous numbers of one kind; the gufunc takes the rest. `quick_batch` is the
-same for arrays that have one more axis, of samples; inputs but the first may be the same for all.
+declines everything but samples of contiguous numbers of one kind; the gufunc takes the rest. Arrays hold one sample, or
+have one more axis, of samples; then inputs but the first may be the same for all.
+
+One piece of code serves all kernels. What it expects of arrays, and what it calls, are numbers in a block.
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
+from math import prod
 from typing import Any
 
 import llvmlite.ir as ir
 import numpy as np
 
-from .border import Operand, constant_dimension
-from .lanes import I8, I32, I64, PTR, Lanes, Value, external
-from .platform import runs_alone
+from ..graph import Graph
+from ..number import DOUBLE, Number
+from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external
+from .platform import Platform
 
 # Offsets in PyArrayObject, in bytes.
 TYPE, DATA, NDIM, SHAPE, DESCR, FLAGS = 8, 16, 24, 32, 56, 64
@@ -27,119 +31,153 @@ CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 DECLINED = -1
 FASTCALL = 0x80  # METH_FASTCALL, Python's calling convention: (self, array of objects, their number)
 RESULT = "PyLong_FromLongLong"
+UNKNOWN = I64(-1)
+
+# The block begins with these words: addresses of NumPy's array type and dtype, of `entry` and of what it reads; how
+# many operands there are, how many axes of samples, whether results must lie apart from inputs, how many words describe
+# an operand, and how many strides there are.
+WORDS = ("ndarray", "dtype", "entry", "data", "operands", "axes", "apart", "width", "strides")
+# Of each operand: the flags it must have, whether it must have the axes of samples (others may), whether it is a
+# result, the bytes of a sample, and how many axes a sample has; then their lengths. Strides as for `entry` come last.
+OPERAND = ("flags", "all", "output", "bytes", "core")
 
 
-Dimension = Callable[[Lanes, ir.IRBuilder, Value, int | str], Value]
+def quick_block(
+    kind: Number, entry: int, data: int, inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]],
+    batched: bool, apart: bool,
+) -> np.ndarray:  # fmt: skip
+    """The block for a kernel whose samples have these shapes."""
+    shapes = [*inputs, *outputs]
+    width = len(OPERAND) + max(map(len, shapes))
+    operands, within = [], []
+    for k, shape in enumerate(shapes):
+        output, size = k >= len(inputs), kind.bytes * prod(shape)
+        flags = CONTIGUOUS | ALIGNED | (WRITEABLE if output else 0)
+        row = [flags, k == 0 or output, output, size, len(shape), *shape]
+        operands += [*row, *[0] * (width - len(row))]
+        within += [kind.bytes * prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    strides = [0] * (1 + len(shapes)) + within
+    addresses = id(np.ndarray), id(kind.dtype), entry, data
+    counts = len(shapes), batched, apart or batched, width, len(strides)
+    return np.array([*addresses, *counts, *operands, *strides], np.int64)
 
 
-def emit_quick(
-    w: Lanes, operands: Sequence[Operand], dimension: Dimension = constant_dimension, apart: bool = False
-) -> None:
-    """`quick` and `quick_batch`: (an array for each operand but the word for flags) -> flags, or DECLINED.
-
-    apart: decline results that overlap inputs, which the caller needs again if a watched result is flagged.
-    """
-    if runs_alone(w.module):
-        return  # there is no Python to call them
-    _emit(w, "quick", operands, dimension, apart)
-    _emit(w, "quick_batch", operands, dimension, True)
+def emit_quick(platform: Platform) -> ir.Module:
+    """`quick`: (a block as an array, an array for each operand but the word for flags) -> flags, or DECLINED."""
+    module = platform.module("quick")
+    QuickCode(Lanes(module, Graph(), 1, DOUBLE)).emit()
+    return module
 
 
-def _emit(w: Lanes, name: str, operands: Sequence[Operand], dimension: Dimension, apart: bool) -> None:
-    given, batched = operands[1:], name == "quick_batch"
-    f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), name)
-    f.attributes.add("nounwind")
-    block, arguments, n_arguments = f.args
-    b = ir.IRBuilder(f.append_basic_block("entry"))
-    integer = external(w.module, RESULT, PTR, I64)
+class Callee(ir.instructions.CastInstr):
+    """An address of a kernel's entry; llvmlite calls only what says its type."""
 
-    def require(condition: Value) -> None:
-        with b.if_then(b.not_(condition), likely=False):
-            b.ret(b.call(integer, [I64(DECLINED)]))
+    @property
+    def function_type(self) -> ir.FunctionType:
+        return ir.FunctionType(VOID, [PTR] * 4)
 
-    require(b.icmp_signed("==", n_arguments, I64(len(given))))
-    data = field(b, block, DATA, PTR)
-    objects = [b.load(b.gep(arguments, [I64(k)], source_etype=PTR), typ=PTR, align=8) for k in range(len(given))]
-    count: Value = I64(1)
-    extras: list[Value] = []
 
-    def size(name: int | str) -> Value:
-        return dimension(w, b, data, name)
+class QuickCode:
+    """Checks operand after operand, then calls `entry`."""
 
-    for k, (object, operand) in enumerate(zip(objects, given, strict=True)):
-        require(b.icmp_unsigned("==", field(b, object, TYPE, I64), w.slot(b, data, "ndarray")))
-        want = CONTIGUOUS | ALIGNED | (WRITEABLE if operand.output else 0)
-        same = b.icmp_unsigned("==", b.and_(field(b, object, FLAGS, I32), I32(want)), I32(want))
-        same = b.and_(same, b.icmp_unsigned("==", field(b, object, DESCR, I64), w.slot(b, data, "dtype")))
-        require(same)
-        axes, shape = b.zext(field(b, object, NDIM, I32), I64), field(b, object, SHAPE, PTR)
-        extra = b.sub(axes, I64(len(operand.core)))  # axes of samples: one, or none where all share an input
-        if not batched:
-            require(b.icmp_signed("==", extra, I64(0)))
-        elif k == 0 or operand.output:
-            require(b.icmp_signed("==", extra, I64(1)))
-            count = w.integer(b, shape, I64(0)) if k == 0 else count
-            require(b.icmp_signed("==", w.integer(b, shape, I64(0)), count))
-        else:
-            require(b.icmp_unsigned("<=", extra, I64(1)))
-            alone = b.icmp_signed("==", extra, I64(0))
-            with b.if_then(b.not_(alone)):
-                require(b.icmp_signed("==", w.integer(b, shape, I64(0)), count))
-        extras.append(extra)
-        for axis, dim in enumerate(operand.core):
-            require(b.icmp_signed("==", w.integer(b, shape, b.add(extra, I64(axis))), size(dim)))
-    # For each operand the bytes of one step along each of its axes, and of a sample.
-    strides: list[list[Value]] = [[I64(w.bytes)] for _ in operands]
-    for operand, found in zip(operands, strides, strict=True):
-        for dim in reversed(operand.core):
-            found.insert(0, b.mul(found[0], size(dim)))
-    starts = [field(b, object, DATA, I64) for object in objects]
-    along = [b.mul(extra, found[0]) for extra, found in zip(extras, strides[1:], strict=True)]
-    ends = [
-        b.add(x, b.add(found[0], b.mul(b.sub(count, I64(1)), step)))
-        for x, found, step in zip(starts, strides[1:], along, strict=True)
-    ]
-    spans = list(zip(starts, ends, [operand.output for operand in given], strict=True))
-    for k, (start, end, written) in enumerate(spans):  # results never overlap, and inputs only if that does no harm
-        for begin, stop, output in spans[:k]:
-            if written and (output or apart):
-                require(b.or_(b.icmp_unsigned("<=", end, begin), b.icmp_unsigned("<=", stop, start)))
-    pointers = [field(b, object, DATA, PTR) for object in objects]
-    flags = run_samples(w, b, count, pointers, along, [x for found in strides for x in found[1:]], data)
-    b.ret(b.call(integer, [flags]))
+    def __init__(self, w: Lanes) -> None:
+        self.w = w
+
+    def emit(self) -> None:
+        w = self.w
+        f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
+        f.attributes.add("nounwind")
+        owner, arguments, given = f.args
+        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        self.integer = external(w.module, RESULT, PTR, I64)
+        block = field(b, owner, DATA, PTR)
+        self.word = {name: w.integer(b, block, I64(k)) for k, name in enumerate(WORDS)}
+        count = self.word["operands"]
+        self.require(b.icmp_signed("==", given, count))
+        self.pointers = b.alloca(PTR, b.add(count, I64(1)))
+        self.ends = b.alloca(I64, count)
+        self.samples, report, address = (b.alloca(I64) for _ in range(3))
+        operands = at(b, block, I64(len(WORDS)))
+        fixed = at(b, operands, b.mul(count, self.word["width"]))
+        batched = b.icmp_signed("!=", self.word["axes"], I64(0))
+        own = b.alloca(I64, b.select(batched, self.word["strides"], I64(0)))
+        with b.if_then(batched):
+            copy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
+            b.call(copy, [own, fixed, b.mul(self.word["strides"], I64(8)), ir.IntType(1)(0)])
+        b.store(b.select(batched, UNKNOWN, I64(1)), self.samples)  # the first operand says how many
+        b.store(I64(0), report)
+        b.store(b.ptrtoint(report, I64), address)
+        b.store(address, self.pointers)
+        with w.loop(b, I64(0), count) as k:
+            object = b.load(at(b, arguments, k, PTR), typ=PTR, align=8)
+            operand = at(b, operands, b.mul(k, self.word["width"]))
+            extra = self.check(object, operand)
+            with b.if_then(batched):
+                b.store(b.mul(extra, self.of(operand, "bytes")), at(b, own, b.add(k, I64(1))))
+            self.place(object, operand, operands, extra, k)
+        callee = b.inttoptr(self.word["entry"], PTR)
+        callee.__class__ = Callee
+        strides, data = b.select(batched, own, fixed), b.inttoptr(self.word["data"], PTR)
+        b.call(callee, [self.pointers, self.samples, strides, data])
+        b.ret(b.call(self.integer, [b.load(report, typ=I64, align=8)]))
+
+    def require(self, condition: Value) -> None:
+        """Decline unless a condition holds."""
+        with self.b.if_then(self.b.not_(condition), likely=False):
+            self.b.ret(self.b.call(self.integer, [I64(DECLINED)]))
+
+    def of(self, operand: Value, name: str) -> Value:
+        """What an operand must have."""
+        return self.w.integer(self.b, operand, I64(OPERAND.index(name)))
+
+    def check(self, object: Value, operand: Value) -> Value:
+        """Check the header of an array; returns its number of axes of samples."""
+        b, w = self.b, self.w
+        self.require(b.icmp_unsigned("==", field(b, object, TYPE, I64), self.word["ndarray"]))
+        flags = self.of(operand, "flags")
+        same = b.icmp_unsigned("==", b.and_(b.zext(field(b, object, FLAGS, I32), I64), flags), flags)
+        self.require(b.and_(same, b.icmp_unsigned("==", field(b, object, DESCR, I64), self.word["dtype"])))
+        core, shape = self.of(operand, "core"), field(b, object, SHAPE, PTR)
+        extra = b.sub(b.zext(field(b, object, NDIM, I32), I64), core)
+        missing = b.sub(self.word["axes"], extra)
+        may_miss = b.select(b.icmp_signed("==", self.of(operand, "all"), I64(0)), self.word["axes"], I64(0))
+        self.require(b.icmp_unsigned("<=", missing, may_miss))
+        with b.if_then(b.icmp_signed("!=", extra, I64(0))):
+            count, known = w.integer(b, shape, I64(0)), b.load(self.samples, typ=I64, align=8)
+            self.require(b.or_(b.icmp_signed("==", known, UNKNOWN), b.icmp_signed("==", known, count)))
+            b.store(count, self.samples)
+        with w.loop(b, I64(0), core) as axis:
+            length = w.integer(b, shape, b.add(extra, axis))
+            expected = w.integer(b, operand, b.add(axis, I64(len(OPERAND))))
+            self.require(b.icmp_signed("==", length, expected))
+        return extra
+
+    def place(self, object: Value, operand: Value, operands: Value, extra: Value, k: Value) -> None:
+        """Note where an operand is. Results never overlap, and inputs only if that does no harm."""
+        b, w = self.b, self.w
+        size = self.of(operand, "bytes")
+        start = field(b, object, DATA, I64)
+        more = b.sub(b.load(self.samples, typ=I64, align=8), I64(1))
+        end = b.add(start, b.add(size, b.mul(more, b.mul(extra, size))))
+        b.store(b.inttoptr(start, PTR), at(b, self.pointers, b.add(k, I64(1)), PTR))
+        b.store(end, at(b, self.ends, k))
+        with b.if_then(b.icmp_signed("!=", self.of(operand, "output"), I64(0))), w.loop(b, I64(0), k) as other:
+            output = self.of(at(b, operands, b.mul(other, self.word["width"])), "output")
+            begin = b.ptrtoint(b.load(at(b, self.pointers, b.add(other, I64(1)), PTR), typ=PTR, align=8), I64)
+            before = b.icmp_unsigned("<=", end, begin)
+            after = b.icmp_unsigned("<=", w.integer(b, self.ends, other), start)
+            harmless = b.icmp_signed("==", b.or_(output, self.word["apart"]), I64(0))
+            self.require(b.or_(harmless, b.or_(before, after)))
+
+
+def at(b: ir.IRBuilder, base: Value, index: Value, typ: ir.Type = I64) -> Value:
+    """Pointer to entry `index` of an array."""
+    return b.gep(base, [index], source_etype=typ)
 
 
 def field(b: ir.IRBuilder, object: Value, offset: int, typ: ir.Type) -> Value:
     """A field of a Python object."""
     return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
-
-
-def run_samples(
-    w: Lanes,
-    b: ir.IRBuilder,
-    count: Value,
-    pointers: Sequence[Value],
-    along: Sequence[Value],
-    within: Sequence[Value],
-    data: Value,
-) -> Value:
-    """Call `entry` for samples of operands at `pointers`; returns the flags.
-
-    along: strides from sample to sample; within: those of core axes.
-    """
-    operands = 1 + len(pointers)
-    report, address, dims = (b.alloca(I64) for _ in range(3))
-    args = b.alloca(PTR, I32(operands))
-    steps = b.alloca(I64, I32(operands + len(within)))
-    b.store(I64(0), report)
-    b.store(count, dims)
-    b.store(b.ptrtoint(report, I64), address)
-    for k, pointer in enumerate([address, *pointers]):
-        b.store(pointer, b.gep(args, [I64(k)], source_etype=PTR))
-    for k, stride in enumerate([I64(0), *along, *within]):
-        b.store(stride, b.gep(steps, [I64(k)], source_etype=I64))
-    b.call(w.module.globals["entry"], [args, dims, steps, data])
-    return b.load(report, typ=I64, align=8)
 
 
 class _Definition(ctypes.Structure):
@@ -154,7 +192,7 @@ class _Definition(ctypes.Structure):
 
 
 def quick_call(address: int, block: np.ndarray, keep: object) -> Any:
-    """The function `quick` of loaded code as a Python function of arrays; its `self` is the code's data block.
+    """The function `quick` as a Python function of arrays; its `self` is the block.
 
     Python's function object holds bare pointers to its definition and to the code. Its `__module__` holds their owners
     and keeps them alive.

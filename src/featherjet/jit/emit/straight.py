@@ -14,28 +14,32 @@ from ..objects import ModuleText, sources
 from ..schedule import Schedule
 from ..straight import Straight
 from .border import AHEAD, Border, Operand, emit_entry
-from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external, shuffled, transposed
+from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external
 from .pieces import TRIG, Memory, texts
 from .platform import Platform
-from .quick import emit_quick
 from .sincos import sincos_function
 
 # Instructions: the first get good code; the rest, and all of a very long kernel, get code that is quick to make.
 THOROUGH, LONG = 18_000, 26_000
 
 
-def emit_straight(program: Straight, lanes: int, platform: Platform, kind: Number) -> Iterator[ModuleText]:
-    """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls."""
+def emit_straight(
+    program: Straight, lanes: int, platform: Platform, kind: Number, hasty: bool = False
+) -> Iterator[ModuleText]:
+    """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls.
+
+    hasty: all but the code that kernels share is made quickly.
+    """
     module = platform.module("kernel")
     schedule = program.schedule
     w = Lanes(module, program.graph, lanes, kind)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
-    code = StraightCode(w, program, schedule, operands)
-    emit_entry(module, code.emit())
-    emit_quick(w, operands, apart=bool(program.watched))
+    code = StraightCode(w, program, schedule, operands, hasty)
+    samples = code.emit()
+    emit_entry(module, samples, apart=bool(program.watched))
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
-    yield from sources(module)
+    yield from sources(module, {samples.name, "entry"} if hasty else set())
     yield from code.pieces()
 
 
@@ -65,8 +69,11 @@ def constant_table(module: ir.Module, numbers: Sequence[int]) -> ir.GlobalVariab
 class StraightCode(Border):
     """Straight-line code for one number of lanes; results are staged in lanes, then written transposed."""
 
-    def __init__(self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand]) -> None:
-        super().__init__(w, operands, list(program.inputs))
+    def __init__(
+        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], hasty: bool = False
+    ) -> None:
+        super().__init__(w, operands, list(program.inputs), hasty)
+        self.hasty = hasty
         self.program, self.schedule = program, schedule
         ops = program.graph.ops
         self.angles = sorted({ops[i].args[0] for piece in schedule.pieces for i in piece.ops if ops[i].name in TRIG})
@@ -99,7 +106,7 @@ class StraightCode(Border):
     def pieces(self) -> Iterator[ModuleText]:
         """Modules of all pieces."""
         memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
-        thorough = THOROUGH if self.schedule.instructions <= LONG else 0
+        thorough = THOROUGH if self.schedule.instructions <= LONG and not self.hasty else 0
         return (ModuleText(text, False, int(start < thorough)) for start, text in texts(self.schedule, memory))
 
     def input_at(self, i: int) -> int:
@@ -116,6 +123,7 @@ class StraightCode(Border):
         self.staged = [b.not_(self.flat(o)) for o in outs]  # whether a result goes through staging memory
         rounded = [-(-n // w.L) * w.L for n in lengths]
         memory, (base, *stages) = self.allocate([I64(self.size * w.L), *(I64(n * w.L) for n in rounded)])
+        self.targets = b.alloca(PTR, I32(w.L))  # where each lane's sample of a result goes
         self.base, self.stages = base, list(zip(stages, rounded, strict=True))
         self.inputs = [w.vector(b, base, I64(self.start[name])) for name in self.names]
         self.sizes = [I64(prod(shape)) for shape in self.program.inputs.values()]
@@ -165,78 +173,33 @@ class StraightCode(Border):
         n = len(entries)
         stage, size = self.stages[number]
         staged = self.staged[number]
-        targets = [b.select(staged, w.number(b, stage, I64(l * size)), self.lane_pointer(o, I64(l))) for l in range(L)]
         source = w.vector(b, self.base, I64(self.results[number]))
+        for l in range(L):
+            target = b.select(staged, w.number(b, stage, I64(l * size)), self.lane_pointer(o, I64(l)))
+            b.store(target, b.gep(self.targets, [I64(l)], source_etype=PTR))
         if L == 1:
             memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
-            b.call(memcpy, [targets[0], source, I64(w.bytes * n), ir.IntType(1)(0)])
+            b.call(memcpy, [self.moving.lane(b, self.targets, 0), source, I64(w.bytes * n), ir.IntType(1)(0)])
         else:
             ahead = b.select(staged, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
-            self.transpose_out(entries, source, targets, ahead)
+            self.transpose_out(entries, source, ahead)
         with b.if_then(staged, likely=False):
-            left = b.sub(samples, s)
-            with w.loop(b, I64(0), b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))) as lane:
-                piece = w.number(b, stage, b.mul(lane, I64(size)))
-                target = self.lane_pointer(o, lane)
-                self.scatter(o, piece, target)
+            left, core = b.sub(samples, s), self.operands[o].core
+            count = b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))
+            layout = [*map(self.dimension, core), *self.strides[o]]
+            b.call(self.moving.scatter(len(core)), [stage, I64(size), self.lanes_of(o), count, *layout])
 
-    def scatter(self, o: int, piece: Value, target: Value) -> None:
-        """Write a result of any layout, number by number."""
-        b, w = self.b, self.w
-
-        def axis(shape: Sequence[int], strides: Sequence[Value], index: Value, shift: Value) -> None:
-            if not shape:
-                x = w.load_number(b, w.number(b, piece, index))
-                w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
-                return
-            with w.loop(b, I64(0), I64(shape[0])) as k:
-                inner = b.add(index, b.mul(k, I64(prod(shape[1:]))))
-                axis(shape[1:], strides[1:], inner, b.add(shift, b.mul(k, strides[0])))
-
-        axis(self.operands[o].core, self.strides[o], I64(0), I64(0))  # type: ignore[arg-type]
-
-    def transpose_out(self, entries: Sequence, source: Value, targets: Sequence[Value], ahead: Value) -> None:
-        """Write L entries of L samples at a time; constant zeros need no transposing."""
+    def transpose_out(self, entries: Sequence, source: Value, ahead: Value) -> None:
+        """Write L entries of L samples at a time to `targets`; constant zeros need no transposing."""
         b, w, L = self.b, self.w, self.w.L
         n = len(entries)
         groups = n // L
         if groups:
-            self.transpose_groups(
-                [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)], source, targets, ahead
-            )
+            zero = [all(x.value == 0 for x in entries[g * L : (g + 1) * L]) for g in range(groups)]
+            ends = [g for g in range(1, groups) if zero[g] != zero[g - 1]] + [groups]
+            runs = [0, *([0] if zero[0] else []), *ends]  # where runs of numbers, zeros, numbers, ... begin
+            runs += [groups] * (1 - len(runs) % 2)
+            table = constant_table(w.module, [L * end for end in runs])
+            b.call(self.moving.write(), [source, self.targets, ahead, table, I64(len(runs))])
         if n % L:
-            last = [w.load(b, w.vector(b, source, I64(k))) for k in range(groups * L, n)]
-            rows = transposed(b, [*last, *[ir.Constant(w.V, ir.Undefined)] * (L - len(last))])
-            for x, target in zip(rows, targets, strict=True):
-                self.store_first(x, len(last), w.number(b, target, I64(groups * L)))
-
-    def transpose_groups(self, zero: Sequence[bool], source: Value, targets: Sequence[Value], ahead: Value) -> None:
-        """Write groups of L entries, some of them zero. A table has the runs of either: two short loops do for all."""
-        b, w, L = self.b, self.w, self.w.L
-        ends = [g for g in range(1, len(zero)) if zero[g] != zero[g - 1]] + [len(zero)]
-        runs = [0, *([0] if zero[0] else []), *ends]  # where runs of numbers, zeros, numbers, ... begin
-        runs += [len(zero)] * (1 - len(runs) % 2)
-        table = constant_table(w.module, [L * end for end in runs])
-
-        def put(k: Value, rows: Sequence[Value]) -> None:
-            for x, target in zip(rows, targets, strict=True):
-                pointer = w.number(b, target, k)
-                w.prefetch(b, pointer, ahead)
-                w.store_unaligned(b, x, pointer)
-
-        with w.loop(b, I64(0), I64(len(runs) - 1), 2) as r:
-            start, middle, end = (w.integer(b, table, b.add(r, I64(j))) for j in range(3))
-            with w.loop(b, start, middle, L) as k:
-                put(k, transposed(b, [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(L)]))
-            with w.loop(b, middle, end, L) as k:
-                put(k, [w.const(0.0)] * L)
-
-    def store_first(self, x: Value, count: int, pointer: Value) -> None:
-        """Store the first lanes of a vector, in pieces of four, two and one."""
-        b, w = self.b, self.w
-        at = 0
-        while at < count:
-            size = 1 << ((count - at).bit_length() - 1)
-            piece = shuffled(b, x, x, range(at, at + size)) if size > 1 else b.extract_element(x, I32(at))
-            w.store_unaligned(b, piece, w.number(b, pointer, I64(at)))
-            at += size
+            b.call(self.moving.write_rest(n % L), [source, self.targets, I64(groups * L)])

@@ -5,11 +5,10 @@ from __future__ import annotations
 import llvmlite.ir as ir
 
 from ...algorithms.derivatives.regressor import PARAMETERS
-from ...jit.data import HEADER
 from ...jit.emit.lanes import I64, PTR, Lanes, Value
 from ..program import CONTACT_COUNTS, COUNTS, SLOTS
 
-NUMBERS = (*HEADER, *COUNTS, *CONTACT_COUNTS)
+NUMBERS = (*COUNTS, *CONTACT_COUNTS)
 # axis -> slot of its length
 LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"} | {name: name for name in CONTACT_COUNTS}
 

@@ -10,9 +10,9 @@ import numpy as np
 from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.platform import Platform
-from ...jit.emit.quick import emit_quick
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
+from ...jit.use import Use
 from ..program import (
     MATRICES,
     Blocks,
@@ -46,9 +46,12 @@ PACKED = 12  # numbers that an entry or a factor has at least
 
 
 def emit_rolled(
-    program: Program, operands: Sequence[Operand], lanes: int, platform: Platform, kind: Number
+    program: Program, operands: Sequence[Operand], lanes: int, platform: Platform, kind: Number, use: Use = Use.ANY
 ) -> Iterator[ModuleText]:
-    """Modules with an `entry` that treats batches some samples at a time, `lanes` at most, and a few one by one."""
+    """Modules with an `entry` that treats batches some samples at a time, `lanes` at most, and a few one by one.
+
+    Code for one sample has only the latter, that for short batches only the former.
+    """
     module = platform.module("kernel")
     columns = Columns(module, program, lanes, kind)
     matrices = {k: emit_matrices(columns, k, x) for k, x in enumerate(program.loops) if isinstance(x, MATRICES)}
@@ -56,16 +59,22 @@ def emit_rolled(
     W = walks_of(program)
     several = samples_at_once(lanes, kind) if matrices and not blocks else lanes
     one, some = W(module, program, 1, kind), W(module, program, several, kind)
-    tiles = emit_tiles(some, lanes)
-    few = RolledCode(one, columns, matrices, blocks, operands).emit()
-    many = RolledCode(some, columns, matrices, blocks, operands, tiles).emit()
+    tiles = {} if use is Use.ONE else emit_tiles(some, lanes)
+    few = many = None
+    if use is not Use.SHORT or tiles:  # small robots have no tiles
+        few = RolledCode(one, columns, matrices, blocks, operands).emit()
+    if use is not Use.ONE:
+        many = RolledCode(some, columns, matrices, blocks, operands, tiles).emit()
 
     def too_small(b: ir.IRBuilder, data: Value) -> Value:
         """Whether the robot has fewer dofs than a tile."""
         return b.icmp_signed("<", one.slot(b, data, "nv"), I64(tile_size(several)))
 
-    emit_entry(module, many, few, several, too_small if tiles else None)
-    emit_quick(columns, operands, tree_dimension, bool(program.watched) or W is not Walks)
+    apart = bool(program.watched) or W is not Walks
+    if many is None or few is None:
+        emit_entry(module, many or few, apart=apart)  # type: ignore[arg-type]
+    else:
+        emit_entry(module, many, few, several, too_small if tiles else None, apart)
     return sources(module)
 
 

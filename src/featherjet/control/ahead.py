@@ -1,0 +1,53 @@
+"""The code of a problem, made ahead: all that its first iterations will run, compiled on all processors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from ..arrays import Array
+from ..jit.kernel import Kernel
+from ..jit.library import Ahead
+from ..jit.number import DOUBLE
+from .congruence import Adder
+from .track import Once
+
+
+class Wanted(Once):
+    """Takes no steps, but notes what code these would run."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[tuple[Kernel, bool], None] = {}
+        self._others: list[Callable[[], object]] = []
+
+    def run(self, kernel: Kernel, *given: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        """Arrays of the shapes that the results would have."""
+        self.note([kernel])
+        if out is not None:
+            return out
+        batch = np.broadcast_shapes(*(x.shape[: x.ndim - core] for x, core in zip(given, kernel.cores, strict=True)))
+        return tuple(np.empty((*batch, *shape)) for shape in kernel.shapes)
+
+    def do(self, step: Callable[[], object]) -> None:
+        if isinstance(step, Adder):
+            self.make(step.load)
+
+    def note(self, kernels: Iterable[Kernel], for_one: bool = False) -> None:
+        """Kernels that will be run, for batches or for one sample after the other."""
+        self._kernels |= {(kernel, for_one): None for kernel in kernels}
+
+    def make(self, load: Callable[[], object]) -> None:
+        """Other code that will be run, by what loads it."""
+        self._others.append(load)
+
+    def compile(self, what: str) -> None:
+        """Load all code, from disk or compiled now; what takes long says so, once."""
+        with Ahead(what) as ahead:
+            for kernel, for_one in self._kernels:
+                kernel.load(DOUBLE, for_one and kernel.separate_single)
+            for load in self._others:
+                load()
+        for kernel, for_one in self._kernels:
+            kernel.code(DOUBLE, for_one)
+        del ahead  # which has kept the code until kernels refer to it
