@@ -15,8 +15,9 @@ import featherjet as fj
 from browser import PATIENCE, blue, come_true, in_the_middle, opened
 from featherjet.errors import InputError, UnknownName
 from featherjet.math import rotations as so3
+from featherjet.model.builder import transform
+from featherjet.view.bodies import LIMB, body_shapes
 from featherjet.view.browser import chromium
-from featherjet.view.shapes import capsules
 from helpers import agree, error
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'featherjet[viewer]'")
@@ -130,16 +131,36 @@ def test_playing_goes_on_and_round(viewer, result):
 
 
 @pytest.mark.parametrize("name", ["arm", "quadruped", "humanoid"])
-def test_capsules_reach_from_joint_to_joint(name):
+def test_bodies_without_looks_reach_from_joint_to_joint(name):
     model = fj.load(name).model
-    found = capsules(model)
-    for i, joint in enumerate(model.joints):
-        mine = [c for c in found if c.joint == i]
-        assert mine
-        assert all(c.radius > 0 for c in mine)
+    limbs = {s.joint: s.mesh for s in body_shapes(model) if s.colour == LIMB}
+    assert list(limbs) == list(range(model.njoints))
+    for joint in model.joints:
         if joint.parent >= 0:
-            ends = [c.end for c in found if c.joint == joint.parent]
-            assert any(np.allclose(joint.placement[:3, 3], end) for end in ends)
+            assert inside(limbs[joint.parent], joint.placement[:3, 3])
+    for i, mesh in limbs.items():
+        assert inside(mesh, np.zeros(3))
+        assert inside(mesh, model.joints[i].body.com)
+        assert mesh.is_watertight
+        assert mesh.volume > 0  # triangles face outwards
+
+
+def inside(mesh, point) -> bool:
+    """Whether a point (3,) lies within the convex hull of a mesh: nowhere farther out than its vertices."""
+    directions = np.random.default_rng(0).normal(size=(2000, 3))
+    return bool((directions @ point <= (directions @ mesh.vertices.T).max(1)).all())
+
+
+def test_a_trunk_is_as_large_as_its_inertia_says_and_a_made_up_inertia_swallows_no_robot():
+    trunk = next(s for s in body_shapes(fj.load("quadruped").model) if s.joint == 0).mesh
+    np.testing.assert_allclose(trunk.extents[1:], [0.3, 0.2], atol=0.01)  # and the hips, before and behind
+    b = fj.ModelBuilder("fake")
+    b.add_joint("hip", "revolute", axis=(0, 1, 0))
+    b.add_body("hip", 1e-3, (0, 0, 0), np.eye(3))
+    b.add_joint("knee", "revolute", "hip", transform(p=(0, 0, -0.4)), axis=(0, 1, 0))
+    b.add_body("knee", 1e-3, (0, 0, 0), np.eye(3))
+    for shape in body_shapes(b.build()):
+        assert shape.mesh.extents.max() < 1.0
 
 
 @pytest.fixture
