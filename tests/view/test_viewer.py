@@ -177,6 +177,38 @@ def shown():
         viewer.stop()
 
 
+def test_worlds_without_contacts_play_side_by_side(shown):
+    robot = fj.load("arm", backend="numpy")
+    motion = robot.simulate(np.zeros((3, 7)), np.ones(7), dt=0.01, duration=0.05, progress=False)
+    viewer = shown(motion)
+    viewer.show(0.05)
+    assert viewer.stage.actors[0]._T.shape[:2] == (3, robot.njoints)
+
+
+def test_configurations_in_a_row_play_as_a_motion(shown):
+    robot = fj.load("arm", backend="numpy")
+    q = np.linspace(0, 1, 11)[:, None] * np.ones(7)
+    viewer = shown(robot, q, dt=0.1, traces=["tool"])
+    assert np.isclose(viewer.duration, 1.0)
+    viewer.show(0.55)
+    agree(placed(viewer), robot.forward_kinematics(np.full(7, 0.55)), 1e-6)
+    assert len(viewer.stage.traces) == 1
+    assert shown(robot, np.stack([q, -q]), dt=0.1).motions[0].worlds == 2
+
+
+@pytest.mark.parametrize(
+    "wrong,said",
+    [
+        ({"q": np.zeros(7), "dt": 0.1}, r"at least two configurations, shape \(\.\.\., n, 7\); got \(7,\)"),
+        ({"q": np.zeros((3, 7)), "dt": 0.0}, "dt: expected a positive number, got 0.0"),
+        ({"q": np.zeros((3, 7)), "dt": 0.1, "fext": np.zeros((7, 6))}, "leave out dt, or fext"),
+    ],
+)
+def test_samples_that_are_no_motion_are_refused(wrong, said):
+    with pytest.raises(InputError, match=said):
+        fj.load("arm", backend="numpy").view(**wrong)
+
+
 def test_sliders_move_a_robot_within_its_limits(shown):
     robot = fj.load("quadruped", backend="numpy")
     viewer = shown(robot)

@@ -29,7 +29,7 @@ class Actor:
     def __init__(self, scene: Any, name: str, model: Model, shapes: Sequence[Shape], worlds: int) -> None:
         self.scene, self.name, self.model, self.offsets = scene, name, model, np.zeros((worlds, 3))
         self._shapes = {
-            "visual": looks(model, [s for s in shapes if s.layer == "visual"]),
+            "visual": looks(model, [s for s in shapes if s.layer == "visual"], worlds),
             "collision": [s._replace(colour=COLLISION) for s in shapes if s.layer == "collision"],
             "inertia": inertias(model),
         }
@@ -119,7 +119,7 @@ class Actor:
     def _batch(self, name: str, mesh: Any, colour: Colour | None, wxyz: Array, position: Array) -> Any:
         if colour is None:
             return self.scene.add_batched_glb(name, glb(mesh), wxyz, position, lod="off")
-        look = paint((*linear(colour[:3]), colour[3]))  # batches take light, where single meshes take colours
+        look = paint(linear(colour))  # batches take light, where single meshes take colours
         look["batched_colors"] = look.pop("color")
         return self.scene.add_batched_meshes_simple(name, *triangles(mesh), wxyz, position, lod="off", **look)
 
@@ -142,10 +142,10 @@ class Actor:
         return np.tile([1.0, 0.0, 0.0, 0.0], (len(mean), 1)), mean
 
 
-def looks(model: Model, found: list[Shape]) -> list[Shape]:
+def looks(model: Model, found: list[Shape], copies: int) -> list[Shape]:
     """Visual shapes, and rounded bodies for the joints that have none."""
     seen = {s.joint for s in found}
-    return found + [s for s in body_shapes(model) if s.joint not in seen and (s.joint != WORLD or not found)]
+    return found + [s for s in body_shapes(model, copies) if s.joint not in seen and (s.joint != WORLD or not found)]
 
 
 def inertias(model: Model) -> list[Shape]:
@@ -186,9 +186,10 @@ def triangles(mesh: Any) -> tuple[Array, Array]:
     return np.asarray(mesh.vertices, np.float32), np.asarray(mesh.faces)
 
 
-def linear(rgb: Sequence[float]) -> list[float]:
-    """The light that a colour of the sRGB space is."""
-    return [x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in rgb]
+def linear(colour: Colour) -> Colour:
+    """A colour of the sRGB space as the light that it is."""
+    r, g, b = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in colour[:3])
+    return r, g, b, colour[3]
 
 
 def paint(colour: Colour) -> dict[str, Any]:

@@ -14,31 +14,37 @@ LIMB: Colour = (0.38, 0.52, 0.69, 1.0)
 BASE: Colour = (0.47, 0.47, 0.49, 1.0)
 HUB: Colour = (0.17, 0.19, 0.23, 1.0)
 THIN, THICK = 0.03, 0.1  # least and largest radius of a body's edges, relative to the robot's longest link
-WIDE, FAT = 0.35, 0.25  # half of a body's box at most, relative to its joints' and to the longest distance: inertias lie
+WIDE, FAT = (
+    0.35,
+    0.25,
+)  # half of a body's box at most, relative to its joints' and to the longest distance: inertias lie
 WIDER, OUT = 0.9, 0.2  # a hub's radius, and how far it stands out, relative to the radius of its body's edges
 STEM = 0.8  # a base's radius, relative to that of its robot's edges
-FINE = 3  # subdivisions of the sphere of directions
+FINEST, TRIANGLES = 3, 1_500_000  # subdivisions of spheres, as many as keep all robots below so many triangles
 
 
-def body_shapes(model: Model) -> list[Shape]:
+def body_shapes(model: Model, copies: int = 1) -> list[Shape]:
     """For each body a rounded hull of its joints and of the box that has its inertia; for each hinge a hub.
 
-    A root that is not at the world's origin stands on a base.
+    A root that is not at the world's origin stands on a base. copies: of the robot; those of many are coarser.
     """
+    fine = next((k for k in range(FINEST, 1, -1) if 20 * 4**k * model.njoints * copies < TRIANGLES), 1)
     longest = max([0.1, *(float(np.linalg.norm(j.placement[:3, 3])) for j in model.joints)])
     found, radii = [], []
     for i, joint in enumerate(model.joints):
         points, axes, radius = _body(model, i, longest)
-        found.append(Shape(i, np.eye(4), hull(points, axes, radius), LIMB))
+        found.append(Shape(i, np.eye(4), hull(points, axes, radius, fine), LIMB))
         radii.append(radius)
         along = np.abs(points @ joint.axis).max() > 0.7 * np.linalg.norm(points, axis=1).max()
         if joint.kind.has_axis and not joint.kind.slides and not along:
             parent = radius if joint.parent == WORLD else radii[joint.parent]
-            found.append(_hub(found[-1], joint.axis, radius, max(radius, parent)))
+            found.append(_hub(found[-1], joint.axis, radius, max(radius, parent), 6 * 2**fine))
     for joint, radius in zip(model.joints, radii, strict=True):
         start = joint.placement[:3, 3]
         if joint.parent == WORLD and np.linalg.norm(start) > 0.02 * longest:
-            found.append(Shape(WORLD, np.eye(4), hull(np.stack([0 * start, start]), np.eye(3), STEM * radius), BASE))
+            found.append(
+                Shape(WORLD, np.eye(4), hull(np.stack([0 * start, start]), np.eye(3), STEM * radius, fine), BASE)
+            )
     return found
 
 
@@ -61,14 +67,14 @@ def _body(model: Model, i: int, longest: float) -> tuple[Array, Array, float]:
     return np.concatenate([points, corners]) if body.mass > 0 else np.stack(points), axes, radius
 
 
-def hull(points: Array, axes: Array, radius: float) -> Any:
+def hull(points: Array, axes: Array, radius: float, fine: int) -> Any:
     """The convex hull of balls around points (n, 3): what lies farthest in each direction of a sphere.
 
     The sphere's symmetry planes are turned to `axes` (3, 3), so that flat sides across them come out flat.
     """
     import trimesh
 
-    sphere = trimesh.creation.icosphere(subdivisions=FINE)
+    sphere = trimesh.creation.icosphere(subdivisions=fine)
     directions = np.asarray(sphere.vertices) @ axes.T
     sphere.vertices = points[np.argmax(directions @ points.T, 1)] + radius * directions
     if np.linalg.det(axes) < 0:
@@ -76,7 +82,7 @@ def hull(points: Array, axes: Array, radius: float) -> Any:
     return sphere
 
 
-def _hub(body: Shape, axis: Array, own: float, radius: float) -> Shape:
+def _hub(body: Shape, axis: Array, own: float, radius: float, sections: int) -> Shape:
     """A cylinder about a hinge, which stands out on both sides of its body and of its parent.
 
     own, radius: the radius of the body's edges, and the larger one of its own and its parent's.
@@ -89,7 +95,9 @@ def _hub(body: Shape, axis: Array, own: float, radius: float) -> Shape:
     near = z[np.hypot(x, y) < WIDER * own]
     low, high = (float(near.min()), float(near.max())) if len(near) else (-own, own)
     T[:3, 3] = (low + high) / 2 * T[:3, 2]
-    mesh = trimesh.creation.cylinder(radius=WIDER * radius, height=high - low + 2 * (radius - own + OUT * radius), sections=48)
+    mesh = trimesh.creation.cylinder(
+        radius=WIDER * radius, height=high - low + 2 * (radius - own + OUT * radius), sections=sections
+    )
     return Shape(body.joint, T, crisp(mesh), HUB)
 
 
