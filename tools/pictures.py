@@ -80,7 +80,7 @@ def co_design(x: Names) -> None:
 
 
 def thousand_drops(x: Names) -> None:
-    film(x["motion"], 1.0, below=1)
+    film(x["motion"], 1.0, below=1, look=((20.5, -20.5, 3.0), (9.0, -9.0, -0.5)))
     plt.hist(x["peak"], 60, color=BLUE)
     plt.xlabel("hardest landing force / weight")
     plt.ylabel("worlds")
