@@ -18,6 +18,7 @@ from featherjet.math import rotations as so3
 from featherjet.model.builder import transform
 from featherjet.view.bodies import LIMB, body_shapes
 from featherjet.view.browser import chromium
+from featherjet.view.recording import save_film
 from helpers import agree, error
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'featherjet[viewer]'")
@@ -121,6 +122,18 @@ def test_a_simulation_shows_its_ground_and_its_forces():
         assert np.abs(motion.forces[-1]).max() > 1.0
     finally:
         made.stop()
+
+
+def test_a_small_robot_keeps_its_colours_in_a_gif_beside_a_large_sky(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    y, x = np.mgrid[:300, :400] / 400
+    frame = np.stack([200 + 40 * y, 210 + 30 * x, 225 + 25 * x * y], -1).astype(np.uint8)
+    rng = np.random.default_rng(0)
+    frame[50:60, 50:60] = [220, 40, 30] + rng.integers(-20, 20, (10, 10, 3))  # shades of red
+    save_film(tmp_path / "film.gif", [frame, frame], 10.0)
+    again = np.asarray(image.open(tmp_path / "film.gif").convert("RGB"), int)
+    assert np.abs(again - frame).max(-1)[50:60, 50:60].mean() < 12
+    assert len(np.unique(again[:, 0, 0])) > 6  # and the sky is no flag
 
 
 def test_playing_goes_on_and_round(viewer, result):
