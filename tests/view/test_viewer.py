@@ -190,6 +190,17 @@ def shown():
         viewer.stop()
 
 
+def test_robots_side_by_side_stand_on_the_same_ground():
+    viewer = fj.show(fj.load("quadruped"), fj.load("arm"), port=18100)
+    try:
+        quadruped, arm = viewer.stage.actors
+        np.testing.assert_allclose(viewer.stage.low[2], 0, atol=0.02)
+        assert quadruped.offsets[0, 2] > 0.5  # its feet are that far below its trunk
+        assert arm.offsets[0, 2] < 0.05
+    finally:
+        viewer.stop()
+
+
 def test_worlds_without_contacts_play_side_by_side(shown):
     robot = fj.load("arm", backend="numpy")
     motion = robot.simulate(np.zeros((3, 7)), np.ones(7), dt=0.01, duration=0.05, progress=False)

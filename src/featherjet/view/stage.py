@@ -49,8 +49,10 @@ class Scenery:
         ]
         boxes = [_boxes(a, T) for a, T in zip(actors, samples, strict=True)]
         spots = _spots(sum(counts), _room(boxes) if spacing is None else spacing)
-        for actor, at in zip(actors, np.split(spots, np.cumsum(counts)[:-1]), strict=True):
-            actor.settle(at)
+        for k, at in enumerate(np.split(spots, np.cumsum(counts)[:-1])):
+            if len(motions) > 1 and spacing != 0 and not on_ground(motions[k]):
+                at[:, 2] = max(0.0, -float(boxes[k][..., 2].min()))  # so that all stand on the same ground
+            actors[k].settle(at)
         self.actors = actors
         placed = [b + a.offsets for a, b in zip(actors, boxes, strict=True)]
         self._points = np.concatenate([b.reshape(-1, 3) for b in placed])
@@ -161,6 +163,11 @@ class Scenery:
             actor.place(_worlds(motion, motion.placements(min(t, motion.duration))))
             if self.arrows[k] is not None and self.arrows[k].visible:
                 self.arrows[k].points = self._arrows_at(k, t)
+
+
+def on_ground(motion: Playable) -> bool:
+    """Whether a motion has ground of its own."""
+    return motion.contact_forces is not None and motion.contact_forces.surface.size > 0
 
 
 def refuse_unknown_frames(motions: Sequence[Playable], names: Sequence[str]) -> None:
