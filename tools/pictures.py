@@ -26,6 +26,8 @@ import numpy as np
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs/figures/examples"
 Names = dict[str, Any]
+WIDTH = 8.0  # of pictures [inches]
+BLUE = "#4a78ab"  # of the robots' limbs
 
 
 def derivatives(x: Names) -> None:
@@ -44,20 +46,23 @@ def floating_base(x: Names) -> None:
 
 
 def newton_swing_up(x: Names) -> None:
-    plt.bar(["Newton", "Gauss-Newton"], [x["newton"][0], x["gauss_newton"][0]], color=["C0", "C7"])
+    plt.bar(["Newton", "Gauss-Newton"], [x["newton"][0], x["gauss_newton"][0]], color=[BLUE, "0.6"])
     plt.ylabel("iterations")
 
 
 def quadruped_drop(x: Names) -> None:
     motion = x["motion"]
+    film(motion, 0.0, 0.3, 0.6, 1.0, below=1)
     curve(motion.contacts, motion.forces[:, 2::3], "time [s]", "vertical force [N]", motion.t)
 
 
 def hopping_leg(x: Names) -> None:
+    film(x["motion"], 0.0, 0.2, 0.42, 0.65, 0.9, below=1)
     curve(["body"], x["height"][:, None], "time [s]", "height [m]", x["motion"].t)
 
 
 def four_bar(x: Names) -> None:
+    film(x["motion"], 0.0, 0.2, 0.4, 0.6, 0.8, below=1, look=((0.2, -0.3, 1.4), (0.2, 0.0, 0.0)))
     curve(["crank", "coupler", "rocker"], x["motion"].q, "time [s]", "angle [rad]", x["motion"].t)
 
 
@@ -75,51 +80,59 @@ def co_design(x: Names) -> None:
 
 
 def thousand_drops(x: Names) -> None:
-    plt.hist(x["peak"], 60)
+    film(x["motion"], 1.0, below=1, look=((20.5, -20.5, 3.0), (9.0, -9.0, -0.5)))
+    plt.hist(x["peak"], 60, color=BLUE)
     plt.xlabel("hardest landing force / weight")
     plt.ylabel("worlds")
 
 
 def swing_up(x: Names) -> None:
     t, weak = x["t"], x["weak"]
+    film(weak, 0.0, 0.25, 0.5, 0.75, 1.0, below=1)
     t = np.linspace(0, weak.duration, 300)
     curve(["shoulder", "elbow"], weak.tau(t), "time [s]", "torque of weak motors [N m]", t)
 
 
 def arm_with_load(x: Names) -> None:
     motion = x["careful"]
+    film(motion, 0.0, 0.3, 0.6, 1.0, below=1)
     t = motion.times()
     curve([f"joint {k + 1}" for k in range(7)], motion.tau(t), "time [s]", "torque [N m]", t)
 
 
 def stand_to_crouch(x: Names) -> None:
+    film(x["result"], 0.0, 0.35, 0.65, 1.0, below=1)
     curve(["feet", "weight"], np.stack([x["upward"], 0 * x["t"] + x["weight"]], -1), "time [s]", "force [N]", x["t"])
 
 
 def clip_to_clip(x: Names) -> None:
-    q = np.asarray(x["whole"].q)
-    curve([""], q[:, 7:], "time [s]", "joint angles [rad]", x["whole"].dt * np.arange(len(q)))
+    q, dt = np.asarray(x["whole"].q), x["whole"].dt
+    film(x["robot"], q, 0.05, 0.35, 0.5, 0.65, 0.95, below=1, dt=dt)
+    curve([""], q[:, 7:], "time [s]", "joint angles [rad]", dt * np.arange(len(q)))
 
 
 def inverse_kinematics(x: Names) -> None:
+    film(x["robot"], x["q"][:60:15], below=1, spacing=0.0)
     curve(["goals reached"], 100 * np.array(x["reached"])[:, None], "iterations", "%")
 
 
 def lqr(x: Names) -> None:
     t = x["h"] * np.arange(len(x["states"]))
+    film(x["robot"], x["states"][:, :3], 0.0, 0.05, 0.1, 0.2, 1.0, below=1, dt=x["h"])
     curve(["cart [m]", "lower [rad]", "upper [rad]"], x["states"][:, :3], "time [s]", "", t)
 
 
 def ilqr(x: Names) -> None:
-    left, right = plt.gcf().subplots(1, 2)
-    left.semilogy(x["costs"], "o-")
+    film(x["robot"], x["xs"][:, : x["n"]], 0.0, 0.35, 0.65, 1.0, below=2, dt=x["h"], traces=["tool"])
+    left, right = plt.gcf().axes[-2:]
+    left.semilogy(x["costs"], "o-", color=BLUE)
     left.set(xlabel="iteration", ylabel="cost")
-    right.plot(x["h"] * np.arange(x["T"] + 1), 1e2 * np.linalg.norm(x["path"] - x["goal"], axis=-1))
+    right.plot(x["h"] * np.arange(x["T"] + 1), 1e2 * np.linalg.norm(x["path"] - x["goal"], axis=-1), color=BLUE)
     right.set(xlabel="time [s]", ylabel="tool to goal [cm]")
 
 
 def verify_your_robot(x: Names) -> None:
-    film(x["robot"], x["robot"].integrate(x["robot"].neutral(), np.full(x["robot"].nv, 0.3)))
+    film(x["robot"], x["robot"].integrate(x["robot"].neutral(), np.full(x["robot"].nv, 0.3)), columns=2)
     sizes = np.abs(x["dM"]).max(-1) if x["dM"].ndim == 3 else np.abs(x["dM"])
     beside(sizes, "largest slope of each entry of M")
 
@@ -133,7 +146,7 @@ def exact_swing_up(x: Names) -> None:
 
 
 def thousand_reaches(x: Names) -> None:
-    plt.hist(1000 * x["missed"], 60)
+    plt.hist(1000 * x["missed"], 60, color=BLUE)
     plt.xlabel("tool to goal at the end [mm]")
     plt.ylabel("problems")
 
@@ -158,11 +171,11 @@ def gradient_of_a_throw(x: Names) -> None:
 
 
 def servo_on_stairs(x: Names) -> None:
-    film(x["motion"], 0.0, 0.6, 1.0, spacing=0.8)
+    film(x["motion"], 0.0, 0.3, 0.6, 1.0, spacing=0.8)
 
 
 def trot(x: Names) -> None:
-    film(solution(x), 0.0, 0.4, 0.75)
+    film(solution(x), 0.0, 0.25, 0.5, 0.75)
 
 
 def jump(x: Names) -> None:
@@ -181,7 +194,7 @@ def solution(x: Names) -> Any:
 
 
 def parameter_identification(x: Names) -> None:
-    plt.bar(list(x["errors"]), list(x["errors"].values()), color=["C7", "C1", "C0"])
+    plt.bar(list(x["errors"]), list(x["errors"].values()), color=["0.6", "#efb118", BLUE])
     plt.ylabel("error of torques at new states [N m]")
 
 
@@ -193,21 +206,44 @@ DRAWN: tuple[Callable[[Names], None], ...] = (
 )  # fmt: skip
 
 
-def film(thing: Any, *shares: Any, **options: Any) -> None:
-    """A motion at shares of its duration, or a robot at a configuration, as the viewer shows it."""
-    motion = not hasattr(thing, "inverse_dynamics")
-    viewer = thing.view(*(() if motion else shares), play=False, port=18200, **options)
+def film(
+    thing: Any,
+    *shares: Any,
+    below: int = 0,
+    columns: int = 0,
+    dt: float | None = None,
+    look: tuple[Any, Any] | None = None,
+    **options: Any,
+) -> None:
+    """A motion at shares of its duration, or a robot at configurations, as the viewer shows it.
+
+    dt: for a robot, the time between configurations, which are the first of `shares`.
+    below: how many axes follow below the pictures; columns: how many stand side by side, at least.
+    """
+    still = hasattr(thing, "inverse_dynamics")
+    given, shares = (shares[:1], shares[1:]) if still else ((), shares)
+    moving = {"dt": dt} if dt else {}
+    viewer = thing.view(*given, play=False, port=18200, **moving, **options)
+    count = max(len(shares), columns, 1)
+    size = (max(1200 // count, 400), 400) if count > 1 else (1200, 480)
     try:
-        with viewer._camera((480, 400)):  # one browser for all
-            times = [share * viewer.duration for share in shares] if motion else [0.0]
-            pictures = [viewer.screenshot(t=t, size=(480, 400)) for t in times]
+        if look:
+            viewer.look(*look)
+        with viewer._camera(size):  # one browser for all
+            times = [share * viewer.duration for share in shares] or [0.0]
+            pictures = [viewer.screenshot(t=t, size=size) for t in times]
     finally:
         viewer.stop()
-    plt.gcf().set_size_inches(3 * max(2, len(pictures)), 2.7)
-    for axes, t, picture in zip(np.ravel(plt.gcf().subplots(1, max(2, len(pictures)))), times, pictures, strict=False):
+    figure, height = plt.gcf(), WIDTH / count * size[1] / size[0]
+    figure.set_size_inches(WIDTH, height + 0.3 + 2.4 * bool(below))
+    parts = np.ravel(figure.subfigures(2, 1, height_ratios=[height + 0.3, 2.4])) if below else [figure]
+    for axes, t, picture in zip(np.ravel(parts[0].subplots(1, count)), times, pictures, strict=False):
         axes.imshow(picture)
-        axes.set(title=f"{t:.2f} s" if motion else "", xticks=[], yticks=[])
+        axes.set(title=f"{t:.2f} s" if shares else "", xticks=[], yticks=[])
+        axes.title.set_fontsize(9)
         axes.spines[:].set_visible(False)
+    if below:
+        parts[1].subplots(1, below)
 
 
 def beside(matrix: np.ndarray, title: str) -> None:
@@ -239,7 +275,7 @@ def printed(text: str) -> None:
     """What an example prints, as a terminal shows it."""
     figure = plt.gcf()
     lines = [line[:92] for line in text.strip().splitlines()[:16]]
-    figure.set_size_inches(6, 0.5 + 0.17 * len(lines))
+    figure.set_size_inches(WIDTH, 0.5 + 0.17 * len(lines))
     figure.set_facecolor("#1e2430")
     figure.text(0.02, 0.5, "\n".join(lines), color="#e6e9ef", family="monospace", fontsize=8, va="center")
 
@@ -251,7 +287,7 @@ def draw(script: Path) -> Path:
     with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
         found = runpy.run_path(str(script), run_name="__main__")
     plt.close("all")
-    plt.figure(figsize=(6, 3), layout="constrained")
+    plt.figure(figsize=(WIDTH, 3), layout="constrained")
     by_name = {f.__name__: f for f in DRAWN}
     if name in by_name:
         by_name[name](found)
@@ -259,7 +295,7 @@ def draw(script: Path) -> Path:
         printed(out.getvalue())
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.png"
-    plt.savefig(path, dpi=90, facecolor=plt.gcf().get_facecolor())
+    plt.savefig(path, dpi=100, facecolor=plt.gcf().get_facecolor())
     return path
 
 

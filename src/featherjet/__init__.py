@@ -70,4 +70,4 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("featherjet")
-    raise AttributeError(f"module 'featherjet' has no attribute {name!r}")
+    raise AttributeError(f"module 'featherjet' has no attribute {name!r}", name=name, obj=import_module(__name__))

@@ -48,13 +48,20 @@ class MissingFile(ModelError, FileNotFoundError):
     """A model file does not exist."""
 
 
+def _near(name: str, choices: Iterable[str]) -> list[str]:
+    """Up to three choices that begin with a name, or else look like it."""
+    return [x for x in choices if len(name) > 1 and x.startswith(name)][:3] or get_close_matches(
+        name, choices, n=3, cutoff=0.5
+    )
+
+
 class UnknownName(FeatherjetError, KeyError):
     """No joint, frame, robot, method or the like has this name; `choices` holds the valid ones."""
 
     def __init__(self, what: str, name: object, choices: Iterable[str], hint: str = "") -> None:
         self.what, self.name, self.choices = what, name, tuple(dict.fromkeys(choices))
         lower = {choice.lower(): choice for choice in self.choices}
-        close = get_close_matches(name.lower(), lower, n=3, cutoff=0.5) if isinstance(name, str) else []
+        close = _near(name.lower(), lower) if isinstance(name, str) else []
         listed = [lower[x] for x in close] or list(self.choices[:8])
         lead = "did you mean" if close else "choose from"
         more = "" if close or len(self.choices) <= 8 else f", ... ({len(self.choices)} in all)"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from .errors import escaped
 
+Thing = TypeVar("Thing")
 PIPE_WIDTH = 1000  # columns, where the output is no terminal: nothing is cut
 
 
@@ -41,3 +42,9 @@ def progress() -> Progress:
     screen = console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
+
+
+def watched(what: str, things: Iterable[Thing], count: int) -> Iterator[Thing]:
+    """The same things, of which there are `count`, with a progress bar while they come."""
+    with progress() as bar:
+        yield from bar.track(things, total=count, description=what)

@@ -628,6 +628,15 @@ def test_info_shows_what_drives_joints_and_judges_inertias(capsys):
     assert "physically possible" not in capsys.readouterr().out
 
 
+def test_robots_says_where_more_come_from_if_there_are_few(capsys, monkeypatch):
+    monkeypatch.setattr("featherjet.cli.robots.robots", lambda: {"arm": "built-in"})
+    assert main(["robots"]) == 0
+    assert "pip install 'featherjet[robots]'" in capsys.readouterr().err
+    monkeypatch.setattr("featherjet.cli.robots.robots", lambda: {"arm": "built-in", "x": "a/b/c/x.urdf"})
+    assert main(["robots"]) == 0
+    assert not capsys.readouterr().err
+
+
 def test_robots_shows_other_names_too(capsys):
     assert main(["robots", "talos_full"]) == 0
     rows = [row.split() for row in capsys.readouterr().out.splitlines()[1:]]

@@ -37,6 +37,20 @@ def test_formulas(plain, latex):
     assert displays.formula(plain) == latex
 
 
+@pytest.mark.parametrize(
+    "plain, shown",
+    [
+        ("forces −w_k on 2B_k, J_kᵀ", "forces −w<sub>k</sub> on 2B<sub>k</sub>, J<sub>k</sub>ᵀ"),
+        ("V_p(I) and fC_J", "V<sub>p(I)</sub> and fC<sub>J</sub>"),
+        ("`by_q` of talos_full, q_starts, by_v", "`by_q` of talos_full, q_starts, by_v"),
+        ("O(n^3), J_i^T", "O(n³), J<sub>i</sub>ᵀ"),
+        ("`x_i^2` x_i^2", "`x_i^2` x<sub>i</sub>²"),
+    ],
+)
+def test_letters_within_sentences(plain, shown):
+    assert displays.inline(plain, ascii_signs=True) == shown
+
+
 def test_columns_and_numbers():
     assert displays.equation("a = b      c = d       (2a)") == r"a = b \quad c = d \qquad (2a)"
 

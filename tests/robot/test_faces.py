@@ -138,6 +138,21 @@ def test_a_mistyped_attribute_is_an_error(robot: fj.Robot, make) -> None:
         make(robot).thread = 3
 
 
+def test_a_mistyped_attribute_of_a_robot_names_the_one_that_was_meant(robot: fj.Robot) -> None:
+    with pytest.raises(FixedAttribute, match="Robot: it has no attribute 'thread'; did you mean: threads"):
+        robot.thread = 3  # type: ignore[attr-defined]
+    with pytest.raises(FixedAttribute, match=r"Robot: its backend is fixed; make another Robot\. You can set threads"):
+        robot.backend = "numpy"  # type: ignore[misc]
+    with pytest.raises(AttributeError) as caught:
+        fj.Servos  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("Servos", fj)  # so that Python says: did you mean: 'Servo'?
+
+
+def test_the_beginning_of_a_name_finds_those_that_begin_so(robot: fj.Robot) -> None:
+    with pytest.raises(UnknownName, match="unknown joint 'rh'; did you mean: RH_HAA, RH_HFE, RH_KFE"):
+        robot.joint("rh")
+
+
 def test_attributes_that_nobody_reads_again_are_fixed(robot: fj.Robot) -> None:
     ground = fj.Ground(robot, ["LF_foot"])
     with pytest.raises(FixedAttribute, match="Ground: its friction is fixed; make another Ground"):

@@ -69,6 +69,19 @@ def test_phase_portraits(motion):
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), motion.v[:, 8])
 
 
+def test_joints_that_stand_still_show_no_rounding_errors():
+    from featherjet.view.charts import phase_figure
+
+    builder = fj.ModelBuilder("pair")
+    for name in ("moves", "rests"):
+        builder.add_joint(name, "revolute")
+        builder.add_body(name, 1.0)
+    q = np.stack([np.linspace(0, 1, 20), 1e-16 * np.arange(20)], -1)
+    moves, rests = phase_figure(builder.build(), q, 2 * q, "").axes
+    assert np.ptp(moves.get_xlim()) < 1.2
+    np.testing.assert_allclose([np.ptp(rests.get_xlim()), np.ptp(rests.get_ylim())], [0.05, 0.1])
+
+
 def test_phase_of_a_continuous_joint_does_not_jump():
     from featherjet.view.charts import phase_figure
 

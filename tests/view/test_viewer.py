@@ -15,8 +15,10 @@ import featherjet as fj
 from browser import PATIENCE, blue, come_true, in_the_middle, opened
 from featherjet.errors import InputError, UnknownName
 from featherjet.math import rotations as so3
+from featherjet.model.builder import transform
+from featherjet.view.bodies import LIMB, body_shapes
 from featherjet.view.browser import chromium
-from featherjet.view.shapes import capsules
+from featherjet.view.recording import save_film
 from helpers import agree, error
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'featherjet[viewer]'")
@@ -122,6 +124,18 @@ def test_a_simulation_shows_its_ground_and_its_forces():
         made.stop()
 
 
+def test_a_small_robot_keeps_its_colours_in_a_gif_beside_a_large_sky(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    y, x = np.mgrid[:300, :400] / 400
+    frame = np.stack([200 + 40 * y, 210 + 30 * x, 225 + 25 * x * y], -1).astype(np.uint8)
+    rng = np.random.default_rng(0)
+    frame[50:60, 50:60] = [220, 40, 30] + rng.integers(-20, 20, (10, 10, 3))  # shades of red
+    save_film(tmp_path / "film.gif", [frame, frame], 10.0)
+    again = np.asarray(image.open(tmp_path / "film.gif").convert("RGB"), int)
+    assert np.abs(again - frame).max(-1)[50:60, 50:60].mean() < 12
+    assert len(np.unique(again[:, 0, 0])) > 6  # and the sky is no flag
+
+
 def test_playing_goes_on_and_round(viewer, result):
     viewer.panel.playing.value = True
     seen = set()
@@ -130,16 +144,36 @@ def test_playing_goes_on_and_round(viewer, result):
 
 
 @pytest.mark.parametrize("name", ["arm", "quadruped", "humanoid"])
-def test_capsules_reach_from_joint_to_joint(name):
+def test_bodies_without_looks_reach_from_joint_to_joint(name):
     model = fj.load(name).model
-    found = capsules(model)
-    for i, joint in enumerate(model.joints):
-        mine = [c for c in found if c.joint == i]
-        assert mine
-        assert all(c.radius > 0 for c in mine)
+    limbs = {s.joint: s.mesh for s in body_shapes(model) if s.colour == LIMB}
+    assert list(limbs) == list(range(model.njoints))
+    for joint in model.joints:
         if joint.parent >= 0:
-            ends = [c.end for c in found if c.joint == joint.parent]
-            assert any(np.allclose(joint.placement[:3, 3], end) for end in ends)
+            assert inside(limbs[joint.parent], joint.placement[:3, 3])
+    for i, mesh in limbs.items():
+        assert inside(mesh, np.zeros(3))
+        assert inside(mesh, model.joints[i].body.com)
+        assert mesh.is_watertight
+        assert mesh.volume > 0  # triangles face outwards
+
+
+def inside(mesh, point) -> bool:
+    """Whether a point (3,) lies within the convex hull of a mesh: nowhere farther out than its vertices."""
+    directions = np.random.default_rng(0).normal(size=(2000, 3))
+    return bool((directions @ point <= (directions @ mesh.vertices.T).max(1)).all())
+
+
+def test_a_trunk_is_as_large_as_its_inertia_says_and_a_made_up_inertia_swallows_no_robot():
+    trunk = next(s for s in body_shapes(fj.load("quadruped").model) if s.joint == 0).mesh
+    np.testing.assert_allclose(trunk.extents[1:], [0.3, 0.2], atol=0.01)  # and the hips, before and behind
+    b = fj.ModelBuilder("fake")
+    b.add_joint("hip", "revolute", axis=(0, 1, 0))
+    b.add_body("hip", 1e-3, (0, 0, 0), np.eye(3))
+    b.add_joint("knee", "revolute", "hip", transform(p=(0, 0, -0.4)), axis=(0, 1, 0))
+    b.add_body("knee", 1e-3, (0, 0, 0), np.eye(3))
+    for shape in body_shapes(b.build()):
+        assert shape.mesh.extents.max() < 1.0
 
 
 @pytest.fixture
@@ -154,6 +188,49 @@ def shown():
     yield show
     for viewer in made:
         viewer.stop()
+
+
+def test_robots_side_by_side_stand_on_the_same_ground():
+    viewer = fj.show(fj.load("quadruped"), fj.load("arm"), port=18100)
+    try:
+        quadruped, arm = viewer.stage.actors
+        np.testing.assert_allclose(viewer.stage.low[2], 0, atol=0.02)
+        assert quadruped.offsets[0, 2] > 0.5  # its feet are that far below its trunk
+        assert arm.offsets[0, 2] < 0.05
+    finally:
+        viewer.stop()
+
+
+def test_worlds_without_contacts_play_side_by_side(shown):
+    robot = fj.load("arm", backend="numpy")
+    motion = robot.simulate(np.zeros((3, 7)), np.ones(7), dt=0.01, duration=0.05, progress=False)
+    viewer = shown(motion)
+    viewer.show(0.05)
+    assert viewer.stage.actors[0]._T.shape[:2] == (3, robot.njoints)
+
+
+def test_configurations_in_a_row_play_as_a_motion(shown):
+    robot = fj.load("arm", backend="numpy")
+    q = np.linspace(0, 1, 11)[:, None] * np.ones(7)
+    viewer = shown(robot, q, dt=0.1, traces=["tool"])
+    assert np.isclose(viewer.duration, 1.0)
+    viewer.show(0.55)
+    agree(placed(viewer), robot.forward_kinematics(np.full(7, 0.55)), 1e-6)
+    assert len(viewer.stage.traces) == 1
+    assert shown(robot, np.stack([q, -q]), dt=0.1).motions[0].worlds == 2
+
+
+@pytest.mark.parametrize(
+    "wrong,said",
+    [
+        ({"q": np.zeros(7), "dt": 0.1}, r"at least two configurations, shape \(\.\.\., n, 7\); got \(7,\)"),
+        ({"q": np.zeros((3, 7)), "dt": 0.0}, "dt: expected a positive number, got 0.0"),
+        ({"q": np.zeros((3, 7)), "dt": 0.1, "fext": np.zeros((7, 6))}, "leave out dt, or fext"),
+    ],
+)
+def test_samples_that_are_no_motion_are_refused(wrong, said):
+    with pytest.raises(InputError, match=said):
+        fj.load("arm", backend="numpy").view(**wrong)
 
 
 def test_sliders_move_a_robot_within_its_limits(shown):

@@ -16,6 +16,7 @@ ASCII = {
     "^-1": "⁻¹",
     "^-T": "⁻ᵀ",
     "^2": "²",
+    "^3": "³",
     "xbar*": "x\u0304*",
     " x* ": " ×* ",
     " x ": " × ",
@@ -41,6 +42,11 @@ SPELLED = re.compile(rf"(?<![`\w])({'|'.join(map(re.escape, SPELLINGS))})(?![a-z
 GREEK = "Ωφητμωνπλδε"
 RAISED = "(?:ᵀ|⁻¹|⁻ᵀ|²|³|′|')*"
 LOWERED = rf"(?:_(?:p\([A-Z]\)|[A-Za-z{GREEK}]+|\d+))?"
+INDEXED = re.compile(
+    rf"(?<![A-Za-z_])((?!by_)(?:gamma|[A-Z]{{1,3}}|[a-z]{{1,3}}|[a-z][A-Z]|SPd|[{GREEK}ΨΣ])[\u0300-\u036f]*)"
+    rf"_(p\([A-Z]\)|parent|ang|lin|ext,k|ij|[A-Za-z{GREEK}]|\d)(?![A-Za-z_\d])"
+)
+POWERED = re.compile(r"\^(?:-1|-T|T|2|3)(?!\w)")
 TOKEN = re.compile(
     r"(?P<dual>x\u0304\*)|(?P<number>\d+(?:\.\d+)?)"
     rf"|(?P<name>[{GREEK}]|d[{GREEK}]|[A-Za-z]+)(?P<accents>[\u0300-\u036f]*)(?P<wide>~?)(?P<count>\d?)"
@@ -60,8 +66,18 @@ def prose(text: str, ascii_signs: bool) -> str:
     """Displays typeset, letters as in them, and the stars of ×* no emphasis."""
     parts = DISPLAY.split(text)
     found = [display(signed(m[0]) if ascii_signs else m[0]) for m in DISPLAY.finditer(text)]
-    plain = [SPELLED.sub(lambda m: SPELLINGS[m[0]], part) for part in parts]
+    plain = [inline(SPELLED.sub(lambda m: SPELLINGS[m[0]], part), ascii_signs) for part in parts]
     return "".join(a + b for a, b in zip(plain, [*found, ""], strict=True))
+
+
+def inline(text: str, ascii_signs: bool) -> str:
+    """Letters within sentences with their indices below and, of ASCII, their powers above; code stays as it is."""
+    parts = re.split(r"(`[^`]*`)", text)
+    for k in range(0, len(parts), 2):
+        parts[k] = INDEXED.sub(r"\1<sub>\2</sub>", parts[k])
+        if ascii_signs:
+            parts[k] = POWERED.sub(lambda m: ASCII[m[0]], parts[k])
+    return "".join(parts)
 
 
 def signed(text: str) -> str:

@@ -121,7 +121,7 @@ def gallery() -> str:
     rows = ["# Examples", "", "Each script runs on its own, and the tests run them all.", ""]
     for script in sorted(ROOT.glob("examples/*.py")):
         rows += [f"## [{title(script)}](examples/{script.stem}.md)", "", summary(script), ""]
-        rows += [f"![{title(script)}]({picture(script)}){{ width=520 }}", ""] if shown(script) else []
+        rows += [f"![{title(script)}]({picture(script)}){{ width=660 }}", ""] if shown(script) else []
     return "\n".join(rows)
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from ..model.io.catalog import nicknames
+from ..model.io.catalog import BUILT_IN, nicknames
 from ..robot.loading import robots
 from ..terminal import console
 from .output import line, table
@@ -38,4 +38,6 @@ def run(args: argparse.Namespace) -> int:
         parts = Path(origin).parts
         listing.add_row(name, ", ".join(others.get(name, ())), origin if len(parts) < 4 else str(Path(*parts[-3:])))
     console().print(listing)
+    if all(origin == BUILT_IN for origin in robots().values()):
+        line("more come with example-robot-data: pip install 'featherjet[robots]'", stderr=True)
     return 0

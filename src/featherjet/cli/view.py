@@ -28,10 +28,10 @@ examples:
   featherjet view panda --screenshot panda.png
   featherjet view t.npz --port 9000 --host 0.0.0.0     for other machines too
 
-The page shows meshes of URDF and MJCF files, or capsules; layers show collision shapes, inertias, frames and the
-centre of mass. Motions have a time slider, curves of torque and energy, traces of the feet, the ground and forces (red;
-the robot's weight is as long as the robot is large). It is served until Ctrl-C. Recording draws with the browser that
-has the page open, or else with a chromium without a window.
+The page shows meshes of URDF and MJCF files, or else bodies as large as their inertia says; layers show collision
+shapes, inertias, frames and the centre of mass. Motions have a time slider, curves of torque and energy, traces of the
+feet, the ground and forces (red; the robot's weight is as long as the robot is large). It is served until Ctrl-C.
+Recording draws with the browser that has the page open, or else with a chromium without a window.
 Needs viser: pip install 'featherjet[viewer]'; MP4 needs 'featherjet[video]'."""
 
 

@@ -35,7 +35,7 @@ from ..algorithms.results import (
 from ..arrays import Out
 from ..contact import Contacts, Ground, impacts
 from ..contact import dynamics as contact
-from ..errors import InputError
+from ..errors import FixedAttribute, InputError
 from ..evaluate import frames
 from ..evaluate.bound import Bound
 from ..evaluate.convert import converted
@@ -47,6 +47,7 @@ from ..model import configuration
 from ..model.configuration import Limits
 from ..model.lock import lock
 from ..model.model import Array, Model
+from ..simulation.playback import Playback, sampled
 from ..simulation.simulate import Controller, simulate
 from ..simulation.trajectory import Trajectory
 from . import products
@@ -98,6 +99,12 @@ class Robot:
 
     def __reduce__(self) -> tuple:
         return Robot.of, (self.evaluator,)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        try:
+            object.__setattr__(self, name, value)
+        except AttributeError:
+            raise FixedAttribute("Robot", name, dir(self), ("threads",)) from None
 
     def __repr__(self) -> str:
         convention = "" if self.convention == "pinocchio" else f" ({self.convention})"
@@ -915,20 +922,33 @@ class Robot:
 
     # Seeing
 
-    def playable(self, q: ArrayLike | None = None, fext: ArrayLike | None = None) -> Pose:
-        """The robot at rest at configurations q (..., nq), for `show`; by default the neutral one."""
+    def playable(
+        self, q: ArrayLike | None = None, fext: ArrayLike | None = None, dt: float | None = None
+    ) -> Pose | Playback:
+        """The robot at rest at configurations q (..., nq), for `show`; by default the neutral one. dt: see `view`."""
         with unforked:
             from ..view.pose import Pose, start
 
         at = start(self.model) if q is None else converted(self.evaluator, self.evaluator.standard, q).q
+        if dt is not None:
+            if fext is not None:
+                raise InputError("view: fext is drawn of robots at rest alone; leave out dt, or fext")
+            return sampled(self.model, at, dt)
         forces = None if fext is None else arrays.finite("fext", fext, (self.njoints, 6), "a wrench for each joint")
         return Pose(self.evaluator, at, forces)
 
-    def view(self, q: ArrayLike | None = None, fext: ArrayLike | None = None, **options: Unpack[ViewOptions]) -> Viewer:
+    def view(
+        self,
+        q: ArrayLike | None = None,
+        fext: ArrayLike | None = None,
+        dt: float | None = None,
+        **options: Unpack[ViewOptions],
+    ) -> Viewer:
         """Show the robot in the browser, with a slider for each degree of freedom; many configurations side by side.
 
         q (..., nq): by default the neutral configuration, as far as limits allow it. fext (..., njoints, 6): external
-        forces to draw, as the dynamics take them.
+        forces to draw, as the dynamics take them. dt: configurations q (..., n, nq) that follow each other every dt
+        seconds, and play as a motion.
         Options, the same for trajectories, transitions and `fj.show`:
         host, port: the page's address; by default http://127.0.0.1:8080, or the next port that is free.
         meshes:  a URDF or MJCF file with the robot's looks, in place of the file it came from.
@@ -942,7 +962,7 @@ class Robot:
         with unforked:
             from ..view.show import show
 
-        return show(self.playable(q, fext), **options)
+        return show(self.playable(q, fext, dt), **options)
 
     def plot_sparsity(self, path: str | PathLike[str] | None = None, overwrite: bool = True) -> Figure:
         """A matplotlib figure of the zeros in all derivatives of dynamics, written as a PNG if there is a path.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import arrays
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array, Model
@@ -65,7 +67,11 @@ class Playback:
     def _over_time(self, x: Array) -> Array:
         """An array (*worlds, n, ...) with time first: (n, [worlds,] ...)."""
         batch = self.trajectory.worlds
-        return np.moveaxis(x.reshape(-1, *x.shape[len(batch) :]), 0, 1) if batch else x
+        return np.moveaxis(x.reshape(self.worlds, *x.shape[len(batch) :]), 0, 1) if batch else x
+
+    def playable(self) -> Playback:
+        """Itself, for `show`."""
+        return self
 
     @property
     def caption(self) -> str:
@@ -117,3 +123,42 @@ class Playback:
 
     def _step(self, t: Array) -> Array:
         return np.clip(np.searchsorted(self._t, t, "right") - 1, 0, len(self._t) - 2)
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Configurations q (..., n, nq) at times t (n,) [s], and nothing else to draw."""
+
+    model: Model
+    t: Array
+    q: Array
+    surface: Array = field(default_factory=lambda: np.zeros((0, 0, 3)))
+    contacts: tuple[str, ...] = ()
+    friction: tuple[float, ...] = ()
+    complete: bool = True
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def worlds(self) -> tuple[int, ...]:
+        return self.q.shape[:-2]
+
+    @property
+    def tau(self) -> Array:
+        return np.zeros((*self.q.shape[:-1], self.model.nv))
+
+    @property
+    def arrows(self) -> Array:
+        return np.zeros((*self.q.shape[:-1], 0, 2, 3))
+
+    def standard(self) -> Samples:
+        return self
+
+
+def sampled(model: Model, q: Array, dt: float) -> Playback:
+    """A motion through configurations q (..., n, nq), in the standard convention, dt seconds apart."""
+    dt = arrays.positive_number("dt", dt)
+    if q.ndim < 2 or q.shape[-2] < 2:
+        raise InputError(f"q: a motion has at least two configurations, shape (..., n, {model.nq}); got {q.shape}")
+    return Playback(Samples(model, dt * np.arange(q.shape[-2]), q), "sampled")

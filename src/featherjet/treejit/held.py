@@ -115,6 +115,10 @@ class ContactCompiler:
 
         return Kernel("correction", {}, [], load, separate_single=False)
 
+    def called(self, stage: str) -> str:
+        """What messages call the code of a stage."""
+        return stage
+
     def rolled(self, stage: Stage) -> Kernel:
         """The kernel of a program that walks over bodies and contacts."""
         cpu, closed, kinds, use = self.cpu, self.closed, variants(self.tree), self.use
@@ -132,7 +136,7 @@ class ContactCompiler:
                 return emit_rolled(program, operands, lanes, cpu.platform, kind, use)
 
             what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name, use.value
-            return library(cpu, what, stage.name, make), self.data(kind)
+            return library(cpu, what, self.called(stage.name), make), self.data(kind)
 
         shapes, results = ({k: shape(x, self.sizes) for k, x in side.items()} for side in (stage.inputs, stage.results))
         return Kernel(stage.name, shapes, list(results.values()), load, separate_single=False)

@@ -43,6 +43,9 @@ class StepCompiler(ContactCompiler):
         super().__init__(tree, tables, lambda _: integrate, cpu, contacts, stops)
         self.integrate, self.stops, self.floats = integrate, bool(stops), balanced
 
+    def called(self, stage: str) -> str:
+        return f"time steps: {stage}"
+
     @cached_property
     def approach(self) -> Kernel:
         """(q, v, feet) -> height of each foot above the ground, its rate."""

@@ -9,12 +9,10 @@ import numpy as np
 
 from ..math import rotations as so3
 from ..model.model import WORLD, Array, Model
+from .bodies import body_shapes
 from .meshfiles import glb
 from .shape import Colour, Shape
-from .shapes import capsule_shape, capsules
 
-LIMB: Colour = (0.38, 0.52, 0.69, 1.0)
-BASE: Colour = (0.47, 0.47, 0.49, 1.0)
 COLLISION: Colour = (0.94, 0.55, 0.2, 0.55)
 INERTIA: Colour = (0.25, 0.66, 0.45, 0.45)
 MASS: Colour = (0.82, 0.29, 0.36, 1.0)
@@ -31,7 +29,7 @@ class Actor:
     def __init__(self, scene: Any, name: str, model: Model, shapes: Sequence[Shape], worlds: int) -> None:
         self.scene, self.name, self.model, self.offsets = scene, name, model, np.zeros((worlds, 3))
         self._shapes = {
-            "visual": looks(model, [s for s in shapes if s.layer == "visual"]),
+            "visual": looks(model, [s for s in shapes if s.layer == "visual"], worlds),
             "collision": [s._replace(colour=COLLISION) for s in shapes if s.layer == "collision"],
             "inertia": inertias(model),
         }
@@ -121,7 +119,7 @@ class Actor:
     def _batch(self, name: str, mesh: Any, colour: Colour | None, wxyz: Array, position: Array) -> Any:
         if colour is None:
             return self.scene.add_batched_glb(name, glb(mesh), wxyz, position, lod="off")
-        look = paint(colour)
+        look = paint(linear(colour))  # batches take light, where single meshes take colours
         look["batched_colors"] = look.pop("color")
         return self.scene.add_batched_meshes_simple(name, *triangles(mesh), wxyz, position, lod="off", **look)
 
@@ -144,11 +142,10 @@ class Actor:
         return np.tile([1.0, 0.0, 0.0, 0.0], (len(mean), 1)), mean
 
 
-def looks(model: Model, found: list[Shape]) -> list[Shape]:
-    """Visual shapes, and capsules for the joints that have none."""
+def looks(model: Model, found: list[Shape], copies: int) -> list[Shape]:
+    """Visual shapes, and rounded bodies for the joints that have none."""
     seen = {s.joint for s in found}
-    bare = [c for c in capsules(model) if c.joint not in seen and (c.joint != WORLD or not found)]
-    return found + [capsule_shape(c, BASE if c.joint == WORLD else LIMB) for c in bare]
+    return found + [s for s in body_shapes(model, copies) if s.joint not in seen and (s.joint != WORLD or not found)]
 
 
 def inertias(model: Model) -> list[Shape]:
@@ -187,6 +184,12 @@ def pose(T: Array) -> tuple[Array, Array]:
 
 def triangles(mesh: Any) -> tuple[Array, Array]:
     return np.asarray(mesh.vertices, np.float32), np.asarray(mesh.faces)
+
+
+def linear(colour: Colour) -> Colour:
+    """A colour of the sRGB space as the light that it is."""
+    r, g, b = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in colour[:3])
+    return r, g, b, colour[3]
 
 
 def paint(colour: Colour) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from .backend import require_matplotlib
 
 MOST_PANELS = 24  # of a figure
 COLUMNS = 4
+STILL = 0.05  # least span of a phase portrait's axis, relative to that of the joint that moves most
 BLUE, RED, FAINT, CONE = "#4269d0", "#d1495b", "#8a8f98", "#e8f0e4"
 
 
@@ -51,11 +52,14 @@ def phase_figure(model: Model, q: Array, v: Array, title: str) -> Any:
         raise InputError(f"robot {model.name!r} has no joint with one degree of freedom to draw a phase portrait of")
     spans = np.array([np.ptp(x) for _, x, _ in found])
     chosen = sorted(np.argsort(-spans, kind="stable")[:MOST_PANELS].tolist())
+    fastest = max(float(np.ptp(u)) for *_, u in found)
     figure, axes = _panels(len(chosen), title, "position [rad, m]", "velocity [rad/s, m/s]")
     for ax, (joint, x, u) in zip(axes, (found[k] for k in chosen), strict=True):
         ax.plot(x, u, color=BLUE, linewidth=1.0)
         ax.plot(x[:1], u[:1], "o", color=BLUE, markersize=4)  # the start
         ax.set_title(joint.name, fontsize=8)
+        _widen(ax.set_xlim, x, STILL * spans.max())
+        _widen(ax.set_ylim, u, STILL * fastest)
         bounds = (*joint.lower, *joint.upper) if joint.kind.nq == 1 else ()
         _draw_near(ax.axvline, bounds, ax.get_xlim())
         _draw_near(ax.axhline, (*joint.velocity_limit, *-joint.velocity_limit), ax.get_ylim())
@@ -93,6 +97,7 @@ def _panels(count: int, title: str, below: str, left: str) -> tuple[Any, list[An
     for ax in axes[:count]:
         ax.grid(alpha=0.3)
         ax.tick_params(labelsize=7)
+        ax.locator_params(nbins=4)
     figure.suptitle(title, fontsize=11)
     figure.supxlabel(below, fontsize=9)
     figure.supylabel(left, fontsize=9)
@@ -102,6 +107,13 @@ def _panels(count: int, title: str, below: str, left: str) -> tuple[Any, list[An
 def _position(nq: int, q: Array) -> Array:
     """The coordinate (n,) of a joint; of cosine and sine the angle, without jumps."""
     return q[:, 0] if nq == 1 else np.unwrap(np.arctan2(q[:, 1], q[:, 0]))
+
+
+def _widen(set_limits: Any, x: Array, least: float) -> None:
+    """Let an axis span at least so much, so that a joint that stands still does not show its rounding errors."""
+    if np.ptp(x) < least:
+        middle = (x.min() + x.max()) / 2
+        set_limits(middle - least / 2, middle + least / 2)
 
 
 def _draw_near(line: Any, values: Sequence[float], seen: tuple[float, float]) -> None:

@@ -98,6 +98,16 @@ def _colour(rgba: Any) -> Colour:
     return r, g, b, a
 
 
+def crisp(mesh: Any) -> Any:
+    """A mesh whose flat sides along its axes meet at edges, however smoothly browsers shade it."""
+    import trimesh
+
+    side = np.where(np.abs(mesh.face_normals) > 0.999, mesh.face_normals, 0).round() @ [1, 2, 3]
+    corners = np.stack([mesh.faces.ravel(), np.repeat(side, 3).astype(int)], -1)
+    kept, faces = np.unique(corners, axis=0, return_inverse=True)
+    return trimesh.Trimesh(mesh.vertices[kept[:, 0]], faces.reshape(-1, 3), process=False)
+
+
 def locate(filename: str, robot: Path) -> Path | None:
     """A file that a robot's file refers to, or None; package:// is searched for in all folders above."""
     name = unquote(filename.split("://", 1)[-1]) if "://" in filename else filename

@@ -11,6 +11,7 @@ from ..model.builder import transform
 from ..model.io.mjcf import body_frames, compile_file, rotation
 from ..model.io.urdf import ROOT_JOINT
 from ..model.model import WORLD, Array, Model
+from .meshfiles import crisp
 from .shape import Colour, Shape
 from .urdf_shapes import textured
 
@@ -57,9 +58,9 @@ def _solid(mj: Any, g: int) -> Any:
         ball.apply_scale([a, b, c])
         return ball
     if kind == CYLINDER:
-        return create.cylinder(radius=a, height=2 * b)
+        return crisp(create.cylinder(radius=a, height=2 * b))
     if kind == BOX:
-        return create.box([2 * a, 2 * b, 2 * c])
+        return crisp(create.box([2 * a, 2 * b, 2 * c]))
     if kind == MESH:
         return trimesh.Trimesh(*_triangles(mj, int(mj.geom_dataid[g])), process=False)
     return None

@@ -15,7 +15,8 @@ from ..model.model import Array
 
 PICTURES = {".gif": "GIF", ".png": "PNG", ".webp": "WEBP"}
 FORMATS = (*PICTURES, ".mp4", ".html")
-COLOURS, SAMPLES = 128, 8  # of a GIF: colours, and frames that they are chosen from
+COLOURS, SAMPLES = 256, 8  # of a GIF: colours, and frames that they are chosen from
+STEP, WEIGHT = 2, 0.5  # of 256 shades that count as different colours; how much a frequent one counts, as a power
 
 
 def refuse_other_recordings(path: Path) -> None:
@@ -54,8 +55,10 @@ def _write_pictures(file: BinaryIO, form: str, frames: Sequence[Array], fps: flo
     Image = pillow()
     first, *rest = [Image.fromarray(x) for x in frames]
     if form == "GIF":  # one palette for all, so that the ground does not flicker
-        sample = Image.fromarray(np.concatenate(frames[:: max(1, len(frames) // SAMPLES)]))
-        palette = sample.quantize(COLOURS, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+        sample = np.concatenate(frames[:: max(1, len(frames) // SAMPLES)]).reshape(-1, 3)
+        seen, count = np.unique(sample // STEP * STEP, axis=0, return_counts=True)
+        weighed = np.repeat(seen, np.ceil(count**WEIGHT).astype(int), axis=0)  # the sky must not take all colours
+        palette = Image.fromarray(weighed[None]).quantize(COLOURS, method=Image.Quantize.MEDIANCUT)
         first, *rest = [x.quantize(palette=palette, dither=Image.Dither.NONE) for x in (first, *rest)]
     hundredths = np.diff(np.round(100 / fps * np.arange(len(frames) + 1)))  # GIF knows no less
     times = np.maximum(10 * hundredths, 10).astype(int).tolist()

@@ -15,7 +15,11 @@ from .actor import Actor, corners
 from .playable import Playable
 from .shapes import shapes
 
-GROUND, LINES, FORCE, TRACE = (225, 225, 220), (190, 190, 185), (209, 73, 91), (239, 177, 24)
+GROUND, LINES, SECTIONS = (225, 225, 220), (200, 205, 212), (158, 166, 176)
+FORCE, TRACE = (209, 73, 91), (239, 177, 24)
+SKY, HAZE = (206, 217, 230), (250, 250, 250)  # the backdrop, at the top and at the bottom
+CELLS = [x * 10.0**k for k in range(-3, 4) for x in (1, 2, 5)]  # sizes of the ground's cells to choose from [m]
+FADE = 12.0  # distance at which the ground ends, relative to the size of all robots together
 ARROW = 1.0  # length of the arrow of a force as large as the robot's weight, relative to the robot's size
 SHORTEST = 1e-3  # of the arrows that are drawn, relative to the robot's size
 ROOM = 1.15  # distance of robots side by side, relative to the room that each takes
@@ -45,12 +49,15 @@ class Scenery:
         ]
         boxes = [_boxes(a, T) for a, T in zip(actors, samples, strict=True)]
         spots = _spots(sum(counts), _room(boxes) if spacing is None else spacing)
-        for actor, at in zip(actors, np.split(spots, np.cumsum(counts)[:-1]), strict=True):
-            actor.settle(at)
+        for k, at in enumerate(np.split(spots, np.cumsum(counts)[:-1])):
+            if len(motions) > 1 and spacing != 0 and not on_ground(motions[k]):
+                at[:, 2] = max(0.0, -float(boxes[k][..., 2].min()))  # so that all stand on the same ground
+            actors[k].settle(at)
         self.actors = actors
         placed = [b + a.offsets for a, b in zip(actors, boxes, strict=True)]
         self._points = np.concatenate([b.reshape(-1, 3) for b in placed])
         self.low, self.high = self._points.min(0), self._points.max(0)
+        self._backdrop()
         self._ground()
         for actor in actors:
             actor.show_layer("visual", True)
@@ -73,7 +80,11 @@ class Scenery:
         parts = [(p + a.offsets[:, None]).reshape(-1, 3) for p, a in zip(found, self.actors, strict=True)]
         return np.concatenate(parts).mean(0)
 
-    # Ground, forces and traces
+    # Backdrop, ground, forces and traces
+
+    def _backdrop(self) -> None:
+        t = np.linspace(0, 1, 256)[:, None, None]
+        self.scene.set_background_image(np.tile((1 - t) * SKY + t * HAZE, (1, 2, 1)).astype(np.uint8), format="png")
 
     def _ground(self) -> None:
         surfaces = [m.contact_forces.surface if m.contact_forces else np.zeros((0, 0, 3)) for m in self.motions]
@@ -85,14 +96,11 @@ class Scenery:
         if not all(uneven):
             levels = [s[..., 2].mean() for s, rough in zip(surfaces, uneven, strict=True) if s.size and not rough]
             level = float(levels[0]) if levels else min(0.0, float(self.low[2]))
-            reach = float(np.max(self.high[:2] - self.low[:2]))
-            middle = (self.low + self.high) / 2
-            cell = 10.0 ** np.round(np.log10(max(reach, 0.05) / 4))
-            side = cell * (2 * np.ceil(2 * reach / cell) + 4)
+            reach = float(np.max(self.high - self.low))
+            cell = max(x for x in CELLS if x <= max(reach / 4, CELLS[0]))
             self.scene.add_grid(
-                "/ground", width=side, height=side, position=(*np.round(middle[:2] / cell) * cell, level),
-                cell_size=cell, section_size=5 * cell, plane_color=GROUND, plane_opacity=0.35, shadow_opacity=0.25,
-                cell_color=LINES,
+                "/ground", infinite_grid=True, position=(0.0, 0.0, level), cell_size=cell, section_size=5 * cell,
+                fade_distance=FADE * reach, shadow_opacity=0.25, cell_color=LINES, section_color=SECTIONS,
             )  # fmt: skip
 
     def _draw_ground(self, name: str, surface: Array) -> None:
@@ -155,6 +163,11 @@ class Scenery:
             actor.place(_worlds(motion, motion.placements(min(t, motion.duration))))
             if self.arrows[k] is not None and self.arrows[k].visible:
                 self.arrows[k].points = self._arrows_at(k, t)
+
+
+def on_ground(motion: Playable) -> bool:
+    """Whether a motion has ground of its own."""
+    return motion.contact_forces is not None and motion.contact_forces.surface.size > 0
 
 
 def refuse_unknown_frames(motions: Sequence[Playable], names: Sequence[str]) -> None:

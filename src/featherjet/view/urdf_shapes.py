@@ -12,7 +12,7 @@ from ..errors import ModelError
 from ..model.io.urdf import origin
 from ..model.io.xmltree import Element, parse, read_bytes
 from ..model.model import Array, Model
-from .meshfiles import Part, locate, read_mesh
+from .meshfiles import Part, crisp, locate, read_mesh
 from .shape import Colour, Layer, Shape
 
 PLAIN: Colour = (0.7, 0.7, 0.72, 1.0)
@@ -62,13 +62,15 @@ def _solid(child: Element, urdf: Path) -> Iterator[tuple[Any, Colour | None, boo
         for mesh, colour, named in read_mesh(path):
             yield _scaled(mesh, scale), colour, named
     elif child.tag == "box":
-        yield create.box(child.vector("size")), PLAIN, False
+        yield crisp(create.box(child.vector("size"))), PLAIN, False
     elif child.tag == "sphere":
         yield create.icosphere(subdivisions=2, radius=child.number("radius")), PLAIN, False
     elif child.tag in ("cylinder", "capsule"):
         radius, length = child.number("radius"), child.number("length")
-        make = create.cylinder if child.tag == "cylinder" else create.capsule
-        yield make(radius=radius, height=length), PLAIN, False
+        made = create.capsule(radius=radius, height=length)
+        if child.tag == "cylinder":
+            made = crisp(create.cylinder(radius=radius, height=length))
+        yield made, PLAIN, False
 
 
 def _scaled(mesh: Any, scale: Array) -> Any:

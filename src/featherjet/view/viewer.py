@@ -22,6 +22,7 @@ from .. import arrays
 from ..atomic import atomic_write
 from ..errors import FeatherjetError, InputError, MissingExtra
 from ..model.model import Array
+from ..terminal import watched
 from .browser import headless
 from .curves import motion_panels
 from .page import titled, with_curves
@@ -203,7 +204,8 @@ class Viewer:
                     file.write(text.encode())
                 return path
             with self._camera(size) as shoot:
-                return save_film(path, (self._shot(shoot, t, follow) for t in times), fps, overwrite)
+                shots = (self._shot(shoot, t, follow) for t in times)
+                return save_film(path, watched("recording", shots, count), fps, overwrite)
 
     def as_html(self, fps: float = 30.0) -> str:
         """A page with the motion that needs nothing else: no server, no network."""
@@ -236,9 +238,14 @@ class Viewer:
             yield lambda move=None: _photograph(clients[0], width, height, move)
             return
         with headless(self.url, width + 400, max(height, 400)) as (process, _):
-            client = self._connected(process)
-            self._settled(client)
+            client = next(iter(watched("starting a browser", self._ready(process), 1)))
             yield lambda move=None: _photograph(client, width, height, move)
+
+    def _ready(self, process: Any) -> Iterator[Any]:
+        """The browser, as soon as it shows everything."""
+        client = self._connected(process)
+        self._settled(client)
+        yield client
 
     def _connected(self, process: Any) -> Any:
         """The first browser that has the page open."""
@@ -263,9 +270,15 @@ def _photograph(client: Any, width: int, height: int, move: Array | None = None)
     """What a browser's camera sees, moved by a vector (3,), on white: (height, width, 3) of bytes."""
     camera = client.camera
     at = np.asarray(camera.position) + (0.0 if move is None else move)
-    found = client.get_render(
-        height, width, wxyz=camera.wxyz, position=at, fov=camera.fov, transport_format="png", timeout=PATIENCE
-    )
+    try:
+        found = client.get_render(
+            height, width, wxyz=camera.wxyz, position=at, fov=camera.fov, transport_format="png", timeout=PATIENCE
+        )
+    except TimeoutError:
+        raise FeatherjetError(
+            f"the browser has not drawn the picture within {PATIENCE:g} s; show fewer robots, or draw with a browser "
+            "that uses the graphics card: open the page in it first"
+        ) from None
     colour, cover = found[..., :3].astype(float), found[..., 3:].astype(float) / 255
     return np.round(colour * cover + 255 * (1 - cover)).astype(np.uint8)
 

@@ -20,6 +20,7 @@ COLOURS = {
     DIFFERENCES: "#c9ccd3",
 }
 INK = "#22252b"
+COLUMNS = 2  # of panels: more are too small to read on a page
 
 
 def save_chart(report: dict[str, Any], path: Path) -> None:
@@ -31,8 +32,9 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
     from matplotlib.ticker import FuncFormatter
 
     robots = report["robots"]
-    figure = Figure(figsize=(4.0 * len(QUANTITIES), 1.7 + 1.15 * len(robots)), layout="constrained")
-    axes = figure.subplots(1, len(QUANTITIES), sharey=True, squeeze=False)[0]
+    rows = -(-len(QUANTITIES) // COLUMNS)
+    figure = Figure(figsize=(9.0, 1.0 + rows * (0.5 + 0.95 * len(robots))), layout="constrained")
+    axes = figure.subplots(rows, COLUMNS, sharey=True).ravel()
     height = 0.8 / len(COLOURS)
     relative = any(entry["ratio"] for entry in entries(report))
     base = 1.0 if relative else 10.0 ** math.floor(math.log10(min(speed(x, relative) or 1 for x in entries(report))))
@@ -48,20 +50,20 @@ def save_chart(report: dict[str, Any], path: Path) -> None:
                 ax.barh(at, [x - base for x in length], height, left=base, color=colour, label=contender)
             for y, x in zip(at, length, strict=True):
                 if contender in (BATCH, THREADS):
-                    ax.text(x, y, f" {x:.3g}", va="center", fontsize=7, color=INK)
+                    ax.text(x, y, f" {x:.3g}", va="center", fontsize=8, color=INK)
         ax.set_xscale("log")
         ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}x" if relative else f"{x:.0e}"))
         ax.axvline(base, color=INK, linewidth=0.8)
-        ax.set_title(quantity.replace("_", " "), fontsize=11, color=INK)
-        ax.tick_params(colors=INK, labelsize=8)
+        ax.set_title(quantity.replace("_", " "), fontsize=12, color=INK)
+        ax.tick_params(colors=INK, labelsize=9)
         for side in ("top", "right", "left"):
             ax.spines[side].set_visible(False)
     axes[0].set_yticks(range(len(robots)), [f"{r['title']}\nnv {r['nv']}" for r in robots])
     axes[0].invert_yaxis()
     what = f"speed per state, relative to: {PIN_LOOP}" if relative else "states per second"
-    figure.supxlabel(what, fontsize=9, color=INK)
+    figure.supxlabel(what, fontsize=10, color=INK)
     shown = {label: handle for ax in axes for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
-    figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=4, fontsize=8, frameon=False)
+    figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=3, fontsize=9, frameon=False)
     save_png(figure, path, dpi=130)
 
 
