@@ -30,7 +30,7 @@ def flattened(
     """Batch, inputs and results with one batch axis if that needs no copies; else with the batch's own."""
     own = [x.shape[: x.ndim - core] for x, core in zip(inputs, cores, strict=True)]
     plain = all(
-        shape == batch and x.flags.c_contiguous or prod(shape) == 1 for shape, x in zip(own, inputs, strict=True)
+        (shape == batch and x.flags.c_contiguous) or prod(shape) == 1 for shape, x in zip(own, inputs, strict=True)
     )
     axes = (prod(batch),) if plain and all(o.flags.c_contiguous for o in outs) else batch
 
