@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -24,6 +24,7 @@ from ..jit.objects import sources
 from ..jit.straight import Function, Straight, shortest
 from ..model.configuration import Places
 from ..model.tree import Tree
+from .coupled import CoupledCompiler, is_foldable
 from .tables import Tables, unit_parts, variants
 
 SMALL = 16_000  # operations; tracing two algorithms that are shorter takes a tenth of a second
@@ -33,8 +34,8 @@ UNROLLED, UNROLLED_VECTORS = 32_000, 10_500  # most operations to compile for on
 class TreeCompiler:
     """Makes the kernels of one tree.
 
-    unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints (never
-    with mimicking joints); None chooses for each quantity. robot: its name, for messages. cpu: what to compile for; by
+    unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints, where
+    joints mimic between two maps; None chooses for each quantity. robot: its name, for messages. cpu: what to compile for; by
     default the one FEATHERJET_CPU selects.
     """
 
@@ -59,8 +60,10 @@ class TreeCompiler:
 
             maker = ContactCompiler(self.tree, self.tables, self._free, self.target, options["contacts"])
             return maker.kernel(quantity, given)
-        if quantity.solves and self.tree.coupling is None:
+        if quantity.solves:
             return self._solved(quantity, given)
+        if self.tree.coupling is not None and not options and not self.unrolls(quantity):
+            return self._coupled.make(quantity, given)
         if quantity.rolled and not options and not self.unrolls(quantity):
             return self._rolled(quantity, FEXT.name in given)
         return self._straight(quantity, given, options)
@@ -116,12 +119,31 @@ class TreeCompiler:
         Rolled code computes matrices with columns in lanes, some of them idle; in unrolled code all lanes are samples.
         Vectors have samples in lanes either way, and blocks of columns fill the lanes: unrolling only folds constants.
         """
-        if self.tree.coupling is not None or not quantity.rolled or quantity.cost is None:
+        couples = self.tree.coupling is not None
+        if not quantity.rolled or quantity.cost is None or (couples and not is_foldable(quantity)):
             return True
         if self.unroll is not None:
             return self.unroll
-        most = quantity.unrolls or (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
+        most = quantity.unrolls or (UNROLLED if quantity.matrices or couples else UNROLLED_VECTORS)
         return quantity.cost.of(self.tree) <= most
+
+    @cached_property
+    def _coupled(self) -> CoupledCompiler:
+        independent = TreeCompiler(self.tree.independent(), self.unroll, robot=self.robot, cpu=self.target)
+        return CoupledCompiler(
+            self.tree,
+            lambda quantity, given: independent.kernel(quantity, given, {}),
+            lambda name, given: self.kernel(QUANTITIES[name], given, {}),
+            self._product,
+            self.tables(DOUBLE).digest,
+            self.target,
+        )
+
+    def _is_short(self, quantity: Quantity) -> bool:
+        """Whether straight-line code is known to be worth compiling, however long it is."""
+        if quantity.cost is None:
+            return False
+        return self.tree.coupling is None or quantity.cost.of(self.tree) <= UNROLLED
 
     def _walked(self, quantity: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""
@@ -178,7 +200,7 @@ class TreeCompiler:
             alternatives=others,
             watch=len(quantity.margins),
             units={i.name: units for i in quantity.inputs if i.expands == "q"},
-            limit=None if quantity.cost is not None and not options else quantity.longest,
+            limit=None if self._is_short(quantity) and not options else quantity.longest,
             whose=self.robot,
         )
 
