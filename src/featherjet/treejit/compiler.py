@@ -35,8 +35,8 @@ class TreeCompiler:
     """Makes the kernels of one tree.
 
     unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints, where
-    joints mimic between two maps; None chooses for each quantity. robot: its name, for messages. cpu: what to compile for; by
-    default the one FEATHERJET_CPU selects.
+    joints mimic between two maps; None chooses for each quantity. robot: its name, for messages. cpu: what to compile
+    for; by default the one FEATHERJET_CPU selects.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class TreeCompiler:
         """Whether straight-line code is known to be worth compiling, however long it is."""
         if quantity.cost is None:
             return False
-        return self.tree.coupling is None or quantity.cost.of(self.tree) <= UNROLLED
+        return self.tree.coupling is None or bool(self.unroll) or quantity.cost.of(self.tree) <= UNROLLED
 
     def _walked(self, quantity: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""

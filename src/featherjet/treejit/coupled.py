@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,51 @@ from ..model.tree import Coupling, Tree
 
 Axes = dict[str, Sequence[Axis]]
 V: tuple[Axis, ...] = ("v",)
+
+
+class Runs(NamedTuple):
+    """Neighbouring entries of an axis that are folded: places (n, 3), from where to where and how many, and factors.
+
+    The first ones cover all places, each of them once.
+    """
+
+    places: np.ndarray
+    factors: np.ndarray
+    first: int
+
+    @staticmethod
+    def of(groups: np.ndarray, factors: np.ndarray) -> Runs:
+        """Runs of one entry each, by the group of each entry."""
+        _, firsts = np.unique(groups, return_index=True)
+        others = np.setdiff1d(np.arange(len(groups)), firsts)
+        order = np.concatenate([firsts, others])
+        places = np.stack([order, groups[order], np.ones(len(order), int)], 1)
+        return Runs(places.astype(np.int64), factors[order], len(firsts))
+
+    def joined(self) -> Runs:
+        """The same as few long runs."""
+        places: list[list[int]] = []
+        factors: list[float] = []
+        first = 0
+        for k, (place, factor) in enumerate(zip(self.places.tolist(), self.factors.tolist(), strict=True)):
+            start, to, _ = place
+            if factors and k != self.first and factor == factors[-1]:
+                before, onto, count = places[-1]
+                if (before + count, onto + count) == (start, to):
+                    places[-1][2] += 1
+                    continue
+            places.append(place)
+            factors.append(factor)
+            first += k < self.first
+        return Runs(np.array(places, np.int64), np.array(factors), first)
+
+
+def fold_stages(axes: Sequence[Axis]) -> list[list[int]]:
+    """The axes "v" of a result that are folded together: the first of all axes, and one more."""
+    found = [k for k, axis in enumerate(axes) if axis == "v"]
+    if 0 not in found:
+        return [[k] for k in found]
+    return [found[:2], *([k] for k in found[2:])]
 
 
 class CoupledCompiler:
@@ -75,14 +120,13 @@ class CoupledCompiler:
         computed, folds = [], []
         for r in quantity.results:
             name, axes = r.name, [("dofs" if axis == "v" else axis) for axis in r.axes]
-            places = [k for k, axis in enumerate(r.axes) if axis == "v"]
-            computed.append(f"tree {name}" if places else name)
-            for k in places:
-                source, target = f"{k} {name}" if k != places[0] else f"tree {name}", f"{k + 1} {name}"
+            computed.append(f"tree {name}" if "v" in r.axes else name)
+            source, stages = f"tree {name}", fold_stages(r.axes)
+            for folded in stages:
                 temporaries[source] = tuple(axes)
-                fold = self.fold(axes, k)
-                axes[k] = "v"
-                folds.append(Link(fold, (source, name if k == places[-1] else target)))
+                target = name if folded is stages[-1] else f"{source}, folded"
+                folds.append(Link(self.fold(axes, folded), (source, target)))
+                axes, source = [("v" if k in folded else axis) for k, axis in enumerate(axes)], target
         read = [f"tree {name}" if f"tree {name}" in temporaries else name for name in given]
         links.append(Link(self.of_tree(quantity, given), (*read, *computed)))
         return self.chain(quantity, given, temporaries, [*links, *folds])
@@ -98,23 +142,27 @@ class CoupledCompiler:
         key = ("expansion", self.digest, tuple((i.name, i.expands) for i in inputs))
         return jit.compile(function, shapes, key, "mimicking joints", cpu=self.cpu, outputs=outputs)
 
-    def fold(self, axes: Sequence[Axis], axis: int) -> Kernel:
-        """The kernel that folds one axis of a result from the tree's dofs to those of the independent joints."""
-        cpu, coupling, count = self.cpu, self.coupling, len(axes)
-        lengths = shape(axes, self.sizes)
-        around = [lengths[0] if axis else 1, prod(lengths[1:axis]), lengths[axis], self.sizes["v"]]
-        inner = prod(lengths[axis + 1 :])
+    def fold(self, axes: Sequence[Axis], folded: Sequence[int]) -> Kernel:
+        """The kernel that folds the first axis of a result, another one, or both, from the tree's dofs to "v"."""
+        cpu, count, lengths = self.cpu, len(axes), shape(axes, self.sizes)
+        leaders = Runs.of(self.coupling.vi, self.coupling.vs)
+        rows = leaders if 0 in folded else Runs.of(np.arange(lengths[0]), np.ones(lengths[0]))
+        runs, widths, middle, inner = Runs.of(np.zeros(1, int), np.ones(1)), (1, 1), 1, prod(lengths[1:])
+        if axis := folded[-1]:
+            runs, widths = leaders.joined(), (lengths[axis], self.sizes["v"])
+            middle, inner = prod(lengths[1:axis]), prod(lengths[axis + 1 :])
 
         def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
             def make() -> Any:
                 with unforked:
                     from ..jit.emit.fold import emit_fold
 
-                return sources(emit_fold(cpu.fitting(kind), count, axis, cpu.platform, kind))
+                return sources(emit_fold(cpu.fitting(kind), count, cpu.platform, kind))
 
-            tables = np.array(coupling.vi, np.int64), np.array(coupling.vs, kind.dtype)
-            what = "fold", count, axis, cpu.fitting(kind), kind.name
-            return library(cpu, what, "folded axes", make), Data(kind, [*around, inner, *tables])
+            counts = [len(rows.factors), rows.first, len(runs.factors), runs.first, middle, *widths, inner]
+            tables = [x for some in (rows, runs) for x in (some.places, some.factors.astype(kind.dtype))]
+            code = library(cpu, ("fold", count, cpu.fitting(kind), kind.name), "folded axes", make)
+            return code, Data(kind, [*counts, *tables])
 
         return Kernel("fold", {}, [], load, separate_single=False)
 

@@ -1,4 +1,4 @@
-"""LLVM for folding an axis of arrays: its entries are summed in groups, each times a factor."""
+"""LLVM for folding arrays: rows, and runs of neighbouring entries within them, are summed in groups, with factors."""
 
 from __future__ import annotations
 
@@ -13,71 +13,64 @@ from .lanes import I8, I64, PTR, VOID, Lanes, Value
 from .platform import Platform
 
 OPERANDS = ("report", "x", "result")
-COUNTS = ("first", "middle", "given", "kept", "inner")
-TABLES = ("group", "factor")
+COUNTS = ("rows", "first_rows", "runs", "first_runs", "middle", "given", "kept", "inner")
+TABLES = ("row_places", "row_factors", "run_places", "run_factors")
 
 
 class FoldLanes(Lanes):
     """Neighbouring numbers of one sample anywhere.
 
-    `data` has the lengths of axes: the first and those between it and the axis (one, if it is the first itself), the
-    axis before and after, and those that follow it; then for each entry of the axis its group and its factor.
+    Arrays have axes (rows, middle, folded, inner). `data` has the lengths of all but the first, the folded one before
+    and after; then the rows and the runs: from where to where, how many (rows: one), and the factor. The first of
+    either cover the whole result once, and are stored; the others are added.
     """
 
-    slots: ClassVar = {
-        name: (k, PTR if name in TABLES else I64) for k, name in enumerate([*HEADER, *COUNTS, *TABLES])
-    }
+    slots: ClassVar = {name: (k, PTR if name in TABLES else I64) for k, name in enumerate([*HEADER, *COUNTS, *TABLES])}
 
 
-def emit_fold(lanes: int, axes: int, axis: int, platform: Platform, kind: Number) -> ir.Module:
-    """A module whose `entry` folds one of so many axes, sample by sample; all but the first are contiguous."""
+def emit_fold(lanes: int, axes: int, platform: Platform, kind: Number) -> ir.Module:
+    """A module whose `entry` folds samples one by one; of their so many axes, all but the first are contiguous."""
     module = platform.module("fold")
     w, one = (FoldLanes(module, Graph(), n, kind, whole=False) for n in (lanes, 1))
     f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
     f.attributes.add("nounwind")
     args, dims, steps, data = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))
-    first, middle, given, kept, inner = (w.slot(b, data, name) for name in COUNTS)
-    groups, factors = (w.slot(b, data, name) for name in TABLES)
-    whole = b.mul(b.sdiv(inner, I64(lanes)), I64(lanes))
-    size = b.mul(inner, I64(w.bytes))
-    by_first = [w.integer(b, steps, I64(len(OPERANDS) + k)) for k in (0, axes)]
+    rows, first_rows, runs, first_runs, middle, given, kept, inner = (w.slot(b, data, name) for name in COUNTS)
+    row_places, row_factors, run_places, run_factors = (w.slot(b, data, name) for name in TABLES)
+    by_row = [w.integer(b, steps, I64(len(OPERANDS) + k)) for k in (0, axes)]
 
-    def place(base: Value, operand: int, count: Value, a: Value, m: Value, i: Value) -> Value:
-        """Entry i of the axis, which has `count`, at entry a of the first axis and m of those between."""
-        if axis == 0:
-            return b.gep(base, [b.mul(i, by_first[operand])], source_etype=I8)
-        start = b.gep(base, [b.mul(a, by_first[operand])], source_etype=I8)
-        return b.gep(start, [b.mul(b.add(b.mul(m, count), i), size)], source_etype=I8)
+    def places(table: Value, k: Value, count: int) -> list[Value]:
+        return [w.integer(b, table, b.add(b.mul(k, I64(count)), I64(i))) for i in range(count)]
 
-    def numbers(run: object) -> None:
-        for v, start, stop in ((w, I64(0), whole), (one, whole, inner)):
+    def entry(base: Value, m: Value, count: Value, k: Value) -> Value:
+        return w.number(b, base, b.mul(b.add(b.mul(m, count), k), inner))
+
+    def copy(source: Value, target: Value, length: Value, factor: Value, add: bool) -> None:
+        whole = b.and_(length, I64(-lanes))
+        for v, start, stop in ((w, I64(0), whole), (one, whole, length)):
             with v.loop(b, start, stop, v.L) as c:
-                run(v, c)  # type: ignore[operator]
+                at, y, z = v.number(b, target, c), v.load(b, v.number(b, source, c)), v.splat(b, factor)
+                v.store(b, v.plus_product(b, v.load(b, at), y, z) if add else b.fmul(y, z), at)
 
     with w.loop(b, I64(0), b.load(dims, typ=I64, align=8)) as s:
-        x, result = (
-            b.gep(
-                b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8),
-                [b.mul(s, w.integer(b, steps, I64(o)))],
-                source_etype=I8,
-            )
-            for o in (1, 2)
-        )
-        with w.loop(b, I64(0), first) as a, w.loop(b, I64(0), middle) as m:
-            with w.loop(b, I64(0), kept) as j:
-                to = place(result, 1, kept, a, m, j)
-                numbers(lambda v, c, to=to: v.store(b, v.const(0.0), v.number(b, to, c)))
-            with w.loop(b, I64(0), given) as i:
-                to = place(result, 1, kept, a, m, w.integer(b, groups, i))
-                source = place(x, 0, given, a, m, i)
-                factor = w.load_number(b, w.number(b, factors, i))
-
-                def add(v: Lanes, c: Value, to: Value = to, source: Value = source, factor: Value = factor) -> None:
-                    at = v.number(b, to, c)
-                    y = v.load(b, v.number(b, source, c))
-                    v.store(b, v.plus_product(b, v.load(b, at), v.splat(b, factor), y), at)
-
-                numbers(add)
+        sample = []
+        for o in (1, 2):
+            base = b.load(b.gep(args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+            sample.append(b.gep(base, [b.mul(s, w.integer(b, steps, I64(o)))], source_etype=I8))
+        with w.loop(b, I64(0), rows) as r:
+            pairs = zip(sample, places(row_places, r, 3)[:2], by_row, strict=True)
+            x, result = (b.gep(base, [b.mul(i, stride)], source_etype=I8) for base, i, stride in pairs)
+            row_factor = w.load_number(b, w.number(b, row_factors, r))
+            with w.loop(b, I64(0), middle) as m, w.loop(b, I64(0), runs) as t:
+                start, to, count = places(run_places, t, 3)
+                source, target, length = entry(x, m, given, start), entry(result, m, kept, to), b.mul(count, inner)
+                factor = b.fmul(row_factor, w.load_number(b, w.number(b, run_factors, t)))
+                first = b.and_(b.icmp_signed("<", r, first_rows), b.icmp_signed("<", t, first_runs))
+                with b.if_else(first) as (then, otherwise):
+                    with then:
+                        copy(source, target, length, factor, add=False)
+                    with otherwise:
+                        copy(source, target, length, factor, add=True)
     b.ret_void()
     return module
