@@ -15,7 +15,7 @@ from featherjet.jit.chain import Chain
 from featherjet.model.io.urdf import parse_urdf
 from featherjet.model.model import Mimic
 from featherjet.treejit.coupled import Runs, is_foldable
-from helpers import each_agrees, random_state
+from helpers import each_agrees, frame_of, random_state
 from urdf_helpers import coupled_urdf
 
 FOLDED = [x.name for x in QUANTITIES.values() if is_foldable(x) or x.solves]
@@ -35,8 +35,13 @@ def inputs(
         return rng.normal(size=(*batch, *(size[x] if isinstance(x, str) else x for x in axes)))
 
     q = robot.random_configuration(rng, batch) if batch else robot.random_configuration(rng)
-    given = [q if i.axes == ("q",) else values(i.axes) for i in QUANTITIES[name].inputs]
+    known = {"q": q, "frame": frame_of(robot, "l6")["frame"]}
+    given = [known[i.name] if i.name in known else values(i.axes) for i in QUANTITIES[name].inputs]
     return given, values(("joints", 6)) if forces else None
+
+
+def options(name: str) -> dict[str, str]:
+    return dict.fromkeys(QUANTITIES[name].options, "local")
 
 
 @pytest.mark.parametrize("name", FOLDED)
@@ -46,11 +51,11 @@ def test_shared_code_gives_what_the_reference_gives(name, root):
     for forces in (False, True) if QUANTITIES[name].forces else (False,):
         for batch in ((), (11,)):
             given, fext = inputs(robot, name, batch, forces)
-            found, expected = (r.evaluator.run(name, given, fext) for r in (robot, reference))
+            found, expected = (r.evaluator.run(name, given, fext, **options(name)) for r in (robot, reference))
             for x, y in zip(found, expected, strict=True):
                 each_agrees(x[None], y[None], 1e-11, name)
     record = QUANTITIES[name]
-    assert isinstance(robot.evaluator.kernel(record, [i.name for i in record.inputs]), Chain)
+    assert isinstance(robot.evaluator.kernel(record, [i.name for i in record.inputs], options(name)), Chain)
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ class TreeCompiler:
             return maker.kernel(quantity, given)
         if quantity.solves:
             return self._solved(quantity, given)
-        if self.tree.coupling is not None and not options and not self.unrolls(quantity):
-            return self._coupled.make(quantity, given)
-        if quantity.rolled and not options and not self.unrolls(quantity):
-            return self._rolled(quantity, FEXT.name in given)
+        if "method" not in options and not self.unrolls(quantity):
+            if self.tree.coupling is not None:
+                return self._coupled.make(quantity, given, options)
+            return self._rolled(quantity, FEXT.name in given, options)
         return self._straight(quantity, given, options)
 
     def holds(self, quantity: Quantity) -> bool:
@@ -132,7 +132,7 @@ class TreeCompiler:
         independent = TreeCompiler(self.tree.independent(), self.unroll, robot=self.robot, cpu=self.target)
         return CoupledCompiler(
             self.tree,
-            lambda quantity, given: independent.kernel(quantity, given, {}),
+            independent.kernel,
             lambda name, given: self.kernel(QUANTITIES[name], given, {}),
             self._product,
             self.tables(DOUBLE).digest,
@@ -154,10 +154,10 @@ class TreeCompiler:
         most = quantity.unrolls or UNROLLED
         return not self.unrolls(quantity) or (quantity.cost is not None and quantity.cost.of(self.tree) <= most)
 
-    def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
-        """The straight-line code of a quantity without options, for these inputs."""
+    def traced(self, quantity: Quantity, given: Sequence[str], **options: Any) -> Straight:
+        """The straight-line code of a quantity for these inputs and options."""
         shapes = quantity.input_shapes(given, sizes(self.tree))
-        return shortest(self._functions(quantity, {}), shapes, None, len(quantity.margins))
+        return shortest(self._functions(quantity, options), shapes, None, len(quantity.margins))
 
     def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
         """A quantity as a function of arrays of scalars; for a small robot, several to choose from."""
@@ -204,7 +204,7 @@ class TreeCompiler:
             whose=self.robot,
         )
 
-    def _rolled(self, quantity: Quantity, fext: bool) -> Kernel:
+    def _rolled(self, quantity: Quantity, fext: bool, options: dict[str, Any]) -> Kernel:
         tree, cpu, robot = self.tree, self.target, self.robot
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
@@ -218,10 +218,10 @@ class TreeCompiler:
 
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
-                program = trace_rolled(quantity, kinds, fext)
+                program = trace_rolled(quantity, kinds, fext, options)
                 return emit_rolled(program, operands, lanes, cpu.platform, kind)
 
-            what = "rolled", quantity.name, kinds, fext, lanes, kind.name
+            what = "rolled", quantity.name, kinds, fext, tuple(sorted(options.items())), lanes, kind.name
             return library(cpu, what, labelled(quantity.name, robot), make), self.tables(kind)
 
         size = sizes(tree)

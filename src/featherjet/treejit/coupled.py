@@ -80,14 +80,14 @@ def fold_stages(axes: Sequence[Axis]) -> list[list[int]]:
 class CoupledCompiler:
     """Makes the kernels of a tree whose joints mimic others.
 
-    of_tree(quantity, given): the kernel of the tree with independent joints; kernel(quantity, given): that of a
-    quantity of this robot; product(axes): of -A B; digest: identifies the tree.
+    of_tree(quantity, given, options): the kernel of the tree with independent joints; kernel(quantity, given): that of
+    a quantity of this robot; product(axes): of -A B; digest: identifies the tree.
     """
 
     def __init__(
         self,
         tree: Tree,
-        of_tree: Callable[[Quantity, Sequence[str]], Kernel],
+        of_tree: Callable[[Quantity, Sequence[str], dict[str, Any]], Kernel],
         kernel: Callable[[str, Sequence[str]], Kernel],
         product: Callable[[Sequence[Axis]], Kernel],
         digest: str,
@@ -98,10 +98,10 @@ class CoupledCompiler:
         self.of_tree, self.kernel, self.product, self.digest, self.cpu = of_tree, kernel, product, digest, cpu
         self.sizes = {**sizes(tree), "tree q": tree.nq}
 
-    def make(self, quantity: Quantity, given: Sequence[str]) -> Kernel:
-        """The kernel of a quantity for these inputs."""
-        recipe = RECIPES.get(quantity.name, CoupledCompiler.folded)
-        return recipe(self, quantity, given)
+    def make(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
+        """The kernel of a quantity for these inputs and options."""
+        recipe = RECIPES.get(quantity.name)
+        return self.folded(quantity, given, options) if recipe is None else recipe(self, quantity, given)
 
     def chain(self, quantity: Quantity, given: Sequence[str], temporaries: Axes, links: Sequence[Link]) -> Kernel:
         inputs = {name: quantity.input(name).axes for name in given}
@@ -110,7 +110,7 @@ class CoupledCompiler:
 
     # The tree's own quantities
 
-    def folded(self, quantity: Quantity, given: Sequence[str]) -> Kernel:
+    def folded(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any]) -> Kernel:
         """Expand the inputs, compute with independent joints, fold the results."""
         temporaries: Axes = {}
         expanded = [i for i in map(quantity.input, given) if i.expands]
@@ -128,7 +128,7 @@ class CoupledCompiler:
                 folds.append(Link(self.fold(axes, folded), (source, target)))
                 axes, source = [("v" if k in folded else axis) for k, axis in enumerate(axes)], target
         read = [f"tree {name}" if f"tree {name}" in temporaries else name for name in given]
-        links.append(Link(self.of_tree(quantity, given), (*read, *computed)))
+        links.append(Link(self.of_tree(quantity, given, options), (*read, *computed)))
         return self.chain(quantity, given, temporaries, [*links, *folds])
 
     def expansion(self, quantity: Quantity, inputs: Sequence[Any]) -> Kernel:
