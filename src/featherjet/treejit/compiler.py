@@ -150,9 +150,9 @@ class TreeCompiler:
         return self.places if quantity.of_space and self.places else self.tree
 
     def quick(self, quantity: Quantity) -> bool:
-        """Whether code is quick to compile: loops, or short straight-line code for this robot."""
-        most = quantity.unrolls or UNROLLED
-        return not self.unrolls(quantity) or (quantity.cost is not None and quantity.cost.of(self.tree) <= most)
+        """Whether code is quick to compile and to run: loops over independent joints, or short straight-line code."""
+        loops = self.tree.coupling is None and not self.unrolls(quantity)
+        return loops or (quantity.cost is not None and quantity.cost.of(self.tree) <= (quantity.unrolls or UNROLLED))
 
     def traced(self, quantity: Quantity, given: Sequence[str], **options: Any) -> Straight:
         """The straight-line code of a quantity for these inputs and options."""
