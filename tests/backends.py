@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 import featherjet as fj
-from featherjet.algorithms.quantities import QUANTITIES, SECOND_ORDER
+from featherjet.algorithms.quantities import FRAME, QUANTITIES, SECOND_ORDER
 from featherjet.jit.engine import target
 from featherjet.jit.kernel import Kernel
 from featherjet.model.joints import KINDS
@@ -31,10 +31,11 @@ SECOND = [  # test_compiled_second_order.py has these
 ]
 BLOCKS = ("torque_regressor", "inverse_dynamics_force_derivatives")
 SUMMED = (*BLOCKS, "static_torque", "static_torque_derivatives", "centroidal_derivatives")  # test_blocks.py has these
+FRAMED = [x.name for x in QUANTITIES.values() if FRAME in x.inputs]  # test_frames.py has these
 CALLS = [
     x.name
     for x in QUANTITIES.values()
-    if x.cost is not None and hasattr(fj.Robot, x.name) and x not in SECOND_ORDER and x.name not in SUMMED
+    if x.cost is not None and hasattr(fj.Robot, x.name) and x not in SECOND_ORDER and x.name not in (*SUMMED, *FRAMED)
 ]
 ROLLED = [name for name in CALLS if QUANTITIES[name].rolled]
 SINGULAR = [name for name in CALLS if QUANTITIES[name].margins]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -16,24 +15,37 @@ from hypothesis import strategies as st
 import featherjet as fj
 import featherjet.jit.batches
 import featherjet.jit.kernel
-from featherjet.jit.batches import FEWEST, GRAIN, SLICE, Team, flattened, slices
+from featherjet.jit.batches import FEWEST, SLICE, Team, flattened, rows_within
 from featherjet.jit.kernel import Kernel
 from helpers import random_state
 
 MODEL = fj.models.chain(3)
 
 
-@given(st.lists(st.integers(1, 3000), min_size=1, max_size=3), st.floats(1.0, 1e8), st.integers(0, 10))
-def test_slices_cover_a_batch_once_and_are_short(batch, cost, units):
-    start = units * GRAIN
-    parts = slices(batch, cost, start)
-    assert (parts[0].start, parts[-1].stop) == (start, start + batch[0])
-    assert all(a.stop == b.start for a, b in pairwise(parts))
-    rows = max(part.stop - part.start for part in parts)
+@given(st.lists(st.integers(1, 3000), min_size=1, max_size=3), st.floats(1.0, 1e8))
+def test_parts_are_short_and_cut_between_whole_vectors(batch, cost):
+    rows = rows_within(batch, cost, SLICE)
     samples = rows * prod(batch[1:])
     assert rows == 1 or samples < FEWEST + prod(batch[1:]) or samples * cost <= SLICE
     if len(batch) == 1:
-        assert all(part.start % FEWEST == 0 for part in parts), "cut between whole vectors only"
+        assert rows % FEWEST == 0
+
+
+@given(st.integers(1, 5000), st.integers(0, 4), st.integers(0, 12), st.integers(0, 5))
+def test_a_team_computes_every_row_once(count, least, more, helpers):
+    """Whatever helpers do, and parts are cut at multiples of the shortest."""
+    shortest = 1 << least
+    seen, parts = np.zeros(count, int), []
+
+    def work(part: slice) -> int:
+        seen[part] += 1
+        parts.append(part)
+        return 0
+
+    with ThreadPoolExecutor(6) as pool:
+        Team(work, count, shortest, shortest + more).run(pool, helpers)
+    assert (seen == 1).all()
+    assert all(part.start % shortest == 0 and part.stop - part.start <= shortest + more for part in parts)
 
 
 def test_batches_are_flattened_where_that_needs_no_copy():
@@ -56,7 +68,8 @@ def thin(monkeypatch) -> list[int]:
     """Slices of about a hundred samples; and the number of samples of each call of machine code."""
     for module in (featherjet.jit.batches, featherjet.jit.kernel):
         monkeypatch.setattr(module, "SLICE", 1e4)
-    monkeypatch.setattr(featherjet.jit.kernel, "WORTH", 1e4)
+    for name in ("WORTH", "LEAST"):
+        monkeypatch.setattr(featherjet.jit.kernel, name, 1e4)
     seen: list[int] = []
     run = Kernel._run
 
@@ -132,55 +145,94 @@ def test_one_thread_is_interrupted_between_slices(thin, monkeypatch):
     assert len(thin) < 10
 
 
-def test_no_worker_writes_after_the_exception(thin, monkeypatch):
-    """Workers are in the middle of a slice when Ctrl-C comes; they finish it first."""
+def test_no_helper_writes_after_the_exception(thin, monkeypatch):
+    """Helpers are in the middle of a slice when Ctrl-C comes; they finish it first."""
     s = random_state(fj.Robot(MODEL, "numpy"), 8000)
     robot = fj.Robot(MODEL, "compiled", 3)
     out = np.zeros((8000, 3))
     busy, noticed = threading.Barrier(3), threading.Event()
     ended: list[int] = []
-    real, stop, main = Kernel._run, Team._stop, threading.main_thread().ident
+    real, end, main = Kernel._run, Team._end, threading.main_thread().ident
 
-    def stopping(self):
+    def ending(self):
         noticed.set()
-        stop(self)
+        end(self)
 
     def slow(self, code, inputs, out):
         if not noticed.is_set():
-            if busy.wait(60) == 0:  # all three are at work
-                signal.pthread_kill(main, signal.SIGINT)
-            assert noticed.wait(60), "the main thread looks for signals while it waits"
+            busy.wait(60)  # all three are at work
+            if threading.get_ident() == main:
+                signal.raise_signal(signal.SIGINT)
+            assert noticed.wait(60)
             threading.Event().wait(0.1)  # long enough to be too late, if the main thread did not wait
         found = real(self, code, inputs, out)
         ended.append(1)
         return found
 
-    monkeypatch.setattr(Team, "_stop", stopping)
+    monkeypatch.setattr(Team, "_end", ending)
     monkeypatch.setattr(Kernel, "_run", slow)
     with pytest.raises(KeyboardInterrupt):
         robot.inverse_dynamics(s.q, s.v, s.a, out=out)
-    assert len(ended) == 3, "all have ended their slices, and nobody began another"
+    assert len(ended) == 2, "both helpers have ended their slices, and nobody began another"
     assert (out == 0).any(), "it was interrupted"
 
 
-def test_a_worker_that_fails_stops_the_others():
-    done: list[int] = []
+def test_ctrl_c_while_the_caller_waits_for_a_helper():
+    """It is raised once the helper has ended its part."""
+    begun, ended, main = threading.Event(), [], threading.main_thread().ident
 
     def work(part: slice) -> int:
-        if part.start == 3:
+        if threading.get_ident() == main:
+            assert begun.wait(60), "the helper has a part"
+            return 0
+        begun.set()
+        threading.Event().wait(0.2)  # the caller waits by now
+        signal.pthread_kill(main, signal.SIGINT)
+        threading.Event().wait(0.2)
+        ended.append(part)
+        return 0
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises(KeyboardInterrupt):
+        Team(work, 2, 1, 1).run(pool, 1)
+    assert len(ended) == 1
+
+
+@pytest.mark.parametrize("who", ["caller", "helper"])
+def test_one_that_fails_stops_the_others(who):
+    both, stopped, done, main = threading.Barrier(2), threading.Event(), [], threading.main_thread().ident
+
+    class Watched(Team):
+        def _begin_nothing(self) -> None:
+            super()._begin_nothing()
+            stopped.set()
+
+    def work(part: slice) -> int:
+        if not done:
+            both.wait(60)
+        if (threading.get_ident() == main) == (who == "caller"):
             raise MemoryError
+        assert stopped.wait(60)
         done.append(part.start)
         return 1
 
     with ThreadPoolExecutor(1) as pool, pytest.raises(MemoryError):
-        Team(work).run(pool, [[slice(k, k + 1) for k in range(5)], [slice(9, 10)]])
-    assert done in ([0, 1, 2], [0, 1, 2, 9])
+        Watched(work, 1000, 1, 1).run(pool, 1)
+    assert len(done) == 1
+
+
+def test_helpers_that_never_come_are_not_waited_for():
+    """Other programs may have their processors."""
+    hold, done = threading.Event(), []
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(hold.wait, 60)
+        Team(lambda part: done.append(part) or 0, 100, 1, 10).run(pool, 1)
+        hold.set()
+    assert sum(part.stop - part.start for part in done) == 100, "the caller did it all, and a late helper nothing"
 
 
 def test_flags_of_all_parts_are_collected():
     with ThreadPoolExecutor(2) as pool:
-        flags = Team(lambda part: part.start).run(pool, [[slice(1, 2), slice(4, 5)], [slice(8, 9)]])
-    assert flags == 13
+        assert Team(lambda part: 1 << part.start, 4, 1, 1).run(pool, 2) == 15
 
 
 @pytest.mark.parametrize("layout", ["plain", "Fortran", "strided", "backwards", "broadcast"])

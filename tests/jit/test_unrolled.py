@@ -34,6 +34,7 @@ from helpers import models, random_state
 
 LIGHT = (  # few enough operations to be written out for a hundred joints
     "gravity", "static_torque", "forward_kinematics", "joint_columns", "potential_energy", "center_of_mass",
+    "frame_placement", "jacobian", "frame_velocity",
 )  # fmt: skip
 COSTED = [x.name for x in QUANTITIES.values() if x.cost is not None]
 MEANING = {"sin": np.sin, "cos": np.cos, "sqrt": np.sqrt, "mul": operator.mul, "div": operator.truediv}
@@ -43,7 +44,7 @@ MEANING["where_less"] = lambda a, b, x, y: np.where(a < b, x, y)
 def traced(model: fj.Model, name: str, fext: bool = False) -> unrolled.Straight:
     record = QUANTITIES[name]
     names = [*(i.name for i in record.inputs), *(["fext"] if fext and record.forces else [])]
-    return TreeCompiler(Tree(model)).traced(record, names)
+    return TreeCompiler(Tree(model)).traced(record, names, **dict.fromkeys(record.options, "local"))
 
 
 # Schedules

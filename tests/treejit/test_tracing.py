@@ -237,7 +237,8 @@ def test_a_list_within_a_list_is_refused_when_traced():
 
 @cache
 def trace(name: str, variants: tuple[Variant, ...], fext: bool) -> Program:
-    return trace_rolled(QUANTITIES[name], variants, fext)
+    record = QUANTITIES[name]
+    return trace_rolled(record, variants, fext, dict.fromkeys(record.options, "local"))
 
 
 def kinds_of(model: fj.Model) -> tuple[Variant, ...]:

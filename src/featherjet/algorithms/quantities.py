@@ -78,15 +78,16 @@ static_torque = Quantity(
 )  # fmt: skip
 jacobian = Quantity(
     "jacobian", "J of a frame, rows linear then angular", (Q, FRAME), (Result("J", SIX_V),), jacobians.jacobian,
-    options=("viewpoint",),
+    options=("viewpoint",), cost=Cost(90), rolled=True,
 )  # fmt: skip
 frame_velocity = Quantity(
     "frame_velocity", "velocity of a frame, linear then angular", (Q, V, FRAME), (Result("velocity", (6,)),),
-    jacobians.frame_velocity, options=("viewpoint",),
+    jacobians.frame_velocity, options=("viewpoint",), cost=Cost(85), rolled=True,
 )  # fmt: skip
 frame_acceleration = Quantity(
     "frame_acceleration", "spatial acceleration of a frame without gravity, linear then angular", (Q, V, A, FRAME),
     (Result("acceleration", (6,)),), frame_derivatives.frame_acceleration, options=("viewpoint",),
+    cost=Cost(125), rolled=True,
 )  # fmt: skip
 constrained_dynamics = Quantity(
     "constrained_dynamics", "accelerations and contact forces while the contacts hold", (Q, V, TAU),
@@ -199,16 +200,17 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "frame_placement", "placement of a frame in the world", (Q, FRAME), (Result("placement", (4, 4)),),
-        jacobians.frame_placement,
+        jacobians.frame_placement, cost=Cost(60), rolled=True,
     ),
     jacobian,
     Quantity(
         "jacobian_derivative", "dJ/dt of a frame", (Q, V, FRAME), (Result("dJ_dt", SIX_V),),
-        jacobians.jacobian_derivative, options=("viewpoint",), rule=rules.jacobian_derivative,
+        jacobians.jacobian_derivative, options=("viewpoint",), cost=Cost(190), rolled=True,
+        rule=rules.jacobian_derivative,
     ),
     Quantity(
         "jacobian_drift", "dJ/dt v of a frame", (Q, V, FRAME), (Result("drift", (6,)),), jacobians.jacobian_drift,
-        options=("viewpoint",), rule=rules.jacobian_drift,
+        options=("viewpoint",), cost=Cost(140), rolled=True, rule=rules.jacobian_drift,
     ),
     Quantity(
         "jacobian_hessian", "dJ/dq of a frame; [.., i, k]: change of column i along dof k", (Q, FRAME),
@@ -219,14 +221,16 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "frame_velocity_derivatives", "dv_dq, dv_dv of a frame's velocity", (Q, V, FRAME),
         named(frame_derivatives.FrameVelocityDerivatives, SIX_V), frame_derivatives.frame_velocity_derivatives,
-        returns=frame_derivatives.FrameVelocityDerivatives._make, options=("viewpoint",), base=frame_velocity,
+        returns=frame_derivatives.FrameVelocityDerivatives._make, options=("viewpoint",), cost=Cost(240),
+        rolled=True, base=frame_velocity,
         by=("q", "v"), rule=rules.derivatives,
     ),
     frame_acceleration,
     Quantity(
         "frame_acceleration_derivatives", "da_dq, da_dv, da_da of a frame's acceleration", (Q, V, A, FRAME),
         named(frame_derivatives.FrameAccelerationDerivatives, SIX_V), frame_derivatives.frame_acceleration_derivatives,
-        returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("viewpoint",), base=frame_acceleration,
+        returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("viewpoint",), cost=Cost(440),
+        rolled=True, base=frame_acceleration,
         by=("q", "v", "a"), rule=rules.derivatives,
     ),
     kinetic_energy,

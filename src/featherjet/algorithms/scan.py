@@ -45,6 +45,10 @@ class Scan:
         """Forces (njoints, 6, lanes...) as one tuple of scalars for each joint."""
         return [tuple(f) for f in fext]
 
+    def numbers(self, x: Array, count: int) -> tuple:
+        """Numbers (count, lanes...) that belong to no joint, as scalars."""
+        return tuple(x)
+
     def no_rates(self) -> list[tuple]:
         """Zero for every degree of freedom."""
         return [(0.0,) * node.kind.nv for node in self.tree.nodes]

@@ -52,8 +52,8 @@ examples:
 
 Without --root, panda is the arm with its fingers locked, and hyq and talos_full have a free base.
 "Batch in the cache" has as many states as fit 512 KB: it computes without waiting for memory, but the call is
-shared by fewer.
-Everything except "all threads", a larger batch, runs on one core, in turns. Times are per state: processor time
+shared by fewer. "Large batch" is the batch up to 64 times over: to wake a thread takes longer than a short batch.
+Everything except "all threads" runs on one core, in turns. Times are per state: processor time
 on one core, wall time on all; medians over the rounds, with half the distance between the quartiles. All results
 are compared first; if they differ by more than 1e-8 (1e-6 in forward dynamics of more than 100 dofs, whose mass
 matrix is ill-conditioned; in float32 2e-5, and 1e-2 in forward dynamics), nothing is timed. Ratios are relative

@@ -21,7 +21,6 @@ from .evaluator import Evaluator
 FrameName: TypeAlias = str | tuple[str, ArrayLike]  # a frame, or a point given in one
 FrameChoice = Literal["local", "world", "world_aligned"]
 FLOAT32 = np.dtype(np.float32)
-MANY = 80  # joints; code for the frames of larger robots would take seconds to compile
 
 
 def named(model: Model, name: FrameName) -> Frame:
@@ -75,8 +74,6 @@ def run(
         results = quick(*given, frame) if out is None else quick(*given, frame, out=out)
         if results is not None:
             return results
-    if evaluator.backend == "compiled" and evaluator.model.njoints > MANY and quantity in BY_JOINTS:
-        return arrays.copied(out, (BY_JOINTS[quantity](evaluator, *given, name, viewpoint),))
     frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) == FLOAT32]
     options = {"viewpoint": known(viewpoint)} if "viewpoint" in record(quantity).options else {}
     results = evaluator.run(quantity, (*given, frame), None, out, **options)
@@ -96,49 +93,3 @@ def known(viewpoint: str | None) -> str:
 def placement(evaluator: Evaluator, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
     """Placement (..., 4, 4) of a frame in the world."""
     return run(evaluator, "frame_placement", (q,), name, None, out)[0]
-
-
-# Large robots: from the placements and columns of all joints, whose code robots share
-
-
-def placement_by_joints(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str | None = None) -> Array:
-    f = named(evaluator.model, name)
-    if f.joint == WORLD:
-        return np.broadcast_to(f.placement, (*evaluator.checked_q("q", q).shape[:-1], 4, 4)).copy()
-    T = evaluator.run("forward_kinematics", (q,))[0]
-    return T[..., f.joint, :, :] @ f.placement.astype(T.dtype)
-
-
-def jacobian_by_joints(evaluator: Evaluator, q: ArrayLike, name: FrameName, viewpoint: str) -> Array:
-    """[KINDR] eq. 14; columns of mimicking joints are added to those of their leaders."""
-    f, tree = named(evaluator.model, name), evaluator.tree
-    known(viewpoint)
-    if f.joint == WORLD:
-        return np.zeros((*evaluator.checked_q("q", q).shape[:-1], 6, evaluator.model.nv))
-    columns = evaluator.run("joint_columns", (q,))[0]
-    J = np.swapaxes(columns, -1, -2) * tree.moves(f.joint).astype(columns.dtype)
-    if tree.coupling is not None:
-        J = J @ tree.coupling.G.astype(J.dtype)
-    if viewpoint == "world":
-        return J
-    T = placement_by_joints(evaluator, q, name)
-    linear, angular = J[..., :3, :], J[..., 3:, :]
-    linear = linear - np.cross(T[..., :3, 3, None], angular, axis=-2)
-    if viewpoint == "local":
-        back = np.swapaxes(T[..., :3, :3], -1, -2)
-        linear, angular = back @ linear, back @ angular
-    return np.concatenate([linear, angular], -2)
-
-
-def velocity_by_joints(evaluator: Evaluator, q: ArrayLike, v: ArrayLike, name: FrameName, viewpoint: str) -> Array:
-    checked = evaluator.checked_v("v", v)
-    arrays.common_batch({"q": (evaluator.checked_q("q", q), 1), "v": (checked, 1)})
-    J = jacobian_by_joints(evaluator, q, name, viewpoint)
-    return (J @ checked.astype(J.dtype)[..., None])[..., 0]
-
-
-BY_JOINTS = {
-    "frame_placement": placement_by_joints,
-    "jacobian": jacobian_by_joints,
-    "frame_velocity": velocity_by_joints,
-}

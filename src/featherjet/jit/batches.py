@@ -13,11 +13,12 @@ from math import gcd, prod
 
 import numpy as np
 
-from .workers import awaited
+from .workers import LOOK
 
 GRAIN = 64  # a multiple of the lanes of every CPU; batches are cut at multiples of this many samples
 FEWEST = 16  # samples in a slice, however long they take: a vector, on every CPU
 SLICE = 5e6  # nanoseconds of work between two looks for signals, as kernels estimate them; the truth may be ten times
+LEAST = 1e5  # nanoseconds, likewise: the shortest part of a batch that several threads share
 
 Array = np.ndarray
 Work = Callable[[slice], int]
@@ -27,85 +28,119 @@ def flattened(
     batch: tuple[int, ...], inputs: Sequence[Array], cores: Sequence[int], outs: Sequence[Array]
 ) -> tuple[Sequence[int], list[Array], tuple[Array, ...]]:
     """Batch, inputs and results with one batch axis if that needs no copies; else with the batch's own."""
-    flat = (prod(batch),)
     own = [x.shape[: x.ndim - core] for x, core in zip(inputs, cores, strict=True)]
     plain = all(
-        prod(shape) == 1 or (shape == batch and x.flags.c_contiguous) for shape, x in zip(own, inputs, strict=True)
+        (shape == batch and x.flags.c_contiguous) or prod(shape) == 1 for shape, x in zip(own, inputs, strict=True)
     )
-    axes = flat if plain and all(o.flags.c_contiguous for o in outs) else batch
-    wide = []
-    for x, core, shape in zip(inputs, cores, own, strict=True):
-        if axes is flat:
-            x = x.reshape(prod(shape), *x.shape[x.ndim - core :])
-        wide.append(np.broadcast_to(x, (*axes, *x.shape[x.ndim - core :])))
-    return axes, wide, tuple(o.reshape(*axes, *o.shape[len(batch) :]) for o in outs)
+    axes = (prod(batch),) if plain and all(o.flags.c_contiguous for o in outs) else batch
+
+    def along(x: Array, core: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+        if shape == axes:
+            return x
+        whole = (*axes, *core)
+        return x.reshape(whole) if shape == batch else np.broadcast_to(x.reshape(core) if plain else x, whole)
+
+    wide = [along(x, x.shape[x.ndim - core :], shape) for x, core, shape in zip(inputs, cores, own, strict=True)]
+    return axes, wide, tuple(along(o, o.shape[len(batch) :], batch) for o in outs)
 
 
-def slices(batch: Sequence[int], cost: float, start: int = 0) -> list[slice]:
-    """Parts of the first axis, from `start` on, each of which takes about SLICE; `cost` is in ns a sample.
+def rows_within(batch: Sequence[int], cost: float, time: float) -> int:
+    """Rows of the first axis that take about `time` ns, at least one; `cost` is in ns a sample.
 
-    They begin at multiples of GRAIN samples; where rows or samples take too long for that, at rows that are multiples
-    of a power of two. Either way a cut does not depend on how threads share the batch.
+    A multiple of GRAIN samples; where rows or samples take too long for that, a power of two. A batch that is cut at
+    multiples of it gives the same results.
     """
     row = cost * prod(batch[1:])
     rows = GRAIN // gcd(GRAIN, prod(batch[1:]))  # the fewest that are a multiple of GRAIN samples
-    fitting = max(-(-FEWEST // prod(batch[1:])), int(SLICE / row))
-    rows = rows * (fitting // rows) if fitting >= rows else 1 << (fitting.bit_length() - 1)
-    end = start + batch[0]
-    return [slice(k, min(k + rows, end)) for k in range(start, end, rows)]
+    fitting = max(-(-FEWEST // prod(batch[1:])), int(time / row))
+    return rows * (fitting // rows) if fitting >= rows else 1 << (fitting.bit_length() - 1)
 
 
-def in_turn(work: Work, parts: Sequence[slice]) -> int:
-    """All flags of all parts, computed on this thread."""
+def in_turn(work: Work, count: int, rows: int) -> int:
+    """All flags of a batch of `count` rows, so many at a time, computed on this thread."""
     flags = 0
-    for part in parts:
-        flags |= work(part)
+    for start in range(0, count, rows):
+        flags |= work(slice(start, min(start + rows, count)))
     return flags
 
 
 class Team:
-    """Workers that stop together: once one of them fails, or the one who waits is interrupted, nobody begins a part."""
+    """The caller and its helpers, who compute a batch of `count` rows.
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._stopped = False
-        self._busy = 0
+    The caller begins at once at the first row; helpers take rows from the end as soon as they wake up, which may take
+    longer than the batch, or never happen while other programs have their processors. Parts shrink from `most` rows to
+    `least` as fewer are left, so that all end together. Once one of the team fails, or the caller is interrupted,
+    nobody begins a part.
+    """
+
+    def __init__(self, work: Work, count: int, least: int, most: int) -> None:
+        self._work, self._least, self._most = work, least, most
+        self._start, self._stop = 0, count  # what nobody has begun
+        self._busy = self._flags = 0
+        self._failure: BaseException | None = None
         self._change = threading.Condition()
 
-    def run(self, pool: Executor, shares: Sequence[Sequence[slice]]) -> int:
-        """All flags of all shares, each computed by one worker. When this returns or raises, no worker is at work."""
-        flags = 0
+    def run(self, pool: Executor, helpers: int) -> int:
+        """All flags of all rows. When this returns or raises, nobody is at work."""
+        self._share = 1 / (2 * (helpers + 1))
         try:
-            for future in [pool.submit(self._share, parts) for parts in shares]:
-                flags |= awaited(future)
+            for _ in range(helpers):
+                pool.submit(self._help)
+            self._take_part(first=True)
         finally:
-            self._stop()
-        return flags
+            self._end()
+        if self._failure is not None:
+            raise self._failure
+        return self._flags
 
-    def _share(self, parts: Sequence[slice]) -> int:
-        flags = 0
-        for part in parts:
-            with self._change:
-                if self._stopped:
-                    break
-                self._busy += 1
+    def _help(self) -> None:
+        try:
+            self._take_part(first=False)
+        except BaseException as failure:  # the caller raises it
+            self._failure = failure
+            self._begin_nothing()
+
+    def _take_part(self, first: bool) -> None:
+        """Compute parts until none is left: the first of those that are left, or the last."""
+        while (part := self._begun(first)) is not None:
+            flags = 0
             try:
-                flags |= self._work(part)
+                flags = self._work(part)
             finally:
                 with self._change:
+                    self._flags |= flags
                     self._busy -= 1
                     self._change.notify_all()
-        return flags
 
-    def _stop(self) -> None:
-        """Wait until nobody works; further interruptions wait too, which takes no longer than one part."""
+    def _begun(self, first: bool) -> slice | None:
+        """A part that nobody else will begin; it is cut at a multiple of `least`."""
+        with self._change:
+            start, stop, least = self._start, self._stop, self._least
+            if start >= stop:
+                return None
+            rows = max(least, min(self._most, int((stop - start) * self._share)) // least * least)
+            if first:
+                self._start = middle = min(start + rows, stop)
+                part = slice(start, middle)
+            else:
+                self._stop = middle = max(start, -((rows - stop) // least) * least)
+                part = slice(middle, stop)
+            self._busy += 1
+            return part
+
+    def _begin_nothing(self) -> None:
+        with self._change:
+            self._start = self._stop
+
+    def _end(self) -> None:
+        """Wait until nobody works; interruptions wait too, which takes no longer than one part."""
         interrupted: BaseException | None = None
         while True:
             try:
+                self._begin_nothing()
                 with self._change:
-                    self._stopped = True
                     while self._busy:
-                        self._change.wait()
+                        self._change.wait(LOOK)
                 break
             except KeyboardInterrupt as again:
                 interrupted = again

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..forks import unforked
-from .batches import GRAIN, SLICE, Team, flattened, in_turn, slices
+from .batches import GRAIN, LEAST, SLICE, Team, flattened, in_turn, rows_within
 from .data import Data
 from .emit.quick import headers_are_known, quick_block, quick_call
 from .engine import CPU, Library, target
@@ -382,10 +382,8 @@ class Kernel:
         def run(part: slice) -> int:
             return self._run(code, [x[part] for x in wide], tuple(o[part] for o in outs))[1]
 
-        count = 1 if on_this_thread else min(threads, int(prod(batch) * self.cost // WORTH), batch[0] // GRAIN)
-        if count < 2:
-            return in_turn(run, slices(batch, self.cost))
-        size = -(-batch[0] // count // GRAIN) * GRAIN
-        starts = range(0, batch[0], size)
-        shares = [slices((min(size, batch[0] - k), *batch[1:]), self.cost, k) for k in starts]
-        return Team(run).run(workers(), shares)
+        most = rows_within(batch, self.cost, SLICE)
+        team = 1 if on_this_thread else min(threads, int(prod(batch) * self.cost // WORTH), batch[0] // GRAIN)
+        if team < 2:
+            return in_turn(run, batch[0], most)
+        return Team(run, batch[0], rows_within(batch, self.cost, LEAST), most).run(workers(), team - 1)

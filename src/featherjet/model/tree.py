@@ -114,6 +114,12 @@ class Tree:
         light.gravity = Vec3(0.0, 0.0, 0.0)
         return light
 
+    def independent(self) -> Tree:
+        """The same tree, whose joints mimic no others."""
+        free = copy.copy(self)
+        free.coupling = None
+        return free
+
     def subtree(self, node: Node) -> slice:
         """The degrees of freedom of the node's subtree, its own included."""
         return slice(node.v.start, self.nodes[self.ends[node.index] - 1].v.stop)

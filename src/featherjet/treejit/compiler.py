@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -25,6 +25,7 @@ from ..jit.straight import Function, Straight, shortest
 from ..jit.use import Use
 from ..model.configuration import Places
 from ..model.tree import Tree
+from .coupled import CoupledCompiler, is_foldable
 from .tables import Tables, unit_parts, variants
 
 SMALL = 16_000  # operations; tracing two algorithms that are shorter takes a tenth of a second
@@ -34,9 +35,9 @@ UNROLLED, UNROLLED_VECTORS = 32_000, 10_500  # most operations to compile for on
 class TreeCompiler:
     """Makes the kernels of one tree.
 
-    unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints (never
-    with mimicking joints); None chooses for each quantity. robot: its name, for messages. cpu: what to compile for; by
-    default the one FEATHERJET_CPU selects.
+    unroll: True compiles for this robot alone; False shares code among all robots with the same kinds of joints, where
+    joints mimic between two maps; None chooses for each quantity. robot: its name, for messages. cpu: what to compile
+    for; by default the one FEATHERJET_CPU selects.
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class TreeCompiler:
             free = partial(self._free, use)
             maker = ContactCompiler(self.tree, self.tables, free, self.target, options["contacts"], use=use)
             return maker.kernel(quantity, given)
-        if quantity.solves and self.tree.coupling is None:
+        if quantity.solves:
             return self._solved(quantity, given)
-        if quantity.rolled and not options and not self.unrolls(quantity):
-            return self._rolled(quantity, FEXT.name in given, use)
+        if "method" not in options and not self.unrolls(quantity):
+            if self.tree.coupling is not None:
+                return self._coupled.make(quantity, given, options)
+            return self._rolled(quantity, FEXT.name in given, options, use)
         return self._straight(quantity, given, options, use.hasty)
 
     def holds(self, quantity: Quantity) -> bool:
@@ -121,26 +124,45 @@ class TreeCompiler:
         Rolled code computes matrices with columns in lanes, some of them idle; in unrolled code all lanes are samples.
         Vectors have samples in lanes either way, and blocks of columns fill the lanes: unrolling only folds constants.
         """
-        if self.tree.coupling is not None or not quantity.rolled or quantity.cost is None:
+        couples = self.tree.coupling is not None
+        if not quantity.rolled or quantity.cost is None or (couples and not is_foldable(quantity)):
             return True
         if self.unroll is not None:
             return self.unroll
-        most = quantity.unrolls or (UNROLLED if quantity.matrices else UNROLLED_VECTORS)
+        most = quantity.unrolls or (UNROLLED if quantity.matrices or couples else UNROLLED_VECTORS)
         return quantity.cost.of(self.tree) <= most
+
+    @cached_property
+    def _coupled(self) -> CoupledCompiler:
+        independent = TreeCompiler(self.tree.independent(), self.unroll, robot=self.robot, cpu=self.target)
+        return CoupledCompiler(
+            self.tree,
+            independent.kernel,
+            lambda name, given: self.kernel(QUANTITIES[name], given, {}),
+            self._product,
+            self.tables(DOUBLE).digest,
+            self.target,
+        )
+
+    def _is_short(self, quantity: Quantity) -> bool:
+        """Whether straight-line code is known to be worth compiling, however long it is."""
+        if quantity.cost is None:
+            return False
+        return self.tree.coupling is None or bool(self.unroll) or quantity.cost.of(self.tree) <= UNROLLED
 
     def _walked(self, quantity: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""
         return self.places if quantity.of_space and self.places else self.tree
 
     def quick(self, quantity: Quantity) -> bool:
-        """Whether code is quick to compile: loops, or short straight-line code for this robot."""
-        most = quantity.unrolls or UNROLLED
-        return not self.unrolls(quantity) or (quantity.cost is not None and quantity.cost.of(self.tree) <= most)
+        """Whether code is quick to compile and to run: loops over independent joints, or short straight-line code."""
+        loops = self.tree.coupling is None and not self.unrolls(quantity)
+        return loops or (quantity.cost is not None and quantity.cost.of(self.tree) <= (quantity.unrolls or UNROLLED))
 
-    def traced(self, quantity: Quantity, given: Sequence[str]) -> Straight:
-        """The straight-line code of a quantity without options, for these inputs."""
+    def traced(self, quantity: Quantity, given: Sequence[str], **options: Any) -> Straight:
+        """The straight-line code of a quantity for these inputs and options."""
         shapes = quantity.input_shapes(given, sizes(self.tree))
-        return shortest(self._functions(quantity, {}), shapes, None, len(quantity.margins))
+        return shortest(self._functions(quantity, options), shapes, None, len(quantity.margins))
 
     def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
         """A quantity as a function of arrays of scalars; for a small robot, several to choose from."""
@@ -183,12 +205,12 @@ class TreeCompiler:
             alternatives=others,
             watch=len(quantity.margins),
             units={i.name: units for i in quantity.inputs if i.expands == "q"},
-            limit=None if quantity.cost is not None and not options else quantity.longest,
+            limit=None if self._is_short(quantity) and not options else quantity.longest,
             whose=self.robot,
             hasty=hasty,
         )
 
-    def _rolled(self, quantity: Quantity, fext: bool, use: Use) -> Kernel:
+    def _rolled(self, quantity: Quantity, fext: bool, options: dict[str, Any], use: Use) -> Kernel:
         tree, cpu, robot = self.tree, self.target, self.robot
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
@@ -202,10 +224,11 @@ class TreeCompiler:
 
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
-                program = trace_rolled(quantity, kinds, fext)
+                program = trace_rolled(quantity, kinds, fext, options)
                 return emit_rolled(program, operands, lanes, cpu.platform, kind, use)
 
-            what = "rolled", quantity.name, kinds, fext, lanes, kind.name, use.value
+            chosen = tuple(sorted(options.items()))
+            what = "rolled", quantity.name, kinds, fext, chosen, lanes, kind.name, use.value
             return library(cpu, what, labelled(quantity.name, robot), make), self.tables(kind)
 
         size = sizes(tree)

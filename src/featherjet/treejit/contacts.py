@@ -81,11 +81,6 @@ class ContactScan(RolledScan):
         self.program.inputs[name] = "whole"
         return self._load(Ref(name, "self", 0))
 
-    def numbers(self, name: str, count: int) -> tuple[Expr, ...]:
-        """A vector of some numbers."""
-        self.program.inputs[name] = "whole"
-        return tuple(self._load(Ref(name, "self", k)) for k in range(count))
-
     # Walks
 
     def touches(self, step: Callable[..., Any], bodies: Field, places: Field) -> GripField:

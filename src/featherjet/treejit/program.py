@@ -26,7 +26,7 @@ SLOTS = (*COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
 SWEEPS = 3000  # over contacts and stops, at most
 
 # The constants of each joint in the table, in this order, and how many numbers each has.
-TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9}
+TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9, "index": 1, "end": 1}
 
 
 # The constants of each grip, three rows of a contact, in this order: its two frames, gains, damping, and whether its

@@ -6,7 +6,7 @@ stored, and only what is loaded is stored. Consecutive walks in one direction sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -100,6 +100,11 @@ class RolledScan:
 
     def forces(self, fext: str) -> Source:
         return self._input(fext, "forces", lambda variant: 6)
+
+    def numbers(self, name: str, count: int) -> tuple[Expr, ...]:
+        """A vector of some numbers."""
+        self.program.inputs[name] = "whole"
+        return tuple(self._load(Ref(name, "self", k)) for k in range(count))
 
     def no_rates(self) -> Source:
         return Source(lambda variant: (0.0,) * variant.nv)
@@ -486,15 +491,19 @@ class RolledScan:
             pitch=table("pitch")[0],
             align=matrix("align"),
             armature=tuple(self._load(Ref("dofs", "self", k)) for k in range(v.nv)),
+            index=table("index")[0],
+            end=table("end")[0],
         )
 
 
-def trace_rolled(quantity: Quantity, variants: Sequence[Variant], fext: bool) -> Program:
-    """The program of a quantity for all robots with these joint variants."""
+def trace_rolled(
+    quantity: Quantity, variants: Sequence[Variant], fext: bool, options: Mapping[str, Any] | None = None
+) -> Program:
+    """The program of a quantity with these options, for all robots with these joint variants."""
     scan = RolledScan(variants)
     names: list[Any] = [i.name for i in quantity.inputs]
-    options = {"fext": scan.forces("fext")} if fext else {}
-    results = flat(quantity.algorithm(scan, *names, **options))
+    forces = {"fext": scan.forces("fext")} if fext else {}
+    results = flat(quantity.algorithm(scan, *names, **forces, **(options or {})))
     program = scan.program
     if quantity.margins:
         program.watched = dof_key(results.pop())

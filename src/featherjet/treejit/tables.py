@@ -113,7 +113,7 @@ def constants(node) -> list[float]:
         *(x for c in (X.R.x, X.R.y, X.R.z) for x in (c.x, c.y, c.z)),
         X.p.x, X.p.y, X.p.z, body.m, body.c.x, body.c.y, body.c.z,
         body.Ic.xx, body.Ic.xy, body.Ic.xz, body.Ic.yy, body.Ic.yz, body.Ic.zz, node.pitch,
-        *(x for c in (A.x, A.y, A.z) for x in (c.x, c.y, c.z)),
+        *(x for c in (A.x, A.y, A.z) for x in (c.x, c.y, c.z)), node.index, node.end,
     ]  # fmt: skip
     assert len(row) == sum(TABLE.values())
     return row

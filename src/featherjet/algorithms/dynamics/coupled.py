@@ -33,18 +33,23 @@ def reduce(G: Array, core: Sequence[str | int], x: Array) -> Array:
     """A result in the independent coordinates; `core` names its leading axes, "v" being the tree's dofs."""
     for axis, dimension in enumerate(core):
         if dimension == "v":
-            x = np.moveaxis(np.tensordot(G.T, x, (1, axis)), 0, axis)
+            x = np.moveaxis(reduce_vector(G, np.moveaxis(x, axis, 0)), 0, axis)
     return x
 
 
 def reduce_vector(G: Array, x: Array) -> Array:
     """G^T x for x (tree nv, ...)."""
-    return np.tensordot(G.T, x, 1)
+    if x.dtype != object:
+        return np.tensordot(G.T, x, 1)
+    found = np.zeros((G.shape[1], *x.shape[1:]), object)  # NumPy's products of objects go on after an exception
+    for i, j in np.argwhere(G):
+        found[j] = found[j] + G[i, j] * x[i]
+    return found
 
 
 def reduce_matrix(G: Array, M: Array) -> Array:
     """G^T M G for M (tree nv, tree nv, ...)."""
-    return np.einsum("ia,ij...,jb->ab...", G, M, G, optimize=True)
+    return reduce(G, ("v", "v"), M)
 
 
 def factor(scan: Scan, G: Array, q: Array) -> tuple[ltl.Factor, Array]:

@@ -23,7 +23,7 @@ from ...math.spatial import Motion
 from ...model.tree import Node
 from ..motion import REST, DofMotion, Moving, carried, dof_motions, world_placement
 from ..scan import Array, Scan
-from .jacobians import View, flat, one
+from .jacobians import View, flat, one, velocity
 
 
 @compact
@@ -53,11 +53,15 @@ def in_world(scan: Scan, q: Array, v: Array, a: Array | None = None) -> list[Mov
     return scan.outward(step, scan.coordinates(q), scan.rates(v), fa)
 
 
+def acceleration(body: Moving) -> Motion:
+    return body.a
+
+
 def frame_acceleration(scan: Scan, q: Array, v: Array, a: Array, frame: Array, viewpoint: str) -> Array:
     """The frame's spatial acceleration (6,), linear then angular."""
     bodies = in_world(scan, q, v, a)
     view = View(scan, bodies, frame, viewpoint)
-    return one(scan, view.seen(view.at([body.a for body in bodies])))
+    return one(scan, view.seen(view.at(bodies, acceleration)))
 
 
 def frame_velocity_derivatives(
@@ -66,7 +70,7 @@ def frame_velocity_derivatives(
     """dv/dq and dv/dv."""
     bodies = in_world(scan, q, v)
     view = View(scan, bodies, frame, viewpoint)
-    seen, v_frame = view.seen, view.at([body.v for body in bodies])
+    seen, v_frame = view.seen, view.at(bodies, velocity)
 
     def by_q(body: Moving, S: Motion) -> Motion:
         return seen(body.v_parent.cross(S) - v_frame.cross(S)) - view.moving(seen(S)).cross(seen(v_frame))
@@ -74,7 +78,7 @@ def frame_velocity_derivatives(
     def by_v(body: Moving, S: Motion) -> Motion:
         return seen(S)
 
-    dofs = [body.S for body in bodies]
+    dofs = scan.each(lambda node, body: list(body.S), bodies)
     return FrameVelocityDerivatives(*(columns(scan, bodies, dofs, view, by) for by in (by_q, by_v)))
 
 
@@ -84,7 +88,7 @@ def frame_acceleration_derivatives(
     """da/dq, da/dv and da/da."""
     bodies = in_world(scan, q, v, a)
     view = View(scan, bodies, frame, viewpoint)
-    seen, v_frame, a_frame = view.seen, view.at([body.v for body in bodies]), view.at([body.a for body in bodies])
+    seen, v_frame, a_frame = view.seen, view.at(bodies, velocity), view.at(bodies, acceleration)
 
     def by_q(body: Moving, m: DofMotion) -> Motion:
         moved = seen(m.Psidd - a_frame.cross(m.S) - v_frame.cross(m.Psid))

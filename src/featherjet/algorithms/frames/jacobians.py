@@ -15,7 +15,7 @@ Dofs off the frame's path to the root do not move it: their columns are zero, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from ...math.vec3 import Mat3, Vec3
 from ...model.tree import Node
 from ..motion import REST, Moving
 from ..scan import Array, Scan
-from .kinematics import PlacedBody, bodies, components, homogeneous, stack_motions
+from .kinematics import PlacedBody, bodies, components, homogeneous
 
 # The viewpoint's motion V when the frame moves with m; "world_aligned" sees the frame's velocity in world axes.
 VIEWPOINTS: dict[str, Callable[[Motion], Motion]] = {
@@ -50,23 +50,22 @@ class View:
     def __init__(
         self, scan: Scan, everywhere: Sequence[PlacedBody] | Sequence[Moving], frame: Array, viewpoint: str = "world"
     ) -> None:
-        joint, *entries = frame
+        self._scan = scan
+        joint, *entries = scan.numbers(frame, 13)
         x, y, z, p = (Vec3(*entries[k : k + 3]) for k in (0, 3, 6, 9))
         self.viewpoint = viewpoint
         # joints are numbered depth first: those of a subtree are the numbers from its root's on, up to its end
         beyond = scan.each(lambda node: where_less(joint, node.index - 0.5, 1.0, 0.0))
         self.here = scan.each(lambda node, late: where_less(joint, node.index + 0.5, 1.0 - late, 0.0), beyond)
         self.on_path = scan.each(lambda node, late: where_less(joint, node.end - 0.5, 1.0 - late, 0.0), beyond)
-        self._world = where_less(joint, -0.5, 1.0, 0.0)
-        R = self.at([body.X.R for body in everywhere]) + self._world * Mat3.identity()
-        self.X = Transform(R, self.at([body.X.p for body in everywhere])).compose(Transform(Mat3(x, y, z), p))
+        R, origin = (self.at(everywhere, lambda body: body.X.R), self.at(everywhere, lambda body: body.X.p))
+        R = R + where_less(joint, -0.5, 1.0, 0.0) * Mat3.identity()
+        self.X = Transform(R, origin).compose(Transform(Mat3(x, y, z), p))
 
-    def at(self, field: Sequence[L]) -> L:
-        """What a field has at the frame's body; zero in the world."""
-        total = self.here[0] * field[0]
-        for here, value in zip(self.here[1:], field[1:], strict=True):
-            total = total + here * value
-        return total
+    def at(self, field: Sequence[Any], part: Callable[[Any], L]) -> L:
+        """What a part of a field is at the frame's body; zero in the world."""
+        scan = self._scan
+        return scan.total(scan.each(lambda node, here, value: here * part(value), self.here, field))
 
     def seen(self, m: Motion) -> Motion:
         """A motion in the world's frame as the viewpoint sees it."""
@@ -106,7 +105,7 @@ def frame_velocity(scan: Scan, q: Array, v: Array, frame: Array, viewpoint: str)
     """J v (6,), linear then angular."""
     everywhere = bodies(scan, q, v)
     view = View(scan, everywhere, frame, viewpoint)
-    return one(scan, view.seen(view.at([body.v for body in everywhere])))
+    return one(scan, view.seen(view.at(everywhere, velocity)))
 
 
 def columns(scan: Scan, everywhere: Sequence[PlacedBody], view: View) -> list[list[Motion]]:
@@ -138,7 +137,7 @@ def jacobian_derivative(scan: Scan, q: Array, v: Array, frame: Array, viewpoint:
     """dJ/dt (6, nv)."""
     everywhere = bodies(scan, q, v)
     view = View(scan, everywhere, frame, viewpoint)
-    V = view.moving(view.seen(view.at([body.v for body in everywhere])))
+    V = view.moving(view.seen(view.at(everywhere, velocity)))
 
     def step(node: Node, body: PlacedBody, on_path: Scalar) -> list[Motion]:
         return [on_path * (view.seen(body.v) - V).cross(view.seen(S)) for S in body.S]
@@ -150,9 +149,13 @@ def jacobian_drift(scan: Scan, q: Array, v: Array, frame: Array, viewpoint: str)
     """dJ/dt v (6,), without dJ/dt: the rate of the frame's velocity J v at constant joint velocities."""
     everywhere = bodies(scan, q, v)
     view = View(scan, everywhere, frame, viewpoint)
-    a = view.seen(view.at(scan.outward(coasting, everywhere, scan.rates(v))))
-    v_frame = view.seen(view.at([body.v for body in everywhere]))
+    a = view.seen(view.at(scan.outward(coasting, everywhere, scan.rates(v)), lambda a: a))
+    v_frame = view.seen(view.at(everywhere, velocity))
     return one(scan, a - view.moving(v_frame).cross(v_frame))
+
+
+def velocity(body: PlacedBody | Moving) -> Motion:
+    return body.v
 
 
 def coasting(node: Node, parent: Motion | None, body: PlacedBody, rates: Sequence[Scalar]) -> Motion:
@@ -165,7 +168,7 @@ def coasting(node: Node, parent: Motion | None, body: PlacedBody, rates: Sequenc
 
 def flat(scan: Scan, field: Sequence[Sequence[Motion]]) -> Array:
     """Motions, joint by joint, as the columns of a matrix (6, nv)."""
-    return stack_motions(scan, [m for joint in field for m in joint])
+    return scan.dof_columns(scan.each(lambda node, joint: [components(m) for m in joint], field))
 
 
 def one(scan: Scan, m: Motion) -> Array:

@@ -63,11 +63,6 @@ def joint_columns(scan: Scan, q: Array) -> Array:
     return scan.dof_rows(scan.each(columns, bodies(scan, q)))
 
 
-def stack_motions(scan: Scan, motions: Sequence[Motion] | Sequence[Force]) -> Array:
-    """Motions as the columns of a matrix (6, len), rows linear, then angular."""
-    return scan.matrix_of(list(zip(*map(components, motions), strict=True)))
-
-
 def components(m: Motion | Force) -> tuple:
     """The six components, linear, then angular."""
     return m.lin.x, m.lin.y, m.lin.z, m.ang.x, m.ang.y, m.ang.z

@@ -14,7 +14,7 @@ from ..number import Number
 from .border import Operand, emit_apart
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value
 from .platform import Platform
-from .workspace import release, reserve
+from .workspace import forget_exceptions, release, reserve
 
 
 class Callee(ir.instructions.LoadInstr):
@@ -94,6 +94,7 @@ class ChainCode:
             for k, step in enumerate(self.steps):
                 self.run(k, step, s)
         release(w.module, b, self.args, memory)
+        forget_exceptions(w.module, b)
         b.ret_void()
 
     def allocate(self, chunk: Value) -> Value:

@@ -50,6 +50,7 @@ class States:
     a: Array
     tau: Array
     _results: dict[tuple, tuple[Array, ...]] = field(default_factory=dict)
+    _repeated: dict[int, States] = field(default_factory=dict)
 
     @staticmethod
     def random(robot: Robot, size: int, seed: int = 0) -> States:
@@ -77,8 +78,16 @@ class States:
             self._results[key] = quantity.empty_results(len(self.q), {"v": self.v.shape[1]})
         return tuple(x[:size] for x in self._results[key])
 
+    def repeated(self, times: int) -> States:
+        """The same states many times over; contenders share them, and the memory of their results."""
+        if times not in self._repeated:
+            self._repeated[times] = States(*(np.tile(x, (times, 1)) for x in (self.q, self.v, self.a, self.tau)))
+        return self._repeated[times]
+
     def erase_shared_results(self, size: int) -> None:
         """Set the first samples of the shared results to NaN, so that no contender passes with another's results."""
+        for states in self._repeated.values():
+            states.erase_shared_results(size)
         for (owned, _), arrays in self._results.items():
             for x in () if owned else arrays:
                 x[:size] = np.nan

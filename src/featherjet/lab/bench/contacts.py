@@ -10,7 +10,7 @@ import numpy as np
 from ...contact import Contacts, PointContact, SurfaceContact
 from ...robot.robot import Robot
 from .checking import CheckedContender, States, check
-from .contenders import BATCH, PIN_CALL, PIN_LOOP, REFERENCE, SINGLE, THREADS, all_threads
+from .contenders import BATCH, PIN_CALL, PIN_LOOP, REFERENCE, SINGLE
 from .peer_contenders import single_results
 from .peers import NotAvailable, peer, to_pinocchio
 from .quantities import CONTACT_QUANTITIES, BenchmarkedQuantity
@@ -52,9 +52,8 @@ def race(
 def featherjet_batch(
     name: str, robot: Robot, held: Held, quantity: BenchmarkedQuantity, states: States
 ) -> CheckedContender:
-    """featherjet on one thread, on all threads, or its NumPy reference, as `name` says."""
-    threads = all_threads() if name == THREADS else 1
-    robot = Robot(robot.model, "numpy" if name == REFERENCE else "compiled", threads)
+    """featherjet on one thread, or its NumPy reference, as `name` says."""
+    robot = Robot(robot.model, "numpy" if name == REFERENCE else "compiled", 1)
     contacts = Contacts(robot, held)
     size = min(REFERENCE_SIZE, len(states.q)) if name == REFERENCE else len(states.q)
     results = quantity.empty_results(size, {"v": robot.nv, "rows": contacts.rows})
@@ -63,7 +62,7 @@ def featherjet_batch(
     def run(n: int) -> None:
         call(states.q[:n], states.v[:n], states.tau[:n], contacts, out=tuple(x[:n] for x in results))
 
-    return CheckedContender(name, run, size, whole=True, pinned=threads == 1, results=lambda: results)
+    return CheckedContender(name, run, size, whole=True, results=lambda: results)
 
 
 def featherjet_single(
@@ -145,7 +144,7 @@ def pinocchio_loop(
 
 
 MAKERS = {
-    BATCH: featherjet_batch, REFERENCE: featherjet_batch, THREADS: featherjet_batch, SINGLE: featherjet_single,
+    BATCH: featherjet_batch, REFERENCE: featherjet_batch, SINGLE: featherjet_single,
     PIN_LOOP: pinocchio_loop, PIN_CALL: pinocchio_loop,
 }  # fmt: skip
-WAYS = (BATCH, THREADS, SINGLE, REFERENCE, PIN_LOOP, PIN_CALL)
+WAYS = (BATCH, SINGLE, REFERENCE, PIN_LOOP, PIN_CALL)

@@ -27,11 +27,12 @@ from .peer_contenders import mujoco_loop, pinocchio_call, pinocchio_loop, single
 from .peers import NotAvailable
 from .quantities import BenchmarkedQuantity
 
-BATCH, CACHED, FLOATS, THREADS, SINGLE, FLOAT_STATE, BOUND, REFERENCE = (
+BATCH, CACHED, FLOATS, LARGE, THREADS, SINGLE, FLOAT_STATE, BOUND, REFERENCE = (
     "featherjet, batch, one thread",
     "featherjet, batch in the cache",
     "featherjet, batch, one thread, float32",
-    "featherjet, batch, all threads",
+    "featherjet, large batch, one thread",
+    "featherjet, large batch, all threads",
     "featherjet, one state",
     "featherjet, one state, float32",
     "featherjet, one state, bound",
@@ -41,7 +42,7 @@ PIN_LOOP, PIN_CALL = "Pinocchio, loop over batch", "Pinocchio, one state"
 MUJOCO, DIFFERENCES = "MuJoCo", "central differences, compiled"
 
 STEP = 1e-6  # of finite differences
-MANY, LARGEST = 16, 1 << 27  # how often threads compute the batch in one call, and bytes of results they may write
+MANY, LARGEST = 64, 1 << 27  # batches in a large one, which takes long beside the waking of a thread; its bytes
 CACHE = 1 << 19  # bytes that fit the second-level cache, with what a kernel needs for itself
 REFERENCE_ENTRIES = 20_000  # entries of each result in one call of the NumPy reference
 DIFFERENCE_SAMPLES = 8192  # evaluations in one call of the finite differences
@@ -95,20 +96,21 @@ def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
     )  # fmt: skip
 
 
-def threaded(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
-    """The batch many times over: to wake threads takes longer than a short batch."""
-    call = getattr(Robot(robot.model, "compiled", all_threads()), quantity.name)
-    once, size = states.results(quantity), len(states.q)
-    times = max(1, min(MANY, LARGEST // sum(x.nbytes for x in once)))
-    inputs = [np.concatenate([x] * times) for x in states.inputs(quantity)]
-    results = [np.concatenate([x] * times) for x in once]
-    out = results[0] if len(results) == 1 else tuple(results)
+def large(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
+    """The batch many times over, on one thread or (THREADS) on all."""
+    threads = all_threads() if name == THREADS else 1
+    call = getattr(Robot(robot.model, "compiled", threads), quantity.name)
+    size = len(states.q)
+    one = sum(x.nbytes for x in states.results(quantity))
+    many = states.repeated(max(1, min(MANY, LARGEST // one)))
+    inputs, results = many.inputs(quantity), many.results(quantity)
+    out = results[0] if len(results) == 1 else results
 
     def run(_: int) -> None:
         call(*inputs, out=out)
 
     return CheckedContender(
-        name, run, size * times, whole=True, pinned=False, results=lambda: tuple(x[:size] for x in results)
+        name, run, len(many.q), whole=True, pinned=threads == 1, results=lambda: tuple(x[:size] for x in results)
     )
 
 
@@ -218,7 +220,8 @@ MAKERS: dict[str, Maker] = {
     BATCH: batch,
     CACHED: cached,
     FLOATS: batch,
-    THREADS: threaded,
+    LARGE: large,
+    THREADS: large,
     SINGLE: single,
     FLOAT_STATE: single,
     BOUND: bound,

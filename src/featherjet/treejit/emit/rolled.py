@@ -276,10 +276,15 @@ class RolledCode(MatrixOutput):
     def write_total(self, o: int, out: Output) -> None:
         """Write numbers made of sums over all bodies."""
         b, w = self.b, self.w
-        env = {("G", "self"): w.sums(b, self.data, self.spaces["D"]), "param": w.slot(b, self.data, "param")}
+        env: dict = {("G", "self"): w.sums(b, self.data, self.spaces["D"]), "param": w.slot(b, self.data, "param")}
+        env.update(zip(self.names, self.inputs, strict=True))
         (found,) = w.values(b, out.values, lambda ref: w.fetch(b, env, ref))
+        core = [int(n) for n in self.operands[o].core]
         for k, x in enumerate(found):
-            self.store_lanes(o, b.mul(I64(k), self.strides[o][0]) if self.strides[o] else I64(0), x)
+            shift: Value = I64(0)
+            for index, stride in zip(np.unravel_index(k, core) if core else (), self.strides[o], strict=True):
+                shift = b.add(shift, b.mul(I64(int(index)), stride))
+            self.store_lanes(o, shift, x)
 
     def write_numbers(self, o: int, out: Output) -> None:
         """Write numbers of each dof, joint, grip or entry."""
