@@ -90,7 +90,8 @@ def test_loops_write_nothing_beside_results(which):
     pair = make()
     for name in names:
         if QUANTITIES[name].rolled:
-            kernel = kernel_of(pair.compiled, name, pair.fext)
+            options = dict.fromkeys(QUANTITIES[name].options, "local")  # viewpoints
+            kernel = kernel_of(pair.compiled, name, pair.fext, **options)
             assert not kernel.separate_single, "not a loop"
             for batch in BATCHES:
                 guard(pair.compiled, kernel, batch)
