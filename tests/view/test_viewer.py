@@ -129,7 +129,7 @@ def test_a_small_robot_keeps_its_colours_in_a_gif_beside_a_large_sky(tmp_path):
     y, x = np.mgrid[:300, :400] / 400
     frame = np.stack([200 + 40 * y, 210 + 30 * x, 225 + 25 * x * y], -1).astype(np.uint8)
     rng = np.random.default_rng(0)
-    frame[50:60, 50:60] = [220, 40, 30] + rng.integers(-20, 20, (10, 10, 3))  # shades of red
+    frame[50:60, 50:60] = np.array([220, 40, 30]) + rng.integers(-20, 20, (10, 10, 3))  # shades of red
     save_film(tmp_path / "film.gif", [frame, frame], 10.0)
     again = np.asarray(image.open(tmp_path / "film.gif").convert("RGB"), int)
     assert np.abs(again - frame).max(-1)[50:60, 50:60].mean() < 12
