@@ -190,6 +190,14 @@ def shown():
         viewer.stop()
 
 
+@needs_browser
+def test_a_robot_has_the_same_colours_alone_and_among_others(shown):
+    robot = fj.load("arm", backend="numpy")
+    alone, among = (shown(robot, q).screenshot(size=(320, 200)).astype(float) for q in (np.zeros(7), np.zeros((2, 7))))
+    colours = [np.median(pixels[blue(pixels)], axis=0) for pixels in (alone, among)]
+    assert np.abs(colours[0] - colours[1]).max() < 12
+
+
 def test_robots_side_by_side_stand_on_the_same_ground():
     viewer = fj.show(fj.load("quadruped"), fj.load("arm"), port=18100)
     try:
