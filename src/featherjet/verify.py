@@ -89,6 +89,8 @@ def check(
     order=2 also compares Hessians, contracted with random vectors, with complex step of gradients. forward=False
     leaves forward dynamics out; with it, a singular mass matrix raises SingularMassMatrix.
     """
+    if not isinstance(robot, Robot):
+        raise InputError(f"check: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
     if samples < 1:
         raise InputError(f"samples: expected at least one, got {samples!r}")
     if order not in (1, 2):

@@ -476,10 +476,13 @@ def test_demo_fails_where_a_derivative_is_wrong(capsys, monkeypatch):
     assert "disagrees with complex step" in capsys.readouterr().err
 
 
-def test_demo_without_matplotlib_says_how_to_get_it(capsys, monkeypatch):
+def test_demo_without_matplotlib_verifies_and_says_how_to_get_pictures(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert main(["demo"]) == 2
-    assert "pip install 'featherjet[plots]'" in capsys.readouterr().err
+    assert main(["demo", "--size", "3", "--robot", "arm"]) == 0
+    out = capsys.readouterr().out
+    assert "da_dtau" in out
+    assert "no pictures: drawing pictures needs matplotlib: pip install 'featherjet[plots]'" in out
+    assert out.endswith("next: featherjet view arm\n")
 
 
 def test_limbs_are_the_branches():

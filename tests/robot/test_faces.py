@@ -148,6 +148,21 @@ def test_a_mistyped_attribute_of_a_robot_names_the_one_that_was_meant(robot: fj.
     assert (caught.value.name, caught.value.obj) == ("Servos", fj)  # so that Python says: did you mean: 'Servo'?
 
 
+@pytest.mark.parametrize(
+    "slip,said",
+    [
+        (lambda r, q: r.frame_placement("LF_foot", q), "name: expected the name of a frame, got an array; q comes"),
+        (lambda r, q: fj.Servo(r, kp=1.0, target=q[:3]), r"target: expected shape \(\.\.\., 19\).*got \(3,\)"),
+        (lambda r, q: fj.Servo(r, kd=1.0, velocity=q), r"velocity: expected shape \(\.\.\., 18\).*got \(19,\)"),
+        (lambda r, q: fj.Servo(r, feedforward=q), r"feedforward: expected shape \(\.\.\., 18\).*got \(19,\)"),
+        (lambda r, q: fj.verify.check("quadruped"), "check: expected a robot first"),
+    ],
+)
+def test_slips_are_told_at_once(robot: fj.Robot, slip, said) -> None:
+    with pytest.raises(fj.errors.InputError, match=said):
+        slip(robot, robot.neutral())
+
+
 def test_the_beginning_of_a_name_finds_those_that_begin_so(robot: fj.Robot) -> None:
     with pytest.raises(UnknownName, match="unknown joint 'rh'; did you mean: RH_HAA, RH_HFE, RH_KFE"):
         robot.joint("rh")

@@ -129,7 +129,7 @@ def test_a_small_robot_keeps_its_colours_in_a_gif_beside_a_large_sky(tmp_path):
     y, x = np.mgrid[:300, :400] / 400
     frame = np.stack([200 + 40 * y, 210 + 30 * x, 225 + 25 * x * y], -1).astype(np.uint8)
     rng = np.random.default_rng(0)
-    frame[50:60, 50:60] = [220, 40, 30] + rng.integers(-20, 20, (10, 10, 3))  # shades of red
+    frame[50:60, 50:60] = np.array([220, 40, 30]) + rng.integers(-20, 20, (10, 10, 3))  # shades of red
     save_film(tmp_path / "film.gif", [frame, frame], 10.0)
     again = np.asarray(image.open(tmp_path / "film.gif").convert("RGB"), int)
     assert np.abs(again - frame).max(-1)[50:60, 50:60].mean() < 12
@@ -188,6 +188,14 @@ def shown():
     yield show
     for viewer in made:
         viewer.stop()
+
+
+@needs_browser
+def test_a_robot_has_the_same_colours_alone_and_among_others(shown):
+    robot = fj.load("arm", backend="numpy")
+    alone, among = (shown(robot, q).screenshot(size=(320, 200)).astype(float) for q in (np.zeros(7), np.zeros((2, 7))))
+    colours = [np.median(pixels[blue(pixels)], axis=0) for pixels in (alone, among)]
+    assert np.abs(colours[0] - colours[1]).max() < 12
 
 
 def test_robots_side_by_side_stand_on_the_same_ground():

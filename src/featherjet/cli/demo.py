@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import MissingExtra
 from ..jit import cache
 from ..robot.loading import load
 from ..robot.robot import Robot
 from ..terminal import console
 from ..verify import Finding
-from ..view.backend import require_matplotlib
 from ..view.matrices import save_pictures
 from .check import batches, compare, tolerance, worst
 from .output import duration, fail, line, table
@@ -47,7 +47,6 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    require_matplotlib()
     robot = load(args.robot, args.root)
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -65,8 +64,12 @@ def run(args: argparse.Namespace) -> int:
     line()
     good = report(derivatives, found)
     line()
-    for path in save_pictures(robot.model, derivatives, folder):
-        line("picture: ", (str(path), "bold"))
+    try:
+        for path in save_pictures(robot.model, derivatives, folder):
+            line("picture: ", (str(path), "bold"))
+    except MissingExtra as error:
+        line(("missing: ", "yellow"), f"no pictures: {error}")
+    line(f"next: featherjet view {args.robot}{'' if args.root == 'fixed' else f' --root {args.root}'}")
     if not good:
         fail("a derivative disagrees with complex step", label="failed: ")
     return 0 if good else 1

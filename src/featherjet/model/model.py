@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import display
 from ..arrays import masked
-from ..errors import ModelError, PhysicsWarning, UnknownName, warn_of_places
+from ..errors import InputError, ModelError, PhysicsWarning, UnknownName, warn_of_places
 from .joints import JointKind
 from .manifolds import Manifold
 
@@ -446,6 +446,8 @@ class Model(Rebuilt):
     def frame(self, name: str) -> Frame:
         """The frame of that name; joints, links and fixed joints all have one."""
         found = self._frames.get(name) if isinstance(name, str) else None
+        if isinstance(name, np.ndarray):
+            raise InputError("name: expected the name of a frame, got an array; q comes before it")
         if found is None:
             raise UnknownName("frame", name, self._frames)
         return found

@@ -43,6 +43,11 @@ class Servo:
         if target is None and self.kp.any():
             raise InputError("Servo: kp needs a target configuration to pull to")
         self.target, self.velocity, self.feedforward = target, velocity, feedforward
+        if target is not None and not callable(target):
+            evaluator.checked_q("target", target)
+        for name, goal in (("velocity", velocity), ("feedforward", feedforward)):
+            if goal is not None and not callable(goal):
+                evaluator.checked_v(name, goal)
 
     def __repr__(self) -> str:
         gains = ", ".join(f"{k} up to {np.max(getattr(self, k)):g}" for k in ("kp", "kd"))
