@@ -90,7 +90,7 @@ def test_loops_write_nothing_beside_results(which):
     pair = make()
     for name in names:
         if QUANTITIES[name].rolled:
-            kernel = kernel_of(pair.compiled, name, pair.fext)
+            kernel = kernel_of(pair.compiled, name, pair.fext, **dict.fromkeys(QUANTITIES[name].options, "local"))
             assert not kernel.separate_single, "not a loop"
             for batch in BATCHES:
                 guard(pair.compiled, kernel, batch)
