@@ -47,7 +47,7 @@ class Scan:
 
     def numbers(self, x: Array, count: int) -> tuple:
         """Numbers (count, lanes...) that belong to no joint, as scalars."""
-        return tuple(x)
+        return tuple(x[:count])
 
     def no_rates(self) -> list[tuple]:
         """Zero for every degree of freedom."""

@@ -142,10 +142,7 @@ class Balance:
 
 
 class _Numbers(Scan):
-    """A scan that also reads arrays that belong to no body."""
+    """A scan that also reads single numbers that belong to no body."""
 
     def number(self, x: Any) -> Any:
         return x[0]
-
-    def numbers(self, x: Any, count: int) -> list[Any]:
-        return [x[k] for k in range(count)]

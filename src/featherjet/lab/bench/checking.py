@@ -81,7 +81,8 @@ class States:
     def repeated(self, times: int) -> States:
         """The same states many times over; contenders share them, and the memory of their results."""
         if times not in self._repeated:
-            self._repeated[times] = States(*(np.tile(x, (times, 1)) for x in (self.q, self.v, self.a, self.tau)))
+            q, v, a, tau = (np.tile(x, (times, 1)) for x in (self.q, self.v, self.a, self.tau))
+            self._repeated[times] = States(q, v, a, tau)
         return self._repeated[times]
 
     def erase_shared_results(self, size: int) -> None:
