@@ -22,6 +22,7 @@ from featherjet.control import (
     Force,
     FrictionCone,
     Impact,
+    JointLimits,
     Momentum,
     Phase,
     Placement,
@@ -35,6 +36,7 @@ from featherjet.control import (
     WrenchCone,
 )
 from featherjet.errors import InputError, UnknownName
+from featherjet.jit import library as libraries
 from featherjet.math import se3
 from featherjet.math.rotations import log as log_rotation
 
@@ -443,6 +445,19 @@ def test_wrench_cones_hold_what_friction_at_the_corners_can_give(rng: np.random.
         FrictionCone("foot", 0.5, facets=5)
 
 
+def phase_of(robot: fj.Robot, residual: Any) -> Problem:
+    """A problem of one phase with one cost."""
+    return Problem(robot, np.zeros(14), [Phase(2, 0.1, [Cost(residual)])])
+
+
+def bare_pendulum() -> fj.Robot:
+    """A robot whose joint has no limits."""
+    builder = fj.ModelBuilder("pendulum")
+    builder.add_joint("hinge", "revolute", None, np.eye(4), axis=(0, 1, 0))
+    builder.add_body("hinge", mass=1.0, com=(0, 0, -0.5), inertia=np.eye(3))
+    return fj.Robot(builder.build())
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -457,12 +472,84 @@ def test_wrench_cones_hold_what_friction_at_the_corners_can_give(rng: np.random.
         (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], actuated=["elbw"]), "joint"),
         (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], hessian="newton"), "hessian"),
         (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], [Cost(Acceleration())]), "no accelerations"),
+        (lambda r: Problem(r, np.zeros(14), Phase(2, 0.1, [])), "phases: expected a list"),
+        (lambda r: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], Cost(State())), "terminal: expected a list"),
+        (lambda r: phase_of(r, Control(np.zeros(3))), "Control: expected a reference .*nu = 7"),
+        (lambda r: phase_of(r, Translation("tool", np.zeros(4))), "Translation tool: expected a reference"),
+        (lambda r: phase_of(r, Placement("tool", np.zeros((4, 4)))), "no rotation matrix"),
+        (lambda r: phase_of(r, Rotation("tool", -np.eye(3))), "no rotation matrix"),
+        (lambda r: phase_of(r, Custom(lambda at: [])), "no rows"),
+        (lambda r: phase_of(r, Custom(lambda at: [np.sin(at.q[0])])), "take sqrt, sincos"),
+        (lambda r: Velocity("tool", viewpoint="global"), "global"),
+        (lambda r: Translation("tool", (np.nan, 0.0, 0.0)), "Translation: reference: every number must be finite"),
+        (lambda r: Cost(lambda at: [at.q[0]]), "Cost: expected a residual.* control.Custom"),
+        (lambda r: Constraint(3), "Constraint: expected a residual"),
+        (lambda r: Cost(State(), np.nan), "weight of 'State': every number must be finite"),
+        (lambda r: Cost(State(), "much"), "weight of 'State': expected numbers"),
+        (lambda r: Cost(State(), 1.0, "square"), "activation of 'State'"),
+        (lambda r: Barrier(1.0, -1.0), "Barrier: a lower bound exceeds"),
+        (lambda r: SmoothAbs(0.0), "SmoothAbs: expected a positive width"),
+        (lambda r: WrenchCone("foot", 0.5, (0.1,)), "half_size"),
+        (lambda r: CenterOfPressure("foot", (0.1, 0.0)), "half_size: expected positive"),
+        (lambda r: fj.control.solve(r), "problem: expected a control.Problem"),
+        (lambda r: fj.control.MPC(r), "problem: expected a control.Problem"),
+        (lambda r: fj.control.solve(phase_of(r, State()), callback=3), "callback: expected a function"),
+        (lambda r: fj.control.solve(phase_of(r, State()), start=3), "start: expected a Solution"),
+        (lambda r: Problem(bare_pendulum(), np.zeros(2), [Phase(2, 0.1, [])], limits=True), "no driven joint"),
     ],
 )
 def test_mistakes_are_named(make: Callable[[fj.Robot], Problem], message: str) -> None:
     robot = fj.load("arm")
     with pytest.raises((InputError, UnknownName), match=message):
         make(robot)
+
+
+def test_joint_limits_are_those_of_the_model() -> None:
+    """Cheap work bends the knees; a constraint keeps them and their velocities within the limits, a cost nearly so."""
+    robot = fj.load("quadruped")
+    known, within = robot.limits(), JointLimits(robot)
+    n = robot.nv
+    assert np.isinf(within.lower[:6]).all()
+    np.testing.assert_array_equal(within.lower[6:n], known.lower[7:])
+    np.testing.assert_array_equal(within.upper[6:n], known.upper[7:])
+    np.testing.assert_array_equal(within.upper[n:], known.velocity)
+    np.testing.assert_array_equal(within.lower[n:], -known.velocity)
+    arm = fj.load("arm")
+    limits = arm.limits()
+    far = np.concatenate([np.full(7, 1.2) * limits.upper, np.zeros(7)])
+    there = Cost(State(far), np.repeat([1e2, 1e-2], 7))
+    problem = Problem(
+        arm, np.zeros(14), [Phase(20, 0.1, [Cost(Control(), 1e-4)], constraints=[Constraint(JointLimits(arm))])],
+        [there, Constraint(JointLimits(arm))],
+    )  # fmt: skip
+    found = fj.control.solve(problem, iterations=500)
+    assert found.converged
+    np.testing.assert_allclose(found.xs[-1, :7], limits.upper, rtol=0, atol=1e-5)
+    assert (np.abs(found.xs[:, 7:]) <= limits.velocity + 1e-5).all()
+
+
+def test_all_code_is_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After `compile`, a first solve asks LLVM for nothing, nor do the windows of a receding horizon."""
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
+    robot = fj.load("quadruped")
+    x0 = np.concatenate([posture(robot), np.zeros(robot.nv)])
+    stand, swing = contacts(robot, *FEET), contacts(robot, *FEET[:3])
+    costs = [Cost(State(x0), 1.0), Cost(Control(), 1e-3), Cost(FrictionCone(FEET[0], 0.7)), Cost(Momentum())]
+    step = [Cost(Translation(FEET[3], (0.3, -0.2, 0.05))), *costs]
+    problem = Problem(
+        robot, x0, [Phase(3, DT, costs, stand), Phase(5, DT, step, swing), Impact(stand, costs[:1]), Phase(2, DT, [])],
+        [Cost(CenterOfMass((0.0, 0.0, 0.4)))],
+    )  # fmt: skip
+    problem.compile()
+
+    def refuse(*_: Any) -> bytes:
+        raise AssertionError("something is compiled")
+
+    monkeypatch.setattr(libraries, "compiled", refuse)
+    fj.control.solve(problem, iterations=3)
+    mpc = fj.control.MPC(problem, knots=4)
+    for _ in range(6):
+        mpc.step(x0)
 
 
 def test_residuals_of_states_are_traced_once_and_users_ones_every_time() -> None:

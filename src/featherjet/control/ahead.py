@@ -50,4 +50,6 @@ class Wanted(Once):
                 load()
         for kernel, for_one in self._kernels:
             kernel.code(DOUBLE, for_one)
-        del ahead  # which has kept the code until kernels refer to it
+        for load in self._others:
+            load()
+        del ahead  # which has kept the code until kernels and others refer to it

@@ -31,19 +31,15 @@ def sources() -> str:
 
 
 def compiled(
-    function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape],
-    hasty: bool = True,
-) -> Kernel:  # fmt: skip
-    """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`.
-
-    hasty: all but rollouts, which take one knot after the other, run on short batches.
-    """
-    whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs), hasty))
+    function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape]
+) -> Kernel:
+    """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`."""
+    whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs)))
     found = _known.get(whole)  # other threads may forget it at any time
     if found is None:
         if len(_known) >= REMEMBERED:
             _known.clear()
         found = _known[whole] = compile_kernel(
-            function, inputs, ("control", sources(), key), name, outputs=outputs, hasty=hasty
+            function, inputs, ("control", sources(), key), name, outputs=outputs, hasty=True
         )
     return found

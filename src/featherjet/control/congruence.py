@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Array
 from ..jit.emit.congruence import COUNTS, Block, Congruence, emit_congruence
 from ..jit.engine import Library, target
-from ..jit.library import library
+from ..jit.library import library, remembered
 from ..jit.objects import ModuleText, sources
 from .signals import Slopes
 
@@ -48,7 +48,7 @@ class Adder:
 
     def load(self) -> Library:
         """The code."""
-        return code(self._size)
+        return code(target().name, self._size)
 
     @cached_property
     def _code(self) -> tuple[Callable[[int], None], Library]:
@@ -92,8 +92,9 @@ class Adder:
         return (np.array([x.strides[:axis] for x in arrays]) @ problems).T
 
 
-def code(size: Congruence) -> Library:
-    """The sums for a size."""
+@remembered
+def code(cpu_name: str, size: Congruence) -> Library:
+    """The sums for a size, on the CPU of that name."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

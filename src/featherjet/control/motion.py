@@ -67,7 +67,7 @@ class Body(Lasting):
         """
         if self.hits or name in STILL:
             return Use.ONE
-        return Use.ANY if name == self.dynamics else Use.SHORT
+        return Use.FEW if name == self.dynamics else Use.SHORT
 
     def code(self, key: Hashable, make: Callable[[], Kernel]) -> Kernel:
         """Other code of the phase, made when first asked for."""

@@ -10,6 +10,7 @@ from .. import arrays
 from ..arrays import Array
 from ..errors import InputError
 from .horizon import Horizon, Receding
+from .problem import Problem
 from .solution import Solution
 from .solve import check_horizon, solve
 
@@ -46,6 +47,8 @@ class MPC:
         self._iterations = arrays.whole_number("iterations", iterations, 1)
         self._first = arrays.whole_number("first", first, 1)
         self._options = {"seconds": seconds, **options}
+        if isinstance(problem, Problem):
+            problem.compile()  # that of all windows, so that no step waits for it
         self.reset()
 
     def __repr__(self) -> str:

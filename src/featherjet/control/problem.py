@@ -15,6 +15,7 @@ from .. import arrays
 from ..errors import InputError, UnknownName
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import numbers
+from ..jit.engine import target
 from ..model.configuration import limits, unit_parts
 from ..model.model import WORLD, Model
 from .ahead import Wanted
@@ -214,7 +215,7 @@ class Problem:
         wanted.note(own.steps, for_one=not batch)
         wanted.note(own.state_space)
         wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in still_kernels(s.stage.body))
-        wanted.make(partial(riccati_code, self.ndx, self.nu, self.u_lower is not None))
+        wanted.make(partial(riccati_code, target().name, self.ndx, self.nu, self.u_lower is not None))
         wanted.compile(f"a problem of {self.evaluator.model.name}")
 
     def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:

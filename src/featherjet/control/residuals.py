@@ -41,10 +41,10 @@ class Residual:
         """The reference as code reads it, (..., n)."""
         return self.reference
 
-    def _wide(self, n: int) -> Array:
+    def _wide(self, n: int, letters: str = "") -> Array:
         """The reference, which must have n numbers."""
         if self.reference.shape[-1:] != (n,):
-            raise InputError(f"{self.name}: expected a reference (..., {n}), got {self.reference.shape}")
+            raise InputError(f"{self.name}: expected a reference (..., {letters}{n}), got {self.reference.shape}")
         return self.reference
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
@@ -85,7 +85,7 @@ class State(Residual):
         if self.default:
             q = np.concatenate([p.manifold.neutral() for p in size.places.nodes])
             return np.concatenate([q, np.zeros(size.nv)])
-        return self._wide(size.nq + size.nv)
+        return self._wide(size.nq + size.nv, "nq + nv = ")
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         nq, found = at.size.nq, []
@@ -127,7 +127,7 @@ class Control(LinearResidual):
     """u - reference (nu,); the reference is zero by default."""
 
     def numbers(self, size: Sizes) -> Array:
-        return self._wide(size.nu) if self.reference.size else np.zeros(size.nu)
+        return self._wide(size.nu, "nu = ") if self.reference.size else np.zeros(size.nu)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [u - r for u, r in zip(at.u, reference, strict=True)]
@@ -249,7 +249,7 @@ class Acceleration(LinearResidual):
     """Joint accelerations minus a reference (..., nv), by default zero."""
 
     def numbers(self, size: Sizes) -> Array:
-        return self._wide(size.nv) if self.reference.size else np.zeros(size.nv)
+        return self._wide(size.nv, "nv = ") if self.reference.size else np.zeros(size.nv)
 
     def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
         return [a - r for a, r in zip(at.a, reference, strict=True)]

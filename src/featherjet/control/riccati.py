@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import Array
 from ..jit.emit.riccati import COUNTS, emit_riccati, words, work
 from ..jit.engine import Library, target
-from ..jit.library import library
+from ..jit.library import library, remembered
 from ..jit.objects import ModuleText, sources
 from .horizon import Quadratic
 
@@ -57,7 +57,7 @@ class Riccati:
         bounded: bool = False,
     ) -> None:
         new, together = np.zeros, together or most
-        self._code = code(ndx, nu, bounded)
+        self._code = code(target().name, ndx, nu, bounded)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
         self.gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
@@ -116,8 +116,9 @@ class Riccati:
         return Gains(**{name: x if name == "Vxx" and not self._keep else x[which] for name, x in self._results.items()})
 
 
-def code(ndx: int, nu: int, bounded: bool) -> Library:
-    """The recursion for a size."""
+@remembered
+def code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
+    """The recursion for a size, on the CPU of that name."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

@@ -293,8 +293,8 @@ def policy_step(body: Body) -> Kernel:
         "upper": (nu,),
     }  # fmt: skip
     key = places.digest, tuple(driven)
-    first = compiled(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)], hasty=False)
-    last = compiled(step, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)], hasty=False)
+    first = compiled(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)])
+    last = compiled(step, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)])
     forces = ("forces",) if body.rows else ()
     links = [
         Link(first, (*given, "x", "u", "q", "v", "tau")),

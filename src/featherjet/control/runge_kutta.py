@@ -124,9 +124,7 @@ class RungeKutta:
             return [np.array(y, object) for y in (rate, after, moved(places, x, after), x[nq:] + share * dt[0] * a)]
 
         inputs = {"x": (nq + nv,), "w": (nv,), "v": (nv,), "a": (nv,), "dt": (1,)}
-        return compiled(
-            run, inputs, ("stage", share, places.digest), "stages", [(nv,), (nv,), (nq,), (nv,)], hasty=False
-        )
+        return compiled(run, inputs, ("stage", share, places.digest), "stages", [(nv,), (nv,), (nq,), (nv,)])
 
     def _last(self) -> Kernel:
         """(x, w and v of the last stage, rates of the others, accelerations of all, dt) -> next."""
@@ -141,7 +139,7 @@ class RungeKutta:
 
         inner = {f"r{k}": (nv,) for k in range(stages - 1)} | {f"a{k}": (nv,) for k in range(stages)}
         inputs = {"x": (nq + nv,), "w": (nv,), "v": (nv,), **inner, "dt": (1,)}
-        return compiled(run, inputs, (self.name, places.digest), "steps", [(nq + nv,)], hasty=False)
+        return compiled(run, inputs, (self.name, places.digest), "steps", [(nq + nv,)])
 
 
 def turned(places: Any, w: Any, v: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from .evaluator import Evaluator
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
+from ..jit.use import Use
 
 
 class LawfulEvaluator(Evaluator):
@@ -69,9 +70,11 @@ class LawfulEvaluator(Evaluator):
 
         return tuple(plain(None, inputs) if record.laws is None else record.laws(At(self._joints, dict(inputs), plain)))
 
-    def kernel(self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None) -> Kernel | None:
+    def kernel(
+        self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None, use: Use = Use.ANY
+    ) -> Kernel | None:
         """The code of quantities that joints' laws do not concern."""
-        return self.base.kernel(record, names, options) if self._known(record).laws is None else None
+        return self.base.kernel(record, names, options, use) if self._known(record).laws is None else None
 
     def _known(self, record: Quantity) -> Quantity:
         if record.laws is None and any(i.name == "tau" for i in record.inputs):

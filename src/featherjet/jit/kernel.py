@@ -62,8 +62,8 @@ def compile(
     units: parts (start, size) of each input that must have norm one; the code checks and normalises them.
     limit: the number of operations above which the first call raises `TooLong`.
     whose: what messages say the code is for.
-    hasty: whether code that is quick to make will do: for short batches, which fetch it from memory each time, it is as
-    fast as better code.
+    hasty: whether code for batches that is quick to make will do: for short ones, which fetch it from memory each time,
+    it is as fast as better code.
     """
     traced: list[Straight] = []  # kept between the code for batches and that for one sample
 
@@ -98,15 +98,15 @@ def compile_straight(
     cpu = cpu or target()
 
     def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
-        lanes = 1 if for_one else cpu.fitting(kind)
+        lanes, quickly = 1 if for_one else cpu.fitting(kind), hasty and not for_one
 
         def make() -> Any:
             with unforked:
                 from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, cpu.platform, kind, hasty)
+            return emit_straight(straight(), lanes, cpu.platform, kind, quickly)
 
-        what = "straight", key, lanes, kind.name, hasty
+        what = "straight", key, lanes, kind.name, quickly
         return library(cpu, what, labelled(name, whose, for_one), make), Data(kind)
 
     if shapes is None:

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -125,6 +125,18 @@ class _Ahead(threading.local):
 
 
 _ahead = _Ahead()
+
+
+def remembered(load: Callable[..., Library]) -> Callable[..., Library]:
+    """Like functools.cache, for functions that load code; what is being compiled ahead is no code yet."""
+    known: dict[Any, Library] = {}
+
+    @wraps(load)
+    def found(*args: Any) -> Library:
+        code = known.get(args) or load(*args)
+        return known.setdefault(args, code) if code else code
+
+    return found
 
 
 def code_of(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[ModuleText]]) -> bytes:

@@ -203,7 +203,8 @@ def _short(name: str, *args: Any) -> Any:
         function = getattr(ffi.lib, name)
         raw = getattr(function, "_cfn", None)
         if raw is not None:
-            function = ctypes.PYFUNCTYPE(raw.restype, *raw.argtypes)(ctypes.cast(raw, ctypes.c_void_p).value)
+            address = ctypes.cast(raw, ctypes.c_void_p).value or 0
+            function = ctypes.PYFUNCTYPE(raw.restype, *raw.argtypes)(address)
         _shorts[name] = function
     return _shorts[name](*args)
 

@@ -115,7 +115,7 @@ class QuickCode:
             with b.if_then(batched):
                 b.store(b.mul(extra, self.of(operand, "bytes")), at(b, own, b.add(k, I64(1))))
             self.place(object, operand, operands, extra, k)
-        callee = b.inttoptr(self.word["entry"], PTR)
+        callee: Any = b.inttoptr(self.word["entry"], PTR)
         callee.__class__ = Callee
         strides, data = b.select(batched, own, fixed), b.inttoptr(self.word["data"], PTR)
         b.call(callee, [self.pointers, self.samples, strides, data])
