@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import llvmlite.ir as ir
 
 from ..flags import Flag
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
-from .moving import FEW, Moving
 from .platform import runs_alone
+from .transfers import FEW, Transfers
 from .workspace import forget_exceptions, release, report_of, reserve
 
 BIT = ir.IntType(1)
+ENTRY = ir.FunctionType(VOID, [PTR] * 4)
 AHEAD = 2  # rounds of samples between prefetching the results' memory and writing it
 
 
@@ -35,7 +37,7 @@ def emit_entry(
     apart: whether the caller needs its inputs again, if a watched result is flagged; results must not overlap them.
     """
     emit_apart(module, apart)
-    f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+    f = ir.Function(module, ENTRY, "entry")
     f.attributes.add("nounwind")
     b = ir.IRBuilder(f.append_basic_block("entry"))
     samples = b.load(f.args[1], typ=I64, align=8)
@@ -48,6 +50,13 @@ def emit_entry(
             b.ret_void()
     b.call(many, f.args)
     b.ret_void()
+
+
+def entry_at(address: Any) -> Any:
+    """An address of an `entry`, which llvmlite calls only if it says its type."""
+    kind = type(address)
+    address.__class__ = type(kind.__name__, (kind,), {"function_type": ENTRY})
+    return address
 
 
 def emit_apart(module: ir.Module, apart: bool) -> None:
@@ -74,7 +83,7 @@ class Border:
 
     def __init__(self, w: Lanes, operands: Sequence[Operand], inputs: list[str], lean: bool = False) -> None:
         self.w, self.operands, self.names = w, operands, inputs
-        self.moving = Moving(w, inline=len(operands) <= FEW and not lean)
+        self.transfers = Transfers(w, inline=len(operands) <= FEW and not lean)
 
     def scratch(self, samples: Value) -> Value:
         """Allocate memory, which `emit` frees; set `inputs`, where each input goes, and `sizes`, their lengths."""
@@ -190,7 +199,7 @@ class Border:
         return self.b.gep(self.lane_pointers, [I64(o * self.w.L)], source_etype=PTR)
 
     def lane_pointer(self, o: int, lane: Value) -> Value:
-        return self.moving.lane(self.b, self.lanes_of(o), lane)
+        return self.transfers.lane(self.b, self.lanes_of(o), lane)
 
     def each_lane(self, o: int, shift: Value) -> list[Value]:
         """Pointers into an operand, `shift` bytes after the beginning of each lane's sample."""
@@ -210,7 +219,7 @@ class Border:
                 continue
             with b.if_else(self.flat(o), likely=True) as (yes, no):
                 with yes:
-                    b.call(self.moving.read(), [self.lanes_of(o), size, target, total])
+                    b.call(self.transfers.read(), [self.lanes_of(o), size, target, total])
                 with no:
                     self.gather(o, target, total)
         self.flag(b.fcmp_unordered("!=", b.fmul(w.load(b, total), w.const(0.0)), w.const(0.0)), Flag.LARGE)
@@ -219,7 +228,7 @@ class Border:
     def gather(self, o: int, target: Value, total: Value) -> None:
         """Read an input of any layout."""
         core = self.operands[o].core
-        function = self.moving.gather(len(core))
+        function = self.transfers.gather(len(core))
         self.b.call(function, [self.lanes_of(o), target, total, *map(self.dimension, core), *self.strides[o]])
 
     def normalise(self) -> None:

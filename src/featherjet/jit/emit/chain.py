@@ -11,18 +11,10 @@ import llvmlite.ir as ir
 
 from ..graph import Graph
 from ..number import Number
-from .border import Operand, emit_apart
+from .border import Operand, emit_apart, entry_at
 from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value
 from .platform import Platform
 from .workspace import forget_exceptions, release, reserve
-
-
-class Callee(ir.instructions.LoadInstr):
-    """A loaded address of a kernel's entry; llvmlite calls only what says its type."""
-
-    @property
-    def function_type(self) -> ir.FunctionType:
-        return ir.FunctionType(VOID, [PTR] * 4)
 
 
 class ChainLanes(Lanes):
@@ -134,8 +126,7 @@ class ChainCode:
             for stride in core:
                 number(stride)
         code, data = (w.slot(b, self.data, f"{part}{k}") for part in ("code", "data"))
-        code.__class__ = Callee
-        b.call(code, [self.pointers, self.count, self.numbers, data])
+        b.call(entry_at(code), [self.pointers, self.count, self.numbers, data])
 
     def operand(self, name: str, s: Value) -> tuple[Value, Value, list[Value]]:
         """Where an operand's sample s begins, its stride by samples, and its core strides, in bytes."""

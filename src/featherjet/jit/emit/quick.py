@@ -22,6 +22,7 @@ import numpy as np
 
 from ..graph import Graph
 from ..number import DOUBLE, Number
+from .border import entry_at
 from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external
 from .platform import Platform
 
@@ -69,14 +70,6 @@ def emit_quick(platform: Platform) -> ir.Module:
     return module
 
 
-class Callee(ir.instructions.CastInstr):
-    """An address of a kernel's entry; llvmlite calls only what says its type."""
-
-    @property
-    def function_type(self) -> ir.FunctionType:
-        return ir.FunctionType(VOID, [PTR] * 4)
-
-
 class QuickCode:
     """Checks operand after operand, then calls `entry`."""
 
@@ -115,8 +108,7 @@ class QuickCode:
             with b.if_then(batched):
                 b.store(b.mul(extra, self.of(operand, "bytes")), at(b, own, b.add(k, I64(1))))
             self.place(object, operand, operands, extra, k)
-        callee: Any = b.inttoptr(self.word["entry"], PTR)
-        callee.__class__ = Callee
+        callee = entry_at(b.inttoptr(self.word["entry"], PTR))
         strides, data = b.select(batched, own, fixed), b.inttoptr(self.word["data"], PTR)
         b.call(callee, [self.pointers, self.samples, strides, data])
         b.ret(b.call(self.integer, [b.load(report, typ=I64, align=8)]))

@@ -179,7 +179,7 @@ class StraightCode(Border):
             b.store(target, b.gep(self.targets, [I64(l)], source_etype=PTR))
         if L == 1:
             memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
-            b.call(memcpy, [self.moving.lane(b, self.targets, 0), source, I64(w.bytes * n), ir.IntType(1)(0)])
+            b.call(memcpy, [self.transfers.lane(b, self.targets, 0), source, I64(w.bytes * n), ir.IntType(1)(0)])
         else:
             ahead = b.select(staged, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
             self.transpose_out(entries, source, ahead)
@@ -187,7 +187,7 @@ class StraightCode(Border):
             left, core = b.sub(samples, s), self.operands[o].core
             count = b.select(b.icmp_signed("<", left, I64(L)), left, I64(L))
             layout = [*map(self.dimension, core), *self.strides[o]]
-            b.call(self.moving.scatter(len(core)), [stage, I64(size), self.lanes_of(o), count, *layout])
+            b.call(self.transfers.scatter(len(core)), [stage, I64(size), self.lanes_of(o), count, *layout])
 
     def transpose_out(self, entries: Sequence, source: Value, ahead: Value) -> None:
         """Write L entries of L samples at a time to `targets`; constant zeros need no transposing."""
@@ -200,6 +200,6 @@ class StraightCode(Border):
             runs = [0, *([0] if zero[0] else []), *ends]  # where runs of numbers, zeros, numbers, ... begin
             runs += [groups] * (1 - len(runs) % 2)
             table = constant_table(w.module, [L * end for end in runs])
-            b.call(self.moving.write(), [source, self.targets, ahead, table, I64(len(runs))])
+            b.call(self.transfers.write(), [source, self.targets, ahead, table, I64(len(runs))])
         if n % L:
-            b.call(self.moving.write_rest(n % L), [source, self.targets, I64(groups * L)])
+            b.call(self.transfers.write_rest(n % L), [source, self.targets, I64(groups * L)])

@@ -16,7 +16,7 @@ from .lanes import I8, I32, I64, PTR, Lanes, Value, external, shuffled, transpos
 FEW = 7  # operands
 
 
-class Moving:
+class Transfers:
     """Makes the functions of a module for one number of lanes, each when first asked for."""
 
     def __init__(self, w: Lanes, inline: bool) -> None:
