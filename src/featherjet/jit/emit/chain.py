@@ -11,8 +11,8 @@ import llvmlite.ir as ir
 
 from ..graph import Graph
 from ..number import Number
-from .border import Operand, emit_apart, entry_at
-from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value
+from .border import ENTRY, Operand, emit_apart, entry_at
+from .lanes import I8, I32, I64, LINE, PTR, Lanes, Value
 from .platform import Platform
 from .workspace import forget_exceptions, release, reserve
 
@@ -68,7 +68,7 @@ class ChainCode:
 
     def emit(self) -> None:
         w = self.w
-        f = ir.Function(w.module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+        f = ir.Function(w.module, ENTRY, "entry")
         f.attributes.add("nounwind")
         self.args, dims, self.strides, self.data = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))

@@ -8,7 +8,8 @@ import llvmlite.ir as ir
 
 from ..graph import Graph
 from ..number import Number
-from .lanes import I8, I64, PTR, VOID, Lanes, Value
+from .border import ENTRY
+from .lanes import I8, I64, PTR, Lanes, Value
 from .platform import Platform
 
 OPERANDS = ("report", "x", "result")
@@ -31,7 +32,7 @@ def emit_fold(lanes: int, axes: int, platform: Platform, kind: Number) -> ir.Mod
     """A module whose `entry` folds samples one by one; of their so many axes, all but the first are contiguous."""
     module = platform.module("fold")
     w, one = (FoldLanes(module, Graph(), n, kind, whole=False) for n in (lanes, 1))
-    f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+    f = ir.Function(module, ENTRY, "entry")
     f.attributes.add("nounwind")
     args, dims, steps, data = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))

@@ -13,7 +13,8 @@ import llvmlite.ir as ir
 from ..flags import Flag
 from ..graph import Graph
 from ..number import Number
-from .lanes import I8, I64, PTR, VOID, Lanes, Value
+from .border import ENTRY
+from .lanes import I8, I64, PTR, Lanes, Value
 from .platform import Platform
 from .workspace import release, report_of, reserve
 
@@ -30,7 +31,7 @@ def emit_invert(lanes: int, platform: Platform, kind: Number) -> ir.Module:
     """A module whose `entry` inverts samples one by one; rows of matrices are contiguous."""
     module = platform.module("invert")
     w, one = (InverseLanes(module, Graph(), n, kind, whole=False) for n in (lanes, 1))
-    f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+    f = ir.Function(module, ENTRY, "entry")
     f.attributes.add("nounwind")
     args, dims, steps, data = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))

@@ -9,7 +9,8 @@ import llvmlite.ir as ir
 
 from ..graph import Graph
 from ..number import Number
-from .lanes import I8, I64, PTR, VOID, Lanes, Value
+from .border import ENTRY
+from .lanes import I8, I64, PTR, Lanes, Value
 from .platform import Platform
 
 OPERANDS = ("report", "A", "B", "result")
@@ -27,7 +28,7 @@ def emit_product(lanes: int, axes: int, platform: Platform, kind: Number) -> ir.
     them contiguous."""
     module = platform.module("product")
     w = ProductLanes(module, Graph(), lanes, kind, whole=False)
-    f = ir.Function(module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+    f = ir.Function(module, ENTRY, "entry")
     f.attributes.add("nounwind")
     args, dims, steps, data = f.args
     b = ir.IRBuilder(f.append_basic_block("entry"))

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import llvmlite.ir as ir
 
+from ...jit.emit.border import ENTRY
 from ...jit.emit.lanes import I8, I32, I64, LINE, PTR, VOID, Value, external
 from ...jit.emit.platform import Platform
 from ...jit.emit.workspace import forget_exceptions, release, reserve
@@ -87,7 +88,7 @@ class Correction:
         blocks = (1, 3) if self.size > S else (3,)
         self.product, self.update = ({n: emit(n) for n in blocks} for emit in (self.emit_product, self.emit_update))
         solve = self.emit_solve()
-        f = ir.Function(w.module, ir.FunctionType(VOID, [PTR] * 4), "entry")
+        f = ir.Function(w.module, ENTRY, "entry")
         f.attributes.add("nounwind")
         args, dims, steps, self.data = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
