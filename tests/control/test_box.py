@@ -7,7 +7,7 @@ import pytest
 
 from control_helpers import random_quadratic
 from featherjet import control
-from featherjet.control.riccati import Riccati
+from featherjet.control.solvers.riccati import Riccati
 from toys import linear, pendulum
 
 

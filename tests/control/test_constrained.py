@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from featherjet import control
-from featherjet.control.constrained import Multipliers, Penalised
-from featherjet.control.solution import VIOLATED
+from featherjet.control.solvers.constrained import Multipliers, Penalised
+from featherjet.control.solvers.solution import VIOLATED
 from toys import Linear, Pendulum, linear, pendulum
 
 Array = np.ndarray

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from featherjet import control
-from featherjet.control.solution import CALLBACK, ITERATIONS, TIME
+from featherjet.control.solvers.solution import CALLBACK, ITERATIONS, TIME
 from featherjet.errors import InputError, UnknownName
 from toys import linear, pendulum
 

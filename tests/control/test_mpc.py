@@ -77,7 +77,7 @@ def test_the_window_moves_by_a_knot_a_step_and_past_impacts(monkeypatch: pytest.
         guess = h.guess(x) if xs is None else (xs, us)
         return control.Solution(h, *guess, *[np.zeros(1)] * 8, control.Log(np.zeros((1, 7))))
 
-    monkeypatch.setattr("featherjet.control.mpc.solve", solved)
+    monkeypatch.setattr("featherjet.control.solvers.mpc.solve", solved)
     mpc = control.MPC(toy, knots=10)
     for _ in range(4):
         mpc.step(toy.x0)

@@ -7,7 +7,7 @@ import pytest
 
 from control_helpers import random_quadratic
 from featherjet.control import Quadratic
-from featherjet.control.riccati import Riccati
+from featherjet.control.solvers.riccati import Riccati
 from featherjet.jit.engine import VARIABLE, targets
 
 SIZES = [(2, 1, 5), (3, 5, 7), (7, 7, 6), (12, 6, 9), (36, 13, 4)]  # ndx, nu, T: every width of vectors, and both tall

@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from ..control.problem import Problem
+from ..control.problem.problem import Problem
 from ..errors import InputError
 from ..export.functions import identifier
 from .functions import ALIVE

@@ -10,7 +10,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
-from ..control.problem import Problem
+from ..control.problem.problem import Problem
 from ..control.runge_kutta import TABLEAUX
 from ..control.stage import Stage
 from ..errors import InputError

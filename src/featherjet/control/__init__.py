@@ -2,11 +2,9 @@
 
 from .activations import Barrier, SmoothAbs, Square
 from .cost import Constraint, Cost
-from .fddp import Progress
 from .horizon import Horizon, Quadratic, Receding, Values
-from .mpc import MPC
-from .phases import Impact, Phase
-from .problem import Problem
+from .problem.phases import Impact, Phase
+from .problem.problem import Problem
 from .residuals import (
     Acceleration,
     CenterOfMass,
@@ -26,8 +24,10 @@ from .residuals import (
     Velocity,
     WrenchCone,
 )
-from .solution import Log, Solution
-from .solve import solve
+from .solvers.fddp import Progress
+from .solvers.mpc import MPC
+from .solvers.solution import Log, Solution
+from .solvers.solving import solve
 
 __all__ = [
     "MPC",

@@ -10,7 +10,7 @@ from ..arrays import Array
 from ..jit.kernel import Kernel
 from ..jit.library import Ahead
 from ..jit.number import DOUBLE
-from .congruence import Adder
+from .compiled.gauss_newton import GaussNewtonSum
 from .track import Once
 
 
@@ -30,7 +30,7 @@ class Wanted(Once):
         return tuple(np.empty((*batch, *shape)) for shape in kernel.shapes)
 
     def do(self, step: Callable[[], object]) -> None:
-        if isinstance(step, Adder):
+        if isinstance(step, GaussNewtonSum):
             self.make(step.load)
 
     def note(self, kernels: Iterable[Kernel], for_one: bool = False) -> None:

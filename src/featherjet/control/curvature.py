@@ -14,7 +14,7 @@ from ..model.model import WORLD
 from .dynamics_curvature import Parts, both, dynamics_curvature
 from .frame_curvature import Curvature
 from .motion import Motion
-from .phases import Impact, Phase
+from .problem.phases import Impact, Phase
 from .signal_curvature import CURVES
 from .signals import KINDS
 from .stage import Blocks, Stage

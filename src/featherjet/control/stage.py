@@ -11,7 +11,7 @@ import numpy as np
 
 from ..jit.kernel import Kernel
 from .bending import Bending
-from .congruence import Adder
+from .compiled.gauss_newton import GaussNewtonSum
 from .integrators import euler, euler_slopes
 from .lasting import Lasting
 from .motion import Body, Motion
@@ -135,16 +135,18 @@ class Stage(Lasting):
         track.run(form.kernels[1], *given_to(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
-            track.do(self._adder("still", results, G, out))
+            track.do(self._sum_of("still", results, G, out))
         if form.moving and self._crossed:
             track.do(lambda: self._add_crossed(results, G, out))
         elif form.moving:
-            track.do(self._adder("moving", results, G, out))
+            track.do(self._sum_of("moving", results, G, out))
         if "D" in results:
             track.do(lambda: self._constrain(results["D"], G, out))
         return Found(results["costs"], **{k: results[k] for k in form.limited})
 
-    def _adder(self, group: str, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> Adder:
+    def _gauss_newton_sum(
+        self, group: str, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks
+    ) -> GaussNewtonSum:
         """Adds G^T g and G^T C G of a group of signals; still ones depend on q alone.
 
         Cones and limits cost nothing at most knots; these are left out.
@@ -154,7 +156,9 @@ class Stage(Lasting):
         controls = {"Lu": out.Lu, "Lxu": out.Lxu, "Luu": out.Luu}
         given |= {k: x for k, x in controls.items() if x is not None}
         widths = (nv,) if still else (nv, nv, nu) if nu else (nv, nv)
-        return Adder(given, [slopes[e.name] for e in getattr(self.form, group)], widths, nv if still else 2 * nv)
+        return GaussNewtonSum(
+            given, [slopes[e.name] for e in getattr(self.form, group)], widths, nv if still else 2 * nv
+        )
 
     def _add_crossed(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
         """The same, and X G + (X G)^T, of signals that meet q, v or u in a residual; G (..., m, nd)."""

@@ -9,7 +9,7 @@ import crocoddyl
 import numpy as np
 
 from ..control.horizon import Quadratic
-from ..control.problem import Problem, holding
+from ..control.problem.problem import Problem, holding
 from ..control.stage import Stage
 from ..control.track import Track
 from ..errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 import crocoddyl
 import numpy as np
 
-from ..control.problem import Problem
+from ..control.problem.problem import Problem
 from ..model.manifolds import Euclidean, Manifold
 
 Array = np.ndarray

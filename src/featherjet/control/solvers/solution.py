@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import InputError
-from ..forks import unforked
-from ..model.model import Model
-from ..model.names import coordinate_names
-from ..simulation.trajectory import Trajectory
-from ..view.backend import drawn, refuse_other_formats
-from .horizon import Horizon
+from ...arrays import Array
+from ...errors import InputError
+from ...forks import unforked
+from ...model.model import Model
+from ...model.names import coordinate_names
+from ...simulation.trajectory import Trajectory
+from ...view.backend import drawn, refuse_other_formats
+from ..horizon import Horizon
 from .pictures import Picture, figure_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
-    from ..view.playable import Playable
-    from ..view.show import ViewOptions
-    from ..view.viewer import Viewer
+    from ...view.playable import Playable
+    from ...view.show import ViewOptions
+    from ...view.viewer import Viewer
 
 # What a log has of each iteration: the cost before it, the step's length, the gain in cost and the expected gain, the
 # largest gap between knots, the regularisation, and what has to fall below the tolerance.
@@ -152,14 +152,14 @@ class Solution:
     def playable(self) -> Playable:
         """The motion as a function of time, for `show`."""
         with unforked:
-            from ..simulation.playback import Playback
+            from ...simulation.playback import Playback
 
         return Playback(self.trajectory(), "optimised")
 
     def view(self, **options: Unpack[ViewOptions]) -> Viewer:
         """Play the motion in the browser, many problems side by side; see `Robot.view` for the options."""
         with unforked:
-            from ..view.show import show
+            from ...view.show import show
 
         return show(self, **options)
 

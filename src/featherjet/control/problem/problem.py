@@ -11,27 +11,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import arrays
-from ..errors import InputError, UnknownName
-from ..evaluate.evaluator import Evaluator, HasEvaluator
-from ..evaluate.frames import numbers
-from ..jit.engine import target
-from ..model.configuration import limits, unit_parts
-from ..model.model import WORLD, Model
-from .ahead import Wanted
-from .cost import Constraint, Cost
-from .curvature import add_curvature, refuse_exact
-from .forces import ContactForces, contact_forces
-from .horizon import Quadratic, Values
-from .motion import Body, Motion
+from ... import arrays
+from ...errors import InputError, UnknownName
+from ...evaluate.evaluator import Evaluator, HasEvaluator
+from ...evaluate.frames import numbers
+from ...jit.engine import target
+from ...model.configuration import limits, unit_parts
+from ...model.model import WORLD, Model
+from ..ahead import Wanted
+from ..cost import Constraint, Cost
+from ..curvature import add_curvature, refuse_exact
+from ..horizon import Quadratic, Values
+from ..motion import Body, Motion
+from ..rollout import NOTHING, Rollout
+from ..signals import KINDS, Signal
+from ..solvers.riccati import recursion_code
+from ..stage import Blocks, Found, Segment, Stage
+from ..still import holding, still_kernels
+from ..terms import Form
+from ..track import ONCE, Once, Track
+from .contact_forces import ContactForces, contact_forces
 from .phases import Impact, Phase
-from .riccati import code as riccati_code
-from .rollout import NOTHING, Rollout
-from .signals import KINDS, Signal
-from .stage import Blocks, Found, Segment, Stage
-from .still import holding, still_kernels
-from .terms import Form
-from .track import ONCE, Once, Track
 
 Array = np.ndarray
 HESSIANS = ("gauss-newton", "exact")
@@ -215,7 +215,7 @@ class Problem:
         wanted.note(own.steps, for_one=not batch)
         wanted.note(own.state_space)
         wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in still_kernels(s.stage.body))
-        wanted.make(partial(riccati_code, target().name, self.ndx, self.nu, self.u_lower is not None))
+        wanted.make(partial(recursion_code, target().name, self.ndx, self.nu, self.u_lower is not None))
         wanted.compile(f"a problem of {self.evaluator.model.name}")
 
     def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:

@@ -8,19 +8,19 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit.emit.congruence import COUNTS, Block, Congruence, emit_congruence
-from ..jit.engine import Library, target
-from ..jit.library import library, remembered
-from ..jit.objects import ModuleText, sources
-from .signals import Slopes
+from ...arrays import Array
+from ...jit.emit.congruence import COUNTS, Block, Congruence, emit_congruence
+from ...jit.engine import Library, target
+from ...jit.library import library, remembered
+from ...jit.objects import ModuleText, sources
+from ..signals import Slopes
 
 ADDRESSES, STRIDES = slice(len(COUNTS), None, 2), slice(len(COUNTS) + 1, None, 2)  # words of a job
 SAMPLE = {"C": 2, "g": 1, "Lx": 1, "Lxx": 2, "Lu": 1, "Lxu": 2, "Luu": 2}  # how many axes a sample has
 NUMBER = 8  # bytes
 
 
-class Adder:
+class GaussNewtonSum:
     """Lx += G^T g, Lxx += G^T C G, likewise Lu, Lxu, Luu, on arrays that stay; G are slopes below each other.
 
     given: arrays (..., knots, .) by their names in SAMPLE, those of controls only if G has columns for them;
@@ -48,7 +48,7 @@ class Adder:
 
     def load(self) -> Library:
         """The code."""
-        return code(target().name, self._size)
+        return sums_code(target().name, self._size)
 
     @cached_property
     def _code(self) -> tuple[Callable[[int], None], Library]:
@@ -93,8 +93,8 @@ class Adder:
 
 
 @remembered
-def code(cpu_name: str, size: Congruence) -> Library:
-    """The sums for a size, on the CPU of that name."""
+def sums_code(cpu_name: str, size: Congruence) -> Library:
+    """Compiled sums of one size, for the CPU of that name."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import arrays
-from ..arrays import Array
-from ..errors import InputError
-from .horizon import Horizon, Receding
-from .problem import Problem
+from ... import arrays
+from ...arrays import Array
+from ...errors import InputError
+from ..horizon import Horizon, Receding
+from ..problem.problem import Problem
 from .solution import Solution
-from .solve import check_horizon, solve
+from .solving import check_horizon, solve
 
 
 class MPC:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .. import arrays
-from ..contact import Contacts
-from ..errors import InputError, UnknownName
-from .cost import Constraint, Cost
-from .runge_kutta import TABLEAUX
+from ... import arrays
+from ...contact import Contacts
+from ...errors import InputError, UnknownName
+from ..cost import Constraint, Cost
+from ..runge_kutta import TABLEAUX
 
 INTEGRATORS = ("euler", *TABLEAUX)
 

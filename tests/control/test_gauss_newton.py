@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from featherjet.control.congruence import Adder
+from featherjet.control.compiled.gauss_newton import GaussNewtonSum
 from featherjet.control.signals import Slopes
 
 NV, NU, KNOTS = 7, 5, 6
@@ -47,7 +47,7 @@ def test_all_blocks_grow_by_the_sums_and_the_next_slopes_are_other_ones(batch: t
     out = {k: x[..., knots, :] if k in ("Lx", "Lu") else x[..., knots, :, :] for k, x in whole.items()}
     before = {k: x.copy() for k, x in whole.items()}
     own = slopes(rng, batch)
-    add = Adder({**given, **out}, own, (NV, NV, NU), nx)
+    add = GaussNewtonSum({**given, **out}, own, (NV, NV, NU), nx)
     total_L, total_H = 0.0, 0.0
     for _ in range(2):
         for part, x in zip(own, slopes(rng, batch), strict=True):
@@ -72,7 +72,7 @@ def test_signals_of_q_alone_grow_a_corner() -> None:
     C, g, G = rng.normal(size=(KNOTS, 3, 3)), rng.normal(size=(KNOTS, 3)), rng.normal(size=(KNOTS, 3, NV))
     C = C + np.swapaxes(C, -1, -2)
     Lx, Lxx = np.zeros((KNOTS, 2 * NV)), np.zeros((KNOTS, 2 * NV, 2 * NV))
-    Adder({"C": C, "g": g, "Lx": Lx, "Lxx": Lxx}, [Slopes(G)], (NV,), NV)()
+    GaussNewtonSum({"C": C, "g": g, "Lx": Lx, "Lxx": Lxx}, [Slopes(G)], (NV,), NV)()
     np.testing.assert_allclose(Lx[:, :NV], np.einsum("ki,kij->kj", g, G), atol=1e-12)
     np.testing.assert_allclose(Lxx[:, :NV, :NV], np.swapaxes(G, -1, -2) @ C @ G, atol=1e-12)
     assert not Lx[:, NV:].any()

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..evaluate.evaluator import Evaluator
-from .stage import Segment
+from ...arrays import Array
+from ...evaluate.evaluator import Evaluator
+from ..stage import Segment
 
 
 class ContactForces(NamedTuple):

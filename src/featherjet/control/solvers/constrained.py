@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ...arrays import Array
+from ..horizon import Horizon, Quadratic, Values, part
 from .fddp import Fddp, Settings
-from .horizon import Horizon, Quadratic, Values, part
 from .solution import CONVERGED, ITERATIONS, TIME, VIOLATED, Log, Solution
 
 FIRST_PENALTY, MOST_PENALTY, FACTOR = 10.0, 1e9, 10.0

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .. import arrays
-from ..arrays import Array
-from ..errors import InputError, UnknownName
-from ..terminal import progress as bar
+from ... import arrays
+from ...arrays import Array
+from ...errors import InputError, UnknownName
+from ...terminal import progress as bar
+from ..horizon import Horizon, Quadratic, Values
 from .constrained import Multipliers, solve_constrained
 from .fddp import Fddp, Progress, Settings
-from .horizon import Horizon, Quadratic, Values
 from .solution import Solution
 
 METHODS = ("fddp", "box-fddp", "augmented-lagrangian")

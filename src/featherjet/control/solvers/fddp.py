@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit.memory import POOL
-from .horizon import Horizon, Quadratic, part
+from ...arrays import Array
+from ...jit.memory import POOL
+from ..horizon import Horizon, Quadratic, part
 from .riccati import Gains, Riccati
 from .solution import CALLBACK, COLUMNS, CONVERGED, ITERATIONS, STUCK, TIME, Log, Solution
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..view.backend import require_matplotlib
+from ...arrays import Array
+from ...view.backend import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

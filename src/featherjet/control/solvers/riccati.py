@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit.emit.riccati import COUNTS, emit_riccati, words, work
-from ..jit.engine import Library, target
-from ..jit.library import library, remembered
-from ..jit.objects import ModuleText, sources
-from .horizon import Quadratic
+from ...arrays import Array
+from ...jit.emit.riccati import COUNTS, emit_riccati, words, work
+from ...jit.engine import Library, target
+from ...jit.library import library, remembered
+from ...jit.objects import ModuleText, sources
+from ..horizon import Quadratic
 
 INPUTS = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
 
@@ -57,7 +57,7 @@ class Riccati:
         bounded: bool = False,
     ) -> None:
         new, together = np.zeros, together or most
-        self._code = code(target().name, ndx, nu, bounded)
+        self._code = recursion_code(target().name, ndx, nu, bounded)
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
         self.gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
@@ -117,8 +117,8 @@ class Riccati:
 
 
 @remembered
-def code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
-    """The recursion for a size, on the CPU of that name."""
+def recursion_code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
+    """The compiled recursion of one size, for the CPU of that name."""
     cpu = target()
 
     def make() -> Iterator[ModuleText]:

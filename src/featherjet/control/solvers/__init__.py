@@ -1,0 +1,1 @@
+"""Solvers: FDDP, control limits, constraints, receding horizons, and what they find."""
