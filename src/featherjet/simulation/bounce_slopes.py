@@ -14,7 +14,7 @@ import numpy as np
 from ..model.model import Array
 from .balance import MovingState, StepLoad
 from .bounces import Bounce, Passage
-from .engine import Step
+from .engine import WorldStep
 from .laws import Pull
 from .modes import ModeEquations
 from .slopes import Ended, StepSlopes, in_world
@@ -97,7 +97,7 @@ class _Hit:
         self.before = impact.before
         self.footing = slopes.ground.footing(slopes.evaluate, self.q, table)
 
-    def changes(self, found: Step, normals: Array | None) -> tuple[Array, Array]:
+    def changes(self, found: WorldStep, normals: Array | None) -> tuple[Array, Array]:
         """Of velocities and of percussions in world axes; normals (B, n, K): the change of given normal percussions."""
         evaluate, footing, n = self.slopes.evaluate, self.footing, self.table.shape[-2]
         jump, rest = found.v - self.before, np.zeros_like(found.v)

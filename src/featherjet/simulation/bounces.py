@@ -18,7 +18,7 @@ import numpy as np
 
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
-from .engine import Engine, Step
+from .engine import Engine, WorldStep
 from .laws import Pull
 
 AWAY = 1e9  # added to the height of feet that the laws of resting contact do not concern
@@ -32,8 +32,8 @@ class Bounce(NamedTuple):
 
     worlds: Array
     before: Array
-    compressed: Step
-    restored: Step
+    compressed: WorldStep
+    restored: WorldStep
 
 
 class Passage(NamedTuple):
@@ -65,7 +65,7 @@ class Between(Protocol):
     def free(
         self, q: Array, v: Array, tau: Array, pull: Pull | None, table: Array, away: Array, start: Array, h: Array,
         held: Array | None,
-    ) -> Step: ...  # fmt: skip
+    ) -> WorldStep: ...  # fmt: skip
 
 
 class Bounces:
@@ -80,7 +80,7 @@ class Bounces:
 
     def __call__(
         self, q: Array, v: Array, tau: Array, pull: Pull | None, log: list[Passage] | None = None
-    ) -> tuple[Step, Array]:
+    ) -> tuple[WorldStep, Array]:
         """The step, and all percussions during it; log: takes what happened, worlds being one axis."""
         batch = q.shape[:-1]
 
@@ -92,7 +92,7 @@ class Bounces:
         pull = None if pull is None else Pull(*map(flat, pull))
         last = flat(self.steps.last).copy()
         held = None if self.steps.held is None else flat(self.steps.held, 2).copy()
-        left, total, tally = np.full(len(q), self.steps.dt), np.zeros_like(last), np.zeros((len(q), 3))
+        left, total, report = np.full(len(q), self.steps.dt), np.zeros_like(last), np.zeros((len(q), 3))
         world = np.arange(len(q))
         for event in range(EVENTS + 1):
             some = world[left[world] > 0]
@@ -110,12 +110,12 @@ class Bounces:
                 held[some] = found.held
             left[some] -= spent
             total[some] += P
-            tally[some] = np.maximum(tally[some], found.tally)
+            report[some] = np.maximum(report[some], found.solver_report)
         shaped = lambda x: x.reshape(*batch, *x.shape[1:])  # noqa: E731
-        step = Step(shaped(q), shaped(v), shaped(last), shaped(tally), None if held is None else shaped(held))
+        step = WorldStep(shaped(q), shaped(v), shaped(last), shaped(report), None if held is None else shaped(held))
         return step, shaped(total)
 
-    def impact(self, q: Array, v: Array, table: Array, touching: Array) -> tuple[Step, Step]:
+    def impact(self, q: Array, v: Array, table: Array, touching: Array) -> tuple[WorldStep, WorldStep]:
         """Compression, and restitution after it, in an impact of the feet that touch."""
         engine, e = self.steps.engine, self.e
         height = np.where(touching, 0.0, AWAY)
@@ -126,7 +126,9 @@ class Bounces:
         restored = engine.impact("restitution", q, v, table, height, more.reshape(len(q), -1))
         share = self._share(q, v, compressed.v, restored.v)[:, None]
         after = compressed.v + share * (restored.v - compressed.v)
-        return compressed, Step(q, after, compressed.P + share * (restored.P - compressed.P), restored.tally)
+        return compressed, WorldStep(
+            q, after, compressed.P + share * (restored.P - compressed.P), restored.solver_report
+        )
 
     def _share(self, q: Array, before: Array, compressed: Array, restored: Array) -> Array:
         """How much of the restitution creates no energy; along it, the energy is a square function."""
@@ -153,7 +155,7 @@ class _Part:
         self.away, self.hits = np.zeros_like(last[:, ::3]), np.full(len(q), -1)
         self.impact: Bounce | None = None
 
-    def until_impact(self, left: Array, at_rest: bool) -> tuple[Step, Array, Array]:
+    def until_impact(self, left: Array, at_rest: bool) -> tuple[WorldStep, Array, Array]:
         """The state at the next impact, after it; or after all the time that is left. The time spent, percussions."""
         steps, b = self.steps, self.b
         height, rate = steps.engine.approach(self.q, self.v, self.table)
@@ -163,7 +165,7 @@ class _Part:
         self.away = away = np.where(bouncing, AWAY, 0.0)  # the laws of rest do not concern these feet
         whole = self._step(slice(None), left, away)
         spent, P = left.copy(), whole.P.copy()
-        found = Step(*(None if x is None else x.copy() for x in whole))  # type: ignore[arg-type]
+        found = WorldStep(*(None if x is None else x.copy() for x in whole))  # type: ignore[arg-type]
         if not bouncing.any():
             return found, spent, P
         ends = self._heights(found.q, slice(None))
@@ -176,7 +178,7 @@ class _Part:
             for x, y in ((found.q, self.q), (found.v, self.v), (found.P, self.last), (found.held, self.held)):
                 if x is not None and y is not None:
                     x[touched] = y[touched]
-            spent[touched], P[touched], found.tally[touched] = 0.0, 0.0, 0.0
+            spent[touched], P[touched], found.solver_report[touched] = 0.0, 0.0, 0.0
         collide = np.flatnonzero(hits.any(-1) | touched)
         if len(collide):
             table = self._table(collide)
@@ -194,16 +196,16 @@ class _Part:
     def _heights(self, q: Array, which: Any) -> Array:
         return self.steps.engine.approach(q, np.zeros_like(self.v[which]), self._table(which))[0]
 
-    def _step(self, which: Any, h: Array, away: Array) -> Step:
+    def _step(self, which: Any, h: Array, away: Array) -> WorldStep:
         pull = None if self.pull is None else Pull(*(x[which] for x in self.pull))
         held = None if self.held is None else self.held[which]
         q, v, tau = self.q[which], self.v[which], self.tau[which]
         return self.steps.free(q, v, tau, pull, self._table(which), away, self.last[which], h[..., None], held)
 
-    def _stop_at(self, k: int, left: float, away: Array, hits: Array, found: Step, spent: Array, P: Array) -> None:
+    def _stop_at(self, k: int, left: float, away: Array, hits: Array, found: WorldStep, spent: Array, P: Array) -> None:
         """Shorten the step of world k to the instant when the first of some feet touches; Illinois' regula falsi."""
 
-        def lowest(h: float) -> tuple[Step, float]:
+        def lowest(h: float) -> tuple[WorldStep, float]:
             step = self._step(k, np.asarray(h), away)
             return step, float(self._heights(step.q, k)[hits].min())
 

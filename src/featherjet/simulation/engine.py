@@ -20,26 +20,26 @@ TOLERANCE = 1e-13
 FEW = 2  # worlds: below this, NumPy's own dispatch costs more than a batch saves
 
 
-class Step(NamedTuple):
+class WorldStep(NamedTuple):
     """The state after a step (..., nq), (..., nv); percussions at feet (..., 3 n) [N s] in world axes.
 
-    tally (..., 3): the largest change in the last sweep [N s], 1 if in flight else 0, the number of sweeps.
+    solver_report (..., 3): the largest change in the last sweep [N s], 1 if in flight else 0, the number of sweeps.
     held (..., stops, 2): percussions of dry friction and of limits.
     """
 
     q: Array
     v: Array
     P: Array
-    tally: Array
+    solver_report: Array
     held: Array | None = None
 
 
 class Struck(NamedTuple):
-    """Velocities (..., nv) that obey the contact laws at the end of a step; the rest as in `Step`."""
+    """Velocities (..., nv) that obey the contact laws at the end of a step; the rest as in `WorldStep`."""
 
     v: Array
     P: Array
-    tally: Array
+    solver_report: Array
     held: Array | None = None
 
 
@@ -52,12 +52,12 @@ class Engine(Protocol):
     def step(
         self, q: Array, v: Array, tau: Array, soft: Array, table: Array, away: Array, start: Array, h: Array,
         stops: Array | None, held: Array | None,
-    ) -> Step: ...  # fmt: skip
+    ) -> WorldStep: ...  # fmt: skip
     def strike(
         self, half: Array, v: Array, mid: Array, tau: Array, soft: Array, table: Array, height: Array, start: Array,
         h: Array, stops: Array | None, held: Array | None,
     ) -> Struck: ...  # fmt: skip
-    def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> Step: ...
+    def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> WorldStep: ...
     def balanced(self, q: Array, v: Array, end: Array, after: Array, tau: Array, h: Array) -> Array: ...
 
 
@@ -102,11 +102,11 @@ class Compiled:
     def step(
         self, q: Array, v: Array, tau: Array, soft: Array, table: Array, away: Array, start: Array, h: Array,
         stops: Array | None, held: Array | None,
-    ) -> Step:  # fmt: skip
+    ) -> WorldStep:  # fmt: skip
         inputs = [q, v, tau, soft, table, away, start, h]
         if stops is not None and held is not None:
             inputs += [stops, held]
-        return Step(*self._run(self.kernels.step, inputs, q, v))
+        return WorldStep(*self._run(self.kernels.step, inputs, q, v))
 
     def strike(
         self, half: Array, v: Array, mid: Array, tau: Array, soft: Array, table: Array, height: Array, start: Array,
@@ -118,10 +118,10 @@ class Compiled:
         after, P, _, *rest = self._run(self.kernels.strike, inputs, half, v)
         return Struck(after, P, *rest)
 
-    def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> Step:
+    def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> WorldStep:
         kernel = getattr(self.kernels, law)
-        after, P, tally = self._run(kernel, [q, v, table, height, start, self.one], q, v)
-        return Step(q, after, P, tally)
+        after, P, solver_report = self._run(kernel, [q, v, table, height, start, self.one], q, v)
+        return WorldStep(q, after, P, solver_report)
 
     def balanced(self, q: Array, v: Array, end: Array, after: Array, tau: Array, h: Array) -> Array:
         flight = np.array([0.0, 1.0, 0.0])
@@ -151,11 +151,11 @@ class Reference:
     def step(
         self, q: Array, v: Array, tau: Array, soft: Array, table: Array, away: Array, start: Array, h: Array,
         stops: Array | None, held: Array | None,
-    ) -> Step:  # fmt: skip
+    ) -> WorldStep:  # fmt: skip
         cores = [(q, 1), (v, 1), (tau, 1), (soft, 1), (table, 2), (away, 1), (start, 1), (h, 1)]
         if stops is not None and held is not None:
             cores += [(stops, 2), (held, 2)]
-        return Step(*each(self._step, *cores))
+        return WorldStep(*each(self._step, *cores))
 
     def _step(
         self, q: Array, v: Array, tau: Array, soft: Array, table: Array, away: Array, start: Array, h: Array,
@@ -168,11 +168,11 @@ class Reference:
             given = (half, v, mid, tau, soft, table, height, found.P, h)
             found = Struck(*self._strike(*given, *(() if stops is None else (stops, found.held))))
             guess = found.v
-        after, move = found.v, dt * (v + (1.0 - 0.5 * found.tally[1]) * (found.v - v))
+        after, move = found.v, dt * (v + (1.0 - 0.5 * found.solver_report[1]) * (found.v - v))
         end = self.evaluate("integrate", q, move)
-        if found.tally[1]:
+        if found.solver_report[1]:
             after = self._balanced(q, v, end, after, tau, h)
-        results = (end, after, found.P, found.tally)
+        results = (end, after, found.P, found.solver_report)
         return results if found.held is None else (*results, found.held)
 
     def strike(
@@ -194,20 +194,20 @@ class Reference:
         laws = [feet.Law(row, z, dt, Vec3(*P)) for row, z, P in zip(table, height, start.reshape(-1, 3), strict=True)]
         J = self.ground.footing(self.evaluate, half, table).J
         found = WorldProblem(M, J, v + free, v, laws, self.stops, stops, dt).solve(held)
-        results = (v + free + found.jump, found.P, found.tally)
+        results = (v + free + found.jump, found.P, found.solver_report)
         return results if found.held is None else (*results, found.held)
 
-    def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> Step:
+    def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> WorldStep:
         kind = {"compression": feet.Compression, "restitution": feet.Restitution}[law]
 
         def one(q: Array, v: Array, table: Array, height: Array, start: Array) -> tuple[Array, ...]:
             laws = [kind(row, z, 1.0, Vec3(*P)) for row, z, P in zip(table, height, start.reshape(-1, 3), strict=True)]
             J = self.ground.footing(self.evaluate, q, table).J
             found = WorldProblem(self.evaluate("mass_matrix", q), J, v, v, laws, [], None, 1.0).solve(None)
-            return v + found.jump, found.P, found.tally
+            return v + found.jump, found.P, found.solver_report
 
-        after, P, tally = each(one, (q, 1), (v, 1), (table, 2), (height, 1), (start, 1))
-        return Step(q, after, P, tally)
+        after, P, solver_report = each(one, (q, 1), (v, 1), (table, 2), (height, 1), (start, 1))
+        return WorldStep(q, after, P, solver_report)
 
     def balanced(self, q: Array, v: Array, end: Array, after: Array, tau: Array, h: Array) -> Array:
         return each(lambda *x: (self._balanced(*x),), (q, 1), (v, 1), (end, 1), (after, 1), (tau, 1), (h, 1))[0]
@@ -232,11 +232,11 @@ class Reference:
 
 
 class Settled(NamedTuple):
-    """Settled at feet and stops, the tally, and the jump of velocities."""
+    """Settled at feet and stops, the solver_report, and the jump of velocities."""
 
     P: Array
     held: Array | None
-    tally: Array
+    solver_report: Array
     jump: Array = np.zeros(0)
 
 
@@ -281,8 +281,8 @@ class WorldProblem:
         lifted = [law.lands(*(Vec3(*y[3 * k : 3 * k + 3]) for y in (before, gamma, x))) for k, law in enumerate(laws)]
         flies = not any(lifted) and not (stops[:, 1] != 0).any()
         world = np.concatenate([vector(law.world(Vec3(*x[3 * k : 3 * k + 3]))) for k, law in enumerate(laws)])
-        tally = np.array([worst, float(flies), sweeps])
-        return Settled(world, None if held is None else stops, tally, self.back @ x)
+        solver_report = np.array([worst, float(flies), sweeps])
+        return Settled(world, None if held is None else stops, solver_report, self.back @ x)
 
 
 def vector(v: Vec3) -> Array:

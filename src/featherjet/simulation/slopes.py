@@ -158,7 +158,7 @@ class StepSlopes:
         """The state that the step leads to; in flight it moves with the mean velocity, and keeps its momentum."""
         found, du, dP = attempt
         h, dh = load.h, load.dh
-        flies = found.tally[..., 1:2]
+        flies = found.solver_report[..., 1:2]
         share = 1.0 - 0.5 * flies
         speed = s.v + share * (found.v - s.v)
         dspeed = s.dv + share[..., None] * (du - s.dv)

@@ -18,7 +18,7 @@ from ..contact.terrain import Plane
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
 from .bounces import Bounces
-from .engine import Engine, Step, engine
+from .engine import Engine, WorldStep, engine
 from .laws import JointLaws, Pull
 
 CONVERGED = 1e-9  # residual relative to the largest percussion
@@ -130,7 +130,7 @@ class TimeStepping:
             found = self.free(q, v, tau, pull, self.table(q), self.none, self.last, self.whole, self.held)
             P = found.P
         self.last, self.held = found.P, found.held
-        residual, sweeps = found.tally[..., 0], found.tally[..., 2]
+        residual, sweeps = found.solver_report[..., 0], found.solver_report[..., 2]
         forces = P / self.dt if self.contacts is not None else np.zeros((*q.shape[:-1], 0))
         settled = np.isfinite(residual) & (sweeps < self.engine.sweeps)  # those that ended early reached their goal
         converged = settled | (residual <= self.tiny)
@@ -144,7 +144,7 @@ class TimeStepping:
     def free(
         self, q: Array, v: Array, tau: Array, pull: Pull | None, table: Array, away: Array, start: Array, h: Array,
         held: Array | None,
-    ) -> Step:  # fmt: skip
+    ) -> WorldStep:  # fmt: skip
         """A step of length h (1,) or (..., 1), without bounces."""
         soft, laws = self.nothing, self.laws
         if not laws.free:
@@ -164,11 +164,11 @@ class TimeStepping:
             limited = limited | held.any((-1, -2))
         if not limited.any():
             self.pressed = False
-            return Step(*found[:4], held)
+            return WorldStep(*found[:4], held)
         self.pressed = True
         stopped = self.engine.step(q, v, tau, soft, table, away, start, h, laws.ways(q), held)
         free = (*found[:4], np.zeros_like(held))
-        return Step(*(chosen(limited, x, y) for x, y in zip(stopped, free, strict=True)))
+        return WorldStep(*(chosen(limited, x, y) for x, y in zip(stopped, free, strict=True)))
 
     def sunk(self, q: Array) -> str:
         """A warning if a foot starts deeper in the ground than time steps would take it, else nothing."""

@@ -135,7 +135,7 @@ class Trajectory:
         cut = "" if shown.complete else ", interrupted"
         title = f"{shown.robot}: {shown.t[-1]:g} s{cut}"
         if what == "curves":
-            figure = shown._curves(title)
+            figure = curves_figure(shown, title)
         elif what == "contacts":
             figure = contacts_figure({name: f[:, :3] for name, f in shown.split().items()}, shown.friction, title)
         elif shown.model is None:
@@ -147,22 +147,6 @@ class Trajectory:
         else:
             raise UnknownName("plot", what, PLOTS)
         return drawn(figure, path, overwrite)
-
-    def _curves(self, title: str) -> Any:
-        """Everything over time."""
-        with unforked:
-            from ..view.curves import TimePanel, panels_figure
-
-        q_names, v_names = ([], []) if self.model is None else coordinate_names(self.model)
-        panels = [
-            TimePanel("q [m, rad]", self.q, q_names),
-            TimePanel("v [m/s, rad/s]", self.v, v_names),
-            TimePanel("tau [N, N m]", self.tau, v_names),
-        ]
-        if self.contacts:
-            sizes = [np.linalg.norm(f[:, :3], axis=1) for f in self.split().values()]
-            panels.append(TimePanel("contact force [N]", np.stack(sizes, -1), self.contacts))
-        return panels_figure(title, self.t, panels)
 
     def playable(self) -> Playable:
         """The motion as a function of time, for `show`."""
@@ -192,6 +176,23 @@ class Trajectory:
         tau = np.array(found["tau"])
         tau[..., -1, :] = tau[..., -2:, :][..., 0, :]  # repeats the last step's
         return replace(self, q=found["q"], v=found["v"], tau=tau, convention=STANDARD)
+
+
+def curves_figure(motion: Trajectory, title: str) -> Figure:
+    """Coordinates, velocities, torques and sizes of contact forces over time, as a matplotlib figure."""
+    with unforked:
+        from ..view.curves import TimePanel, panels_figure
+
+    q_names, v_names = ([], []) if motion.model is None else coordinate_names(motion.model)
+    panels = [
+        TimePanel("q [m, rad]", motion.q, q_names),
+        TimePanel("v [m/s, rad/s]", motion.v, v_names),
+        TimePanel("tau [N, N m]", motion.tau, v_names),
+    ]
+    if motion.contacts:
+        sizes = [np.linalg.norm(f[:, :3], axis=1) for f in motion.split().values()]
+        panels.append(TimePanel("contact force [N]", np.stack(sizes, -1), motion.contacts))
+    return panels_figure(title, motion.t, panels)
 
 
 def _checked(found: dict[str, Array]) -> Trajectory:

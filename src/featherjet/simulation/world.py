@@ -13,6 +13,7 @@ from ..errors import FixedAttribute, InputError, SimulationError
 from ..evaluate.evaluator import HasEvaluator
 from ..model.model import Array
 from .engine import Compiled
+from .steps import TimeStepping
 from .timestep import StepDerivatives, TimeStep, checked_robot
 
 WRITABLE = ("q", "v", "tau")
@@ -44,7 +45,7 @@ class World:
         self._steps = self._function.steps(batch)
         feet = 0 if contacts is None else 3 * len(contacts.feet)
         self.forces, self.residual = np.zeros((*batch, feet)), np.zeros(batch)
-        self._fast = _Fast(self) if not batch else None
+        self._fast = _Fast(self, self._steps) if not batch else None
 
     def __setattr__(self, name: str, value: Any) -> None:
         """Write into the arrays, which machine code reads and so remain the same; nothing else but t can be set."""
@@ -90,9 +91,8 @@ class World:
 class _Fast:
     """One world by one call of machine code, while nothing but feet on a plane without restitution is concerned."""
 
-    def __init__(self, world: World) -> None:
-        self.world, steps = world, world._steps
-        self.steps, self.laws = steps, world.laws
+    def __init__(self, world: World, steps: TimeStepping) -> None:
+        self.world, self.steps, self.laws = world, steps, world.laws
         engine = steps.unlimited or steps.engine
         simple = steps.bounces is None and steps.fixed is not None and (steps.unlimited or not world.laws.stops)
         self.code = engine.kernels.step.quick_code() if isinstance(engine, Compiled) and simple else None
@@ -101,7 +101,7 @@ class _Fast:
             return
         laws, nv = self.laws, len(world.v)
         self.push, self.start = np.zeros(nv), steps.last.copy()
-        self.q, self.v, self.P, self.tally = (
+        self.q, self.v, self.P, self.solver_report = (
             np.empty_like(world.q),
             np.empty(nv),
             np.empty_like(self.start),
@@ -109,7 +109,7 @@ class _Fast:
         )
         soft = steps.nothing if laws.free else steps.soft
         given = (world.q, world.v, self.push, soft, steps.fixed, steps.none, self.start, steps.whole)
-        self.arguments = (*given, self.q, self.v, self.P, self.tally)
+        self.arguments = (*given, self.q, self.v, self.P, self.solver_report)
         self.inverse = 1.0 / world.dt
 
     def __call__(self) -> bool:
@@ -131,10 +131,10 @@ class _Fast:
         if self.code(*self.arguments) or (laws.stops and laws.reached(self.q)):
             return False
         speed = self.v.dot(self.v)
-        if not speed < 1e16 or self.tally[0] > steps.tiny:
+        if not speed < 1e16 or self.solver_report[0] > steps.tiny:
             return False
         world.q[:], world.v[:], self.start[:] = self.q, self.v, self.P
         if world.forces.size:
             np.multiply(self.P, self.inverse, world.forces)
-        world.residual[...] = self.tally[0]
+        world.residual[...] = self.solver_report[0]
         return True

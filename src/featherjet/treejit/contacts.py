@@ -25,6 +25,8 @@ from .program import (
     CONTACT_TABLES,
     ENTRY,
     GRIP,
+    ContactSolve,
+    GripLoop,
     Hold,
     Key,
     Meet,
@@ -32,8 +34,6 @@ from .program import (
     Program,
     Ref,
     Store,
-    Strike,
-    Sweep,
     Variant,
 )
 from .pytree import leaves, mapped, split
@@ -85,7 +85,7 @@ class ContactScan(RolledScan):
 
     def touches(self, step: Callable[..., Any], bodies: Field, places: Field) -> GripField:
         """Every grip with its two bodies: step(grip, first, its root's place, second, its root's place)."""
-        loop = Sweep("grips", {case: [] for case in CASES})
+        loop = GripLoop("grips", {case: [] for case in CASES})
         self.program.loops.append(loop)
         at = [self._joint(f, role) for f, role in ((bodies, "first"), (places, "root1"))]
         if self.closed:
@@ -100,14 +100,14 @@ class ContactScan(RolledScan):
     def grips(self, step: Callable[..., Any], *inputs: Any) -> GripField:
         """Every grip by itself."""
         loop = self.program.loops[-1]
-        if not isinstance(loop, Sweep) or loop.over != "grips":
-            loop = Sweep("grips", {case: [] for case in CASES})
+        if not isinstance(loop, GripLoop) or loop.over != "grips":
+            loop = GripLoop("grips", {case: [] for case in CASES})
             self.program.loops.append(loop)
         return self._grip_field("T", loop, lambda case: step(self._grip(case), *self._each_at(inputs, case, loop)))
 
     def sides(self, step: Callable[..., tuple], dofs: Field, *inputs: Any) -> GripField:
         """Every grip with every dof that moves its bodies: step(grip, side, the dof's record, *inputs)."""
-        loop = Sweep("entries", {case: [] for case in range(2 * len(CASES) if self.closed else len(CASES))})
+        loop = GripLoop("entries", {case: [] for case in range(2 * len(CASES) if self.closed else len(CASES))})
         self.program.loops.append(loop)
         dof = self._dof(dofs, "dof")
 
@@ -121,7 +121,7 @@ class ContactScan(RolledScan):
     def gather(self, step: Callable[..., tuple], *inputs: Any) -> Field:
         """The sum, for each joint, of the forces that grips hand to their two bodies: step(grip, *inputs)."""
         host, number = self._last_walk() or self._begin("outward"), self._number()
-        loop = Sweep("grips", {case: [] for case in CASES})
+        loop = GripLoop("grips", {case: [] for case in CASES})
         self.program.loops.append(loop)
         shape: Any = None
         for case in CASES:
@@ -166,7 +166,7 @@ class ContactScan(RolledScan):
     ) -> tuple[Field, GripField, GripRows, list[Expr]]:
         """Percussions that obey a law (`feet.Law`), and what they add to `left`.
 
-        dofs: the pivots of all joints; grips: `feet.Footing`; inputs: rates, stops, and a guess of their percussions,
+        dofs: the pivots of all joints; grips: `feet.FootRows`; inputs: rates, stops, and a guess of their percussions,
         or none if there are no stops.
         Also gives the stops' percussions and a report: the residual, 1 if nothing lands else 0, and the sweeps.
         """
@@ -178,7 +178,7 @@ class ContactScan(RolledScan):
         for name in inputs:
             self.program.inputs.setdefault(name, "whole")
         vector = [Vec3(*x[k : k + 3]) for k in (0, 3, 6, 13, 16)]
-        loop = Strike(
+        loop = ContactSolve(
             **self._climbing(dofs, grips),
             rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
             drift=self._listed(law.velocity(t.gamma)),
@@ -259,7 +259,7 @@ class ContactScan(RolledScan):
 
     # Inside
 
-    def _grip_field(self, space: Any, loop: Sweep, value: Callable[[int], Any]) -> GripField:
+    def _grip_field(self, space: Any, loop: GripLoop, value: Callable[[int], Any]) -> GripField:
         field = GripField(space, self._number(), loop, {case: self._lifted(value(case)) for case in loop.stores})
         for case, found in field.values.items():
             keys = [(Key(space, field.number, path), x) for path, x in leaves(found)]

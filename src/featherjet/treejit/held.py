@@ -35,7 +35,7 @@ def fitting_columns(lanes: int, kind: Number, columns: int) -> int:
     return lanes // 2 if lanes * kind.bytes == LINE and half < WASTE * wide else lanes
 
 
-class Stage(NamedTuple):
+class ContactProgram(NamedTuple):
     """An algorithm of `grips` as a program: its inputs and results with their axes, and whether M has margins."""
 
     name: str
@@ -74,7 +74,7 @@ class ContactCompiler:
         results = {r.name: r.axes for r in quantity.results}
         if quantity.base is not None:
             return self.chain(quantity, inputs, results)
-        return self.rolled(Stage(quantity.name, quantity.held, inputs, results, bool(quantity.margins)))
+        return self.rolled(ContactProgram(quantity.name, quantity.held, inputs, results, bool(quantity.margins)))
 
     def chain(self, quantity: Quantity, inputs: Axes, results: Axes) -> Kernel:
         """Derivatives in three stages: what contacts add, forward dynamics with the contact forces, and both together.
@@ -84,7 +84,7 @@ class ContactCompiler:
         assert quantity.held is not None
         size = ENTRY_OF_TWO if self.closed else ENTRY_OF_ONE
         slopes: Axes = {"on bodies": ("joints", 6), "entries": ("entries", size), "factor": ("factor",)}
-        stage = Stage(quantity.name, quantity.held, inputs, slopes, True)
+        stage = ContactProgram(quantity.name, quantity.held, inputs, slopes, True)
         square, wide = [k for k, x in results.items() if x == VV], [k for k, x in results.items() if x != VV]
         if impulsive := "tau" not in quantity.by:
             square, wide = [*square, "inverse"], [*wide, "by torque"]
@@ -119,7 +119,7 @@ class ContactCompiler:
         """What messages call the code of a stage."""
         return stage
 
-    def rolled(self, stage: Stage) -> Kernel:
+    def rolled(self, stage: ContactProgram) -> Kernel:
         """The kernel of a program that walks over bodies and contacts."""
         cpu, closed, kinds, use = self.cpu, self.closed, variants(self.tree), self.use
 

@@ -93,7 +93,7 @@ class Walk:
 
 
 @dataclass
-class Sweep:
+class GripLoop:
     """A loop over all grips, or over the entries of all grips' rows, with one body of code for each case.
 
     Cases of grips: 0 a point's force, 1 a surface's force, 2 its moment. Entries have these cases for dofs that move
@@ -152,7 +152,7 @@ class Meet(Hold):
 
 
 @dataclass
-class Strike(Hold):
+class ContactSolve(Hold):
     """Percussions that obey the contact laws, by sweeps over all grips and stops; then left += D^-1 Y P.
 
     `drift` is each grip's velocity without `left`. Laws read "H", role "law", in the order of the expressions' names.
@@ -334,7 +334,7 @@ class Program:
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | Sweep | Hold | Pairs | Responses | Torques | Sum | Triples | Blocks] = field(
+    loops: list[Walk | GripLoop | Hold | Pairs | Responses | Torques | Sum | Triples | Blocks] = field(
         default_factory=list
     )
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
@@ -346,8 +346,8 @@ class Program:
         makers: dict[Key, list[Expr]] = {}
         queue: list[Expr] = []
         for loop in self.loops:
-            if isinstance(loop, Walk | Sweep):
-                world = loop.world if isinstance(loop, Sweep) else []
+            if isinstance(loop, Walk | GripLoop):
+                world = loop.world if isinstance(loop, GripLoop) else []
                 for stores in (*loop.stores.values(), world):
                     for store in stores:
                         makers.setdefault(_key(store.ref), []).append(store.value)

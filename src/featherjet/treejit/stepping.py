@@ -15,7 +15,7 @@ from ..jit.engine import CPU
 from ..jit.kernel import Kernel
 from ..jit.number import Number
 from ..model.tree import Tree
-from .held import Axes, ContactCompiler, Stage
+from .held import Axes, ContactCompiler, ContactProgram
 from .tables import Tables
 
 V: tuple[str, ...] = ("v",)
@@ -50,12 +50,12 @@ class StepCompiler(ContactCompiler):
     def approach(self) -> Kernel:
         """(q, v, feet) -> height of each foot above the ground, its rate."""
         inputs: Axes = {"q": ("q",), "v": V, "feet": FEET}
-        return self.rolled(Stage("approach", feet.approach, inputs, {"height": HEIGHT, "rate": HEIGHT}, False))
+        return self.rolled(ContactProgram("approach", feet.approach, inputs, {"height": HEIGHT, "rate": HEIGHT}, False))
 
     @cached_property
     def centres(self) -> Kernel:
         """q -> the feet's centres, three numbers each."""
-        return self.rolled(Stage("centres", feet.centres, {"q": ("q",)}, {"centres": ROWS}, False))
+        return self.rolled(ContactProgram("centres", feet.centres, {"q": ("q",)}, {"centres": ROWS}, False))
 
     @cached_property
     def strike(self) -> Kernel:
@@ -63,22 +63,22 @@ class StepCompiler(ContactCompiler):
             "q": ("q",), "v": V, "mid": V, "tau": V, "soft": V, "feet": FEET, "height": HEIGHT, "start": ROWS,
             "h": (1,),
         }  # fmt: skip
-        results: dict[str, Any] = {"after": V, "P": ROWS, "move": V, "tally": (REPORT,)}
+        results: dict[str, Any] = {"after": V, "P": ROWS, "move": V, "solver_report": (REPORT,)}
         if self.stops:
             inputs, results = {**inputs, **STOPS}, {**results, "holding": ("stops", 2)}
-        return self.rolled(Stage("strike", feet.strike, inputs, results, True))
+        return self.rolled(ContactProgram("strike", feet.strike, inputs, results, True))
 
     @cached_property
     def balanced(self) -> Kernel:
         """Velocities that keep the momentum of floating robots in flight."""
         inputs: Axes = {
-            "q": ("q",), "v": V, "end": ("q",), "after": V, "tau": V, "tally": (REPORT,), "h": (1,),
+            "q": ("q",), "v": V, "end": ("q",), "after": V, "tau": V, "solver_report": (REPORT,), "h": (1,),
         }  # fmt: skip
-        return self.rolled(Stage("balanced", balance.balanced, inputs, {"balanced": V}, False))
+        return self.rolled(ContactProgram("balanced", balance.balanced, inputs, {"balanced": V}, False))
 
     @cached_property
     def compression(self) -> Kernel:
-        """(q, v, feet, height, start, h) -> velocities after an impact without restitution, P, tally."""
+        """(q, v, feet, height, start, h) -> velocities after an impact without restitution, P, solver_report."""
         return self._impact(feet.Compression)
 
     @cached_property
@@ -88,8 +88,8 @@ class StepCompiler(ContactCompiler):
 
     def _impact(self, law: type[feet.Law]) -> Kernel:
         inputs: Axes = {"q": ("q",), "v": V, "feet": FEET, "height": HEIGHT, "start": ROWS, "h": (1,)}
-        results: Axes = {"after": V, "P": ROWS, "tally": (REPORT,)}
-        return self.rolled(Stage(law.__name__, partial(feet.collide, law), inputs, results, True))
+        results: Axes = {"after": V, "P": ROWS, "solver_report": (REPORT,)}
+        return self.rolled(ContactProgram(law.__name__, partial(feet.collide, law), inputs, results, True))
 
     @cached_property
     def halfway(self) -> Kernel:
@@ -108,7 +108,7 @@ class StepCompiler(ContactCompiler):
         inputs: dict[str, Any] = {
             "q": ("q",), "v": V, "tau": V, "soft": V, "feet": FEET, "away": HEIGHT, "start": ROWS, "h": (1,),
         }  # fmt: skip
-        results: dict[str, Any] = {"q+": ("q",), "v+": V, "P": ROWS, "tally": (REPORT,)}
+        results: dict[str, Any] = {"q+": ("q",), "v+": V, "P": ROWS, "solver_report": (REPORT,)}
         last = "second" if self.floats else "v+"
         between: dict[str, Any] = {
             "height": HEIGHT, "rate": HEIGHT, "way": V, "mid": V, "half": ("q",), "first": V, "P1": ROWS, "move": V,
@@ -133,7 +133,7 @@ class StepCompiler(ContactCompiler):
                 *given,
                 *((held,) if given else ()),
             )
-            found = (after, P, "move", "tally", *((holding,) if given else ()))
+            found = (after, P, "move", "solver_report", *((holding,) if given else ()))
             return [
                 Link(self.halfway, ("v", guess, "h", "way", "mid")),
                 Link(self.integrate, ("q", "way", "half")),
@@ -148,7 +148,7 @@ class StepCompiler(ContactCompiler):
             Link(self.integrate, ("q", "move", "q+")),
         ]
         if self.floats:
-            links.append(Link(self.balanced, ("q", "v", "q+", "second", "tau", "tally", "h", "v+")))
+            links.append(Link(self.balanced, ("q", "v", "q+", "second", "tau", "solver_report", "h", "v+")))
         return Chain("ground_step", self.cpu, inputs, results, between, links, self.sizes)
 
     @cached_property

@@ -31,21 +31,21 @@ GRAVITY = 9.81  # limits this speed to that of a throw as high as the penetratio
 
 
 @dataclass(slots=True, eq=False)
-class Footing:
+class FootRows:
     """A foot's lowest point: three rows (tangents, normal) as forces in its root's frame, and its velocity J u."""
 
     rows: tuple[Force, Force, Force]
     gamma: Vec3
 
 
-def footing(foot: Sequence[Scalar]) -> Callable[..., Footing]:
-    """The step (grip, body, its root's placement) -> Footing; the grip's X is at the foot's centre."""
+def foot_rows(foot: Sequence[Scalar]) -> Callable[..., FootRows]:
+    """The step (grip, body, its root's placement) -> FootRows; the grip's X is at the foot's centre."""
 
-    def step(grip: Grip, body: Standing, W: Transform, *_: None) -> Footing:
+    def step(grip: Grip, body: Standing, W: Transform, *_: None) -> FootRows:
         axes = [W.R.transposed_times(a) for a in columns(across(Vec3(*foot[:3])))]
         low = (body.X.R @ grip.X.p) + body.X.p - foot[4] * axes[2]
         x, y, z = (Force(low.cross(f), f) for f in axes)
-        return Footing((x, y, z), Vec3(body.u.dot(x), body.u.dot(y), body.u.dot(z)))
+        return FootRows((x, y, z), Vec3(body.u.dot(x), body.u.dot(y), body.u.dot(z)))
 
     return step
 
@@ -171,7 +171,7 @@ def collide(law: type[Law], scan: Any, q: Any, v: Any, feet: Any, height: Any, s
     foot = scan.per_foot(feet, len(FOOT))
     p = prepared(scan, q, None)
     before = scan.outward(standing, scan.coordinates(q), scan.rates(v))
-    grips = scan.touches(footing(foot), before, p.places)
+    grips = scan.touches(foot_rows(foot), before, p.places)
     laws = law(foot, scan.per_foot(height, 1)[0], scan.number(h), Vec3(*scan.per_foot(start, 3)))
     left, P, _, report = scan.strike(laws, pivots(scan, p), scan.no_rates(), grips, ())
     jump = scan.outward(aba.accelerate, p.joints, left)
@@ -201,7 +201,7 @@ def strike(
     bias = scan.each(force, bodies, scan.constant(None))
     left = scan.inward(aba.reduce, bias, joints, scan.rates(tau))
     left = scan.each(lambda node, u: [dt * x for x in u], left)
-    grips = scan.touches(footing(foot), before, places)
+    grips = scan.touches(foot_rows(foot), before, places)
     (high,) = scan.per_foot(height, 1)
     law = Law(foot, high, dt, Vec3(*scan.per_foot(start, 3)))
     pivots = scan.each(lambda node, joint: joint.pivots, joints)

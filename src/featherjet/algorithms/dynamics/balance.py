@@ -45,9 +45,12 @@ def summed(scan: Any, q: Any, v: Any) -> tuple:
     return scan.inward(keep, inertias), scan.inward(keep, momenta)
 
 
-def balanced(scan: Any, q: Any, v: Any, end: Any, after: Any, tau: Any, tally: Any, h: Any) -> Any:
-    """The velocities `after` a step from (q, v) to `end`, corrected at free roots where tally[1] is 1, not 0."""
-    dt, flies = scan.number(h), scan.numbers(tally, 3)[1]
+def balanced(scan: Any, q: Any, v: Any, end: Any, after: Any, tau: Any, solver_report: Any, h: Any) -> Any:
+    """The velocities `after` a step from (q, v) to `end`, corrected at free roots of robots in flight.
+
+    solver_report: that of `contacts.feet`, whose second number is 1 in flight, else 0.
+    """
+    dt, flies = scan.number(h), scan.numbers(solver_report, 3)[1]
     before, then = summed(scan, q, v), summed(scan, end, after)
     gravity = scan.tree.gravity
 

@@ -1,4 +1,4 @@
-"""LLVM for loops over contacts, in which each lane is a sample: `Sweep` and `Hold`."""
+"""LLVM for loops over contacts, in which each lane is a sample: `GripLoop` and `Hold`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...jit.emit.dense import emit_factorise, emit_solve, entry
 from ...jit.emit.lanes import I32, I64, PTR, Value
 from ...jit.graph import Expr
 from ...jit.number import DOUBLE, Number
-from ..program import ENTRY, GRIP, Hold, Key, Meet, Program, Ref, Store, Sweep, Walk
+from ..program import ENTRY, GRIP, GripLoop, Hold, Key, Meet, Program, Ref, Store, Walk
 from .redundant import Proximal, any_redundant, room
 from .walks import Walks
 
@@ -56,15 +56,15 @@ class ContactWalks(Walks):
         rows = self.slot(b, data, "rows")
         return b.add(b.mul(b.add(rows, I64(3)), rows), k)
 
-    def emit(self, number: int, loop: Walk | Sweep | Hold) -> ir.Function:
+    def emit(self, number: int, loop: Walk | GripLoop | Hold) -> ir.Function:
         if isinstance(loop, Walk):
             return super().emit(number, loop)
-        if isinstance(loop, Sweep):
+        if isinstance(loop, GripLoop):
             return self.sweep(number, loop)
         code = HoldCode(self, loop)
         return code.emit_meet(number) if isinstance(loop, Meet) else code.emit(number)
 
-    def sweep(self, number: int, loop: Sweep) -> ir.Function:
+    def sweep(self, number: int, loop: GripLoop) -> ir.Function:
         """A function like that of a walk."""
         f = self.function(f"sweep{number}", [PTR] * self.arguments)
         data, J = f.args[:2]

@@ -16,14 +16,14 @@ from ...jit.use import Use
 from ..program import (
     MATRICES,
     Blocks,
+    ContactSolve,
+    GripLoop,
     Hold,
     Output,
     Pairs,
     Program,
     Responses,
-    Strike,
     Sum,
-    Sweep,
     Torques,
     Triples,
     Walk,
@@ -35,7 +35,7 @@ from .contacts import STOP, ContactWalks
 from .lanes import tree_dimension
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
-from .strikes import StrikeWalks
+from .strikes import SolveWalks
 from .tiles import TilesCode
 from .torques import TorquesCode
 from .triples import TriplesCode
@@ -88,9 +88,9 @@ def emit_tiles(w: Walks, lanes: int) -> dict[int, ir.Function]:
 
 def walks_of(program: Program) -> type[Walks]:
     """What a program walks over."""
-    if any(isinstance(loop, Strike) for loop in program.loops):
-        return StrikeWalks
-    return ContactWalks if any(isinstance(loop, Sweep) for loop in program.loops) else Walks
+    if any(isinstance(loop, ContactSolve) for loop in program.loops):
+        return SolveWalks
+    return ContactWalks if any(isinstance(loop, GripLoop) for loop in program.loops) else Walks
 
 
 def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum | Triples) -> ir.Function:
@@ -129,7 +129,7 @@ class RolledCode(MatrixOutput):
 
     def emit(self, name: str = "samples") -> ir.Function:
         loops = enumerate(self.program.loops)
-        self.calls = [self.w.emit(k, loop) for k, loop in loops if isinstance(loop, Walk | Sweep | Hold)]
+        self.calls = [self.w.emit(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | Hold)]
         if (self.matrices or self.blocks) and not self.tiles:
             self.arrange = self.emit_arrange()
         if self.blocks:

@@ -1,4 +1,4 @@
-"""LLVM for `Strike`: percussions at feet and stops by Gauss-Seidel sweeps; each lane is a sample.
+"""LLVM for `ContactSolve`: percussions at feet and stops by Gauss-Seidel sweeps; each lane is a sample.
 
 Sweeps converge slowly where feet share a body and stick. So every few sweeps all feet that stick are solved for at
 once, with what slides or is open held fixed; what this makes worse is undone, lane by lane.
@@ -13,7 +13,7 @@ import llvmlite.ir as ir
 from ...jit.emit.dense import emit_factorise, entry
 from ...jit.emit.lanes import I32, I64, PTR, Value
 from ...jit.graph import Expr
-from ..program import SWEEPS, Hold, Ref, Strike, Sweep, Walk
+from ..program import SWEEPS, ContactSolve, GripLoop, Hold, Ref, Walk
 from .contacts import STOP, ContactWalks, HoldCode
 
 TOLERANCE = 1e-12  # change of percussions in a sweep, relative to the largest that one contact alone would need
@@ -24,22 +24,22 @@ REGULAR = 1e-10  # of the diagonal; feet that stick may be redundant
 WIDE = 2  # times as many rows as dofs are too many to solve for at once
 
 
-class StrikeWalks(ContactWalks):
+class SolveWalks(ContactWalks):
     """Walks over bodies, and percussions. W holds two systems: that of all feet, and that of those that stick."""
 
     def after_system(self, b: ir.IRBuilder, data: Value, k: Value) -> Value:
         rows, nv = self.slot(b, data, "rows"), self.slot(b, data, "nv")
         return b.add(k, b.add(nv, b.mul(rows, b.add(b.add(rows, rows), I64(5)))))
 
-    def emit(self, number: int, loop: Walk | Sweep | Hold) -> ir.Function:
-        return StrikeCode(self, loop).emit(number) if isinstance(loop, Strike) else super().emit(number, loop)
+    def emit(self, number: int, loop: Walk | GripLoop | Hold) -> ir.Function:
+        return SolveCode(self, loop).emit(number) if isinstance(loop, ContactSolve) else super().emit(number, loop)
 
 
-class StrikeCode(HoldCode):
-    """Emits one `Strike`."""
+class SolveCode(HoldCode):
+    """Emits one `ContactSolve`."""
 
     w: ContactWalks
-    loop: Strike
+    loop: ContactSolve
 
     def emit(self, number: int) -> ir.Function:
         w, loop = self.w, self.loop

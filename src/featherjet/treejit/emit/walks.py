@@ -8,7 +8,7 @@ import llvmlite.ir as ir
 
 from ...jit.emit.lanes import I64, PTR, Value
 from ...jit.number import Number
-from ..program import TABLE, Hold, Key, Program, Ref, Store, Sweep, Variant, Walk
+from ..program import TABLE, GripLoop, Hold, Key, Program, Ref, Store, Variant, Walk
 from .lanes import TreeLanes
 
 NT = sum(TABLE.values())
@@ -44,7 +44,7 @@ class Walks(TreeLanes):
         """Where the sums over all bodies begin."""
         return self.vector(b, D, b.mul(self.slot(b, data, "nv"), I64(self.ND)))
 
-    def emit(self, number: int, loop: Walk | Sweep | Hold) -> ir.Function:
+    def emit(self, number: int, loop: Walk | GripLoop | Hold) -> ir.Function:
         """A function of (data, spaces..., inputs...) that runs one walk."""
         assert isinstance(loop, Walk)
         f = self.function(f"walk{number}", [PTR] * self.arguments)
