@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.contacts import dynamics as algorithm
+from ..algorithms.contacts.scene import Contact, ContactSet
 from ..algorithms.quantities import FEXT, quantity
 from ..errors import InputError, ModelError, UnknownName, sealed
 from ..evaluate.evaluator import Evaluator, HasEvaluator
@@ -104,7 +104,7 @@ class Contacts:
         self.damping = float(mu)
         tree, (kp, kd) = evaluator.tree, gains.tolist()
         each = tuple(contact_of(self.model, tree, c, kp or None, kd or None) for c in self.held)
-        self.core = algorithm.ContactSet(each, self.damping or None)
+        self.core = ContactSet(each, self.damping or None)
         self.settings = np.array(
             self.core.settings, float
         )  # inputs of the compiled code, so that all footholds share it
@@ -181,7 +181,7 @@ def numbered(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(n if names.count(n) == 1 else f"{n} {names[: k + 1].count(n)}" for k, n in enumerate(names))
 
 
-def contact_of(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> algorithm.Contact:
+def contact_of(model: Model, tree: Tree, held: Held, kp: float | None, kd: float | None) -> Contact:
     """A contact as algorithms take it."""
     what = f"contact {held.frame!r}"
     if held.axes not in AXES:
@@ -205,4 +205,4 @@ def contact_of(model: Model, tree: Tree, held: Held, kp: float | None, kd: float
     first = canonical(tree, frame.joint, X)
     second = Transform.identity() if kp is None else canonical(tree, other, Y)
     point, world_axes = isinstance(held, PointContact), held.axes == "world_aligned"
-    return algorithm.Contact(frame.joint, first, other, second, point, world_axes, kp, kd)
+    return Contact(frame.joint, first, other, second, point, world_axes, kp, kd)

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.contacts.dynamics import Contact, ContactSet
 from ..algorithms.contacts.percussion import across
+from ..algorithms.contacts.scene import Contact, ContactSet
 from ..errors import InputError, sealed
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import canonical

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.contacts.dynamics import ContactSet
 from ..algorithms.contacts.feet import FOOT
 from ..algorithms.contacts.percussion import FootBlock, across, block, rubbed, struck
+from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.quantities import QUANTITIES
 from ..algorithms.results import ImpulseDynamics
 from ..errors import ContactWarning, InputError, SingularContacts, warn

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..algorithms.contacts.dynamics import Contact
+from ..algorithms.contacts.scene import Contact
 from ..contact import Contacts
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..algorithms.contacts.dynamics import Contact
+from ..algorithms.contacts.scene import Contact
 from ..contact import Contacts
 from ..math.spatial import Transform
 from .frame_curvature import transposed

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from ..algorithms.contacts.dynamics import ContactSet
+from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.record import VV, Axis, Quantity, shape, sizes
 from ..forks import unforked
 from ..jit.chain import Chain, Link
@@ -20,7 +20,8 @@ from ..jit.number import Number
 from ..jit.objects import sources
 from ..jit.use import Use
 from ..model.tree import Tree
-from .contacts import ContactTables, Layout, trace_contacts
+from .contact_tables import ContactTables, Layout
+from .contacts import trace_contacts
 from .tables import Tables, variants
 
 Axes = Mapping[str, Sequence[Axis]]

@@ -7,7 +7,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from ..algorithms.contacts import feet
-from ..algorithms.contacts.dynamics import ContactSet
+from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.dynamics import balance
 from ..jit import kernel as jit
 from ..jit.chain import Chain, Link

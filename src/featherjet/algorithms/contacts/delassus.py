@@ -11,14 +11,15 @@ from ...math.vec3 import Scalar
 from ..scan import Array, Scan
 from . import dynamics as ct
 from . import grips
+from .scene import ContactSet, scene
 
 
 def delassus(
-    scan: Scan, q: Array, *, contacts: ct.ContactSet, settings: Sequence[Scalar] | None = None
+    scan: Scan, q: Array, *, contacts: ContactSet, settings: Sequence[Scalar] | None = None
 ) -> tuple[Array, Array]:
     """J M^-1 J^T (rows, rows) in the user's axes, and the margins of M."""
     contacts = contacts.with_settings(settings)
-    s = ct.scene(scan, contacts, q)
+    s = scene(scan, contacts, q)
     K = ct.system(scan, contacts, q, ct.jacobian(scan, contacts, s))
     half = ct.to_user_axes(contacts, s, ct.inverse_inertia(K.M, K.Y, K.parts, None))
     return ct.to_user_axes(contacts, s, np.swapaxes(half, 0, 1)), K.margins

@@ -36,7 +36,8 @@ from ..motion import DofMotion, dof_motions
 from ..scan import Array, Scan
 from . import dynamics as ct
 from . import redundant
-from .dynamics import ContactSet, Held, Scene, System, Touch
+from .dynamics import System
+from .scene import ContactSet, Held, Scene, Touch, residuals, rows_of, scene, sides, wrench
 
 STEADY = 1e-7  # of the accelerations by forces of one: rounding in how a force that does nothing changes
 
@@ -99,7 +100,7 @@ Change = Callable[[Touch, DofMotion], Motion]
 
 
 def residual_by(contact: Held, t: Touch, j: DofMotion, dxi: Change, dxid: Change) -> Motion:
-    """The change of `dynamics.residual` along a degree of freedom, without that of the error (see `error_by_q`)."""
+    """The change of `scene.residual` along a degree of freedom, without that of the error (see `error_by_q`)."""
     d, dd = t.F1.motion_inverse(dxi(t, j)), t.F1.motion_inverse(dxid(t, j))
     if contact.point:
         xi = t.xi
@@ -128,9 +129,9 @@ def reaction_by_q(scan: Scan, contacts: ContactSet, s: Scene, forces: Array) -> 
     for c, t, at in zip(contacts.each, s.touches, contacts.rows, strict=True):
         if c.other == WORLD:
             continue
-        F = t.F1.force(ct.wrench(c, forces[at]))
+        F = t.F1.force(wrench(c, forces[at]))
         moved = [m for n in scan.tree.path(c.other) for m in zip(n.dofs, s.bodies[n.index].S, strict=True)]
-        for node, sign in ct.sides(scan.tree, c):
+        for node, sign in sides(scan.tree, c):
             for j, Sj in zip(node.dofs, s.bodies[node.index].S, strict=True):
                 change = sign * Sj.cross_force(F)
                 for i, Si in moved:
@@ -176,12 +177,12 @@ def constrained_dynamics_derivatives(
 ) -> ConstrainedPartials:
     """The solution of (2) by q, v and tau; forces in the user's axes."""
     contacts = contacts.with_settings(settings)
-    s = ct.scene(scan, contacts, q, v)
+    s = scene(scan, contacts, q, v)
     K = ct.system(scan, contacts, q, ct.jacobian(scan, contacts, s))
     h = ct.to_independent(scan.tree, inverse_dynamics(scan, q, v, None, fext))
-    a, forces, margins = ct.hold(K, tau - h, -ct.residuals(scan, contacts, s))
+    a, forces, margins = ct.hold(K, tau - h, -residuals(scan, contacts, s))
     a_tree = _of_tree(scan, a)
-    s = ct.scene(scan, contacts, q, v, a_tree)
+    s = scene(scan, contacts, q, v, a_tree)
     on_bodies = ct.external_forces(scan, contacts, s, forces, fext)
     by_q, by_v, _ = inverse_dynamics_derivatives(scan, q, v, a_tree, on_bodies)
     by_q = by_q + reaction_by_q(scan, contacts, s, forces)
@@ -214,16 +215,16 @@ def impulse_dynamics_derivatives(
     """
     contacts = contacts.with_settings(settings)
     speed = 1.0 + restitution[0]
-    s = ct.scene(scan, contacts, q, v)
+    s = scene(scan, contacts, q, v)
     J = ct.jacobian(scan, contacts, s)
     K = ct.system(scan, contacts, q, J)
-    xi = scan.vector([ct.rows_of(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
+    xi = scan.vector([rows_of(c, t.xi) for c, t in zip(contacts.each, s.touches, strict=True)])
     jump, impulses, margins = ct.hold(K, np.zeros_like(K.Y[:, 0]), -xi * speed)
     jump_tree = _of_tree(scan, jump)
     on_bodies = ct.external_forces(scan, contacts, s, impulses, None)
     by_q, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, np.zeros_like(jump_tree), jump_tree, on_bodies)
     E_q = _square(scan, by_q + reaction_by_q(scan, contacts, s, impulses))
-    s = ct.scene(scan, contacts, q, v * speed + jump_tree)
+    s = scene(scan, contacts, q, v * speed + jump_tree)
     table = scan.each(dof_motions, s.bodies)
     K_q = ct.matrix(scan, contacts, s, lambda c, t, node, k: t.F1.motion_inverse(xi_by_q(t, table[node.index][k])))
     f = np.concatenate([-E_q, np.zeros_like(E_q)], axis=1)

@@ -29,14 +29,14 @@ from ..dynamics import aba
 from ..dynamics.rnea import force, project
 from ..motion import NO_FORCE, REST, DofMotion, Moving, dof_motions, moving
 from .derivatives import residual_by_q, residual_by_v, xi_by_q
-from .dynamics import Touch, residual
+from .scene import Touch, residual
 
 POINT, PUSH, TWIST = range(3)  # the force at a point, the force at a surface, the moment at a surface
 
 
 @dataclass(frozen=True, eq=False)
 class Grip:
-    """Three rows of a contact; see `dynamics.Contact`. `world` is 1 if forces are in world axes, else 0."""
+    """Three rows of a contact; see `scene.Contact`. `world` is 1 if forces are in world axes, else 0."""
 
     case: int
     X: Transform
