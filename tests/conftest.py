@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         path = item.path.relative_to(Path(__file__).parent)
-        shared = path.parts[0] == "treejit" or path.stem in ("test_quick", "test_bound", "test_unrolled")
+        shared = path.parts[0] == "treejit" or path.stem in ("test_direct_call", "test_bound", "test_unrolled")
         group = "compiled code" if shared else "bridges" if path.parts[0] == "bridges" else path.as_posix()
         item.add_marker(pytest.mark.xdist_group(group))
 

@@ -151,7 +151,7 @@ def test_compiled_second_derivatives():
     for model, unroll in ((fj.models.chain(3), None), (fj.models.chain(3), False)):
         robot, reference = fj.Robot(model, "compiled", unroll=unroll), fj.Robot(model, "numpy")
         if unroll is False:
-            robot.evaluator.compiler.quick = lambda record: False  # type: ignore[method-assign]
+            robot.evaluator.compiler.compiles_fast = lambda record: False  # type: ignore[method-assign]
         s = random_state(reference, 11)
         want = reference.inverse_dynamics_second_derivatives(s.q, s.v, s.a)
         for x, y in zip(robot.inverse_dynamics_second_derivatives(s.q, s.v, s.a), want, strict=True):

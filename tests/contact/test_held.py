@@ -123,14 +123,14 @@ def test_code_is_forgotten_with_its_contacts() -> None:
     assert len(robot.evaluator._held) == 1
     assert again.names == contacts.names
     assert not again.ready
-    agree(robot.constrained_dynamics(q, zero, zero, contacts).a, a, 0.0, "the second call, by quick code")
+    agree(robot.constrained_dynamics(q, zero, zero, contacts).a, a, 0.0, "the second call, by a direct call")
     del contacts
     gc.collect()
     assert len(robot.evaluator._held) == 0
 
 
 def test_singular_contacts_are_refused() -> None:
-    """Also from the second call on, which takes the quick way."""
+    """Also from the second call on, which takes the direct way."""
     robot = fj.load("arm", backend="compiled")
     contacts = fj.Contacts(robot, [fj.PointContact("tool")])
     zero = np.zeros(robot.nv)

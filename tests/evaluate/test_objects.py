@@ -47,7 +47,7 @@ def test_masked_entries_are_refused_by_models_and_bound_calls():
 def test_results_that_share_memory_are_refused(backend, size):
     robot = fj.Robot(MODEL, backend)
     q = np.zeros((*size, 3))
-    for _ in range(3):  # single states: the quick call too
+    for _ in range(3):  # single states: the direct call too
         expected = robot.inverse_dynamics_derivatives(q, q, q)
     A = np.zeros((*size, 3, 3))
     with pytest.raises(InputError, match="share memory"):

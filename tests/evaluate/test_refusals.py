@@ -51,7 +51,7 @@ def test_a_result_that_is_not_finite_names_quantity_and_sample(backend, size):
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 def test_single_states_too(backend):
     robot, q = fj.Robot(arm(1.0), backend), np.zeros(2)
-    for _ in range(3):  # the later ones by the quick call
+    for _ in range(3):  # the later ones by the direct call
         robot.bias(q, np.ones(2))
     with pytest.raises(NonFiniteResult, match=r"bias: b\[0\] is"):
         robot.bias(q, np.full(2, HUGE))
@@ -91,7 +91,7 @@ def test_models_too_large_for_single_precision_are_computed_in_double(backend, u
         want, (q, v, fast) = robot.bias(q, v).astype(np.float32), (x.astype(np.float32) for x in (q, v, fast))
         out = np.zeros_like(v)
         where = rf" at sample \({size[0] - 1},\)" if size else ": "
-        for _ in range(2):  # single states: the quick call too
+        for _ in range(2):  # single states: the direct call too
             found = robot.bias(q, v)
             assert found.dtype == np.float32
             np.testing.assert_array_equal(found, want)

@@ -1,4 +1,4 @@
-"""Code that is asked for together compiles together; code for one use gives the numbers of code for any."""
+"""Code that is asked for together compiles together; code made with less effort gives the same numbers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 import featherjet as fj
 from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.jit import library as libraries
+from featherjet.jit.effort import Effort
 from featherjet.jit.library import Ahead
 from featherjet.jit.number import DOUBLE
-from featherjet.jit.use import Use
 from helpers import random_state
 
 FEET = ("LF_foot", "LH_foot", "RF_foot")
@@ -25,10 +25,10 @@ def fresh(monkeypatch, tmp_path) -> None:
     monkeypatch.setattr(libraries, "_loaded", {})
 
 
-def kernel(robot: fj.Robot, name: str, use: Use, contacts: Any = None) -> Any:
+def kernel(robot: fj.Robot, name: str, effort: Effort, contacts: Any = None) -> Any:
     record = QUANTITIES[name]
     options = {} if contacts is None else {"contacts": contacts.core}
-    return robot.evaluator.kernel(record, [i.name for i in record.inputs], options, use)
+    return robot.evaluator.kernel(record, [i.name for i in record.inputs], options, effort)
 
 
 def refuse(*_: Any) -> bytes:
@@ -40,7 +40,7 @@ def test_what_was_asked_for_is_there_afterwards(fresh, monkeypatch, kept):
     if not kept:
         monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
     robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
-    kernels = [kernel(robot, name, Use.ANY) for name in ("gravity", "bias", "mass_matrix")]
+    kernels = [kernel(robot, name, Effort.FULL) for name in ("gravity", "bias", "mass_matrix")]
     with Ahead("some code") as ahead:
         for k in kernels:
             k.load(DOUBLE, False)
@@ -55,7 +55,7 @@ def test_what_was_asked_for_is_there_afterwards(fresh, monkeypatch, kept):
         monkeypatch.setattr(libraries, "_loaded", {})
         del ahead
         again = fj.Robot(fj.models.arm(), "compiled", unroll=True)
-        kernel(again, "bias", Use.ANY).values(s.q, s.v)
+        kernel(again, "bias", Effort.FULL).values(s.q, s.v)
 
 
 def test_an_error_while_text_is_written_leaves_nothing_behind(fresh):
@@ -63,7 +63,7 @@ def test_an_error_while_text_is_written_leaves_nothing_behind(fresh):
 
     def fail() -> None:
         with Ahead("some code"):
-            kernel(robot, "gravity", Use.ANY).load(DOUBLE, False)
+            kernel(robot, "gravity", Effort.FULL).load(DOUBLE, False)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -80,9 +80,9 @@ def test_code_for_one_use_gives_the_same_numbers(name, unroll):
     for size in (1, 3, 9):
         s = random_state(robot, size)
         given = [s.q, s.v, s.a][: len(QUANTITIES[name].inputs)]
-        expected = kernel(robot, name, Use.ANY).values(*given)
-        for use in (Use.ONE, Use.SHORT):
-            for x, y in zip(kernel(robot, name, use).values(*given), expected, strict=True):
+        expected = kernel(robot, name, Effort.FULL).values(*given)
+        for effort in (Effort.ONE, Effort.BATCHES):
+            for x, y in zip(kernel(robot, name, effort).values(*given), expected, strict=True):
                 np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * np.abs(y).max())
 
 
@@ -93,7 +93,7 @@ def test_code_for_one_use_holds_contacts_alike(name):
     for size in (1, 3, 9):
         s = random_state(robot, size)
         given = [s.q, s.v, s.a][: len(QUANTITIES[name].inputs)]
-        expected = kernel(robot, name, Use.ANY, held).values(*given)
-        for use in (Use.ONE, Use.SHORT):
-            for x, y in zip(kernel(robot, name, use, held).values(*given), expected, strict=True):
+        expected = kernel(robot, name, Effort.FULL, held).values(*given)
+        for effort in (Effort.ONE, Effort.BATCHES):
+            for x, y in zip(kernel(robot, name, effort, held).values(*given), expected, strict=True):
                 np.testing.assert_allclose(x, y, rtol=0, atol=1e-10 * np.abs(y).max())

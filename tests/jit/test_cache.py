@@ -21,7 +21,7 @@ from featherjet.jit import cache, trust
 from featherjet.jit import library as libraries
 from featherjet.jit.cache import CacheWarning
 from featherjet.jit.engine import targets
-from featherjet.jit.kernel import quick_code
+from featherjet.jit.kernel import direct_call_code
 from featherjet.jit.number import DOUBLE
 from featherjet.model.builder import transform
 from featherjet.model.model import Mimic
@@ -36,11 +36,11 @@ COMPILED: dict[str, bytes] = {}
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """An empty cache, in a process that has nothing loaded but quick calls, and has not warned."""
+    """An empty cache, in a process that has nothing loaded but direct calls, and has not warned."""
     for name in targets():
         with monkeypatch.context() as chosen:
             chosen.setenv("FEATHERJET_CPU", name)
-            quick_code(name)
+            direct_call_code(name)
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path / "code"))
     forget(monkeypatch)
     cache._warned.clear()

@@ -27,14 +27,14 @@ def by_gufunc(robot: fj.Robot) -> Handle:
     return lambda: call(REPORT.address, Q)
 
 
-def by_quick_code(robot: fj.Robot) -> Handle:
-    call, M = kernel_of(robot, "mass_matrix").quick_code(), np.zeros((3, 3))
+def by_direct_code(robot: fj.Robot) -> Handle:
+    call, M = kernel_of(robot, "mass_matrix").direct_code(), np.zeros((3, 3))
     return lambda: (call(Q, M), M)[1]
 
 
-def by_quick_call(robot: fj.Robot) -> Handle:
+def by_bare_call(robot: fj.Robot) -> Handle:
     robot.mass_matrix(Q)
-    call = robot.evaluator.quick("mass_matrix")
+    call = robot.evaluator.direct_call("mass_matrix")
     return lambda: call(Q)[0]
 
 
@@ -57,7 +57,7 @@ def by_method(robot: fj.Robot) -> Handle:
     return lambda: call(Q)
 
 
-HANDLES = [by_gufunc, by_quick_code, by_quick_call, by_bound_call, by_partial, by_method]
+HANDLES = [by_gufunc, by_direct_code, by_bare_call, by_bound_call, by_partial, by_method]
 
 
 @pytest.fixture

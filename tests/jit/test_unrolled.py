@@ -478,7 +478,7 @@ def test_constants_are_folded():
 
 
 def test_the_rest_of_a_long_kernel_is_compiled_in_less_time(monkeypatch):
-    """Its beginning gets good code, the rest code that is quick to make; the numbers are the same."""
+    """Its beginning gets good code, the rest code that compiles fast; the numbers are the same."""
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
     monkeypatch.setattr(emission, "THOROUGH", 2000)
     levels: list[int] = []

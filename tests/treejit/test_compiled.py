@@ -52,9 +52,9 @@ def test_every_kernel_and_batch_size(pair, size):
 
 
 def test_every_kernel_one_state_at_a_time(pair):
-    """Code of its own if it is unrolled; from the second state on by the quick call."""
+    """Code of its own if it is unrolled; from the second state on by the direct call."""
     compare(pair, random_state(pair.reference, 4, seed=3), each=True)
-    assert set(pair.compiled.evaluator._quick) >= set(
+    assert set(pair.compiled.evaluator._direct) >= set(
         CALLS if not pair.fext else ["mass_matrix", "bias", "kinetic_energy"]
     )
 

@@ -154,7 +154,7 @@ def arm_with(mass: float, armature: float = 0.0) -> fj.Model:
 
 @pytest.mark.parametrize("name", SINGULAR)
 def test_a_singular_mass_matrix_is_refused(name, unroll):
-    """One state by the general way and, if it were there, the quick one; and batches."""
+    """One state by the general way and, if it were there, the direct one; and batches."""
     pair = both(arm_with(0.0), unroll, fext=not unroll)  # what is compiled anyway
     s = random_state(pair.reference, 9)
     for part in (0, 1, slice(0, 1), slice(0, 3), slice(0, 9)):

@@ -60,7 +60,7 @@ def test_threads_name_the_offending_sample(arm):
 
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 def test_each_thread_gets_its_own_error_or_its_own_result(unroll):
-    """Batches on threads, small batches, and single states by the quick call, good and bad, all at once."""
+    """Batches on threads, small batches, and single states by the direct call, good and bad, all at once."""
     robot = pair_of("quadruped", unroll).compiled
     s = random_state(robot, 256)
     expected, one = robot.bias(s.q, s.v), robot.bias(s.q[0], s.v[0])
@@ -71,7 +71,7 @@ def test_each_thread_gets_its_own_error_or_its_own_result(unroll):
     def good() -> None:
         np.testing.assert_array_equal(robot.bias(s.q, s.v), expected)
 
-    def quick() -> None:
+    def direct() -> None:
         np.testing.assert_array_equal(robot.bias(s.q[0], s.v[0]), one)
 
     def small() -> None:
@@ -85,7 +85,7 @@ def test_each_thread_gets_its_own_error_or_its_own_result(unroll):
         with pytest.raises(InputError, match=r"norm 2, not 1"):
             robot.bias(unit[100], s.v[0])
 
-    in_threads(good, quick, small, infinite, long, rounds=100)
+    in_threads(good, direct, small, infinite, long, rounds=100)
 
 
 def test_robots_of_different_thread_counts_at_once(arm):

@@ -72,7 +72,7 @@ PROGRAM = """
 
     def try_all(call):
         global sites  # each allocation of a call fails, alone and with all that follow; then it works as before
-        call()  # the first call is not the quick one, whose failures are tried again the general way
+        call()  # the first call is not the direct one, whose failures are tried again the general way
         expected = attempt(call, lambda k: False)
         for n in range(1, made + 1):
             refused(call, lambda k: k == n, expected)
@@ -102,7 +102,7 @@ PROGRAM = """
 
     q = np.zeros(7)
     for _ in range(2):
-        expected = robot.mass_matrix(q)  # the second time by the quick call
+        expected = robot.mass_matrix(q)  # the second time by the direct call
     step = robot.bind("mass_matrix")
     for call in (lambda: robot.mass_matrix(q), step):
         assert refused(call, lambda k: True)

@@ -139,7 +139,7 @@ def test_results_of_the_other_precision_may_be_asked_for(arm):
     np.testing.assert_array_equal(out, arm.compiled.inverse_dynamics(*args))
 
 
-def test_one_state_takes_the_quick_way_in_either_precision(arm):
+def test_one_state_takes_the_direct_way_in_either_precision(arm):
     """And changes from one to the other at will."""
     robot = fj.Robot(arm.compiled.model, "compiled", 1, arm.compiled.unroll)
     s = random_state(robot, 1)
@@ -151,12 +151,12 @@ def test_one_state_takes_the_quick_way_in_either_precision(arm):
             found = robot.forward_dynamics(*given)
             assert found.dtype == given[0].dtype
             np.testing.assert_array_equal(found, want)
-    quick = kernel_of(robot, "forward_dynamics").quick_code(SINGLE)
-    assert quick is not None
+    direct = kernel_of(robot, "forward_dynamics").direct_code(SINGLE)
+    assert direct is not None
     out = np.zeros(7, single)
-    assert quick(*both_kinds[1], out) == 0
+    assert direct(*both_kinds[1], out) == 0
     np.testing.assert_array_equal(out, expected[1])
-    assert quick(*both_kinds[0], out) != 0, "doubles are declined"
+    assert direct(*both_kinds[0], out) != 0, "doubles are declined"
 
 
 def test_results_do_not_depend_on_threads(arm):

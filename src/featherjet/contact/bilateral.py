@@ -119,7 +119,7 @@ class Contacts:
         names = [i.name for i in (*record.inputs, *((FEXT,) if forces else ()))]
         kernel = evaluator.kernel(record, names, {"contacts": self.core})
         if kernel is not None and like[0].ndim == len(kernel.shapes[0]):
-            self.ready[name, forces] = evaluator, kernel.quick(like)
+            self.ready[name, forces] = evaluator, kernel.direct_call(like)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"ready": {}}  # code is not pickled

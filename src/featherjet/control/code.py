@@ -40,6 +40,6 @@ def compiled(
         if len(_known) >= REMEMBERED:
             _known.clear()
         found = _known[whole] = compile_kernel(
-            function, inputs, ("control", sources(), key), name, outputs=outputs, hasty=True
+            function, inputs, ("control", sources(), key), name, outputs=outputs, fast_compile=True
         )
     return found

@@ -13,8 +13,8 @@ from ..contact import Contacts
 from ..errors import InputError
 from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
+from ..jit.effort import Effort
 from ..jit.kernel import Kernel
-from ..jit.use import Use
 from .frame_curvature import Order
 from .lasting import Lasting
 from .signals import DynamicsSlopes, Signal, Sizes, Slopes
@@ -54,20 +54,21 @@ class Body(Lasting):
             if "contacts" in record.options:
                 assert self.contacts is not None
                 options["contacts"] = self.contacts.core
-            kernel = self.evaluator.kernel(record, [i.name for i in record.inputs], options, self._use(name))
+            kernel = self.evaluator.kernel(record, [i.name for i in record.inputs], options, self._effort(name))
             if kernel is None:
                 raise InputError(f"{name} of {self.evaluator.model.name!r} cannot be compiled, and control needs it")
             found = self._kernels[name, viewpoint] = kernel
         return found
 
-    def _use(self, name: str) -> Use:
-        """What a quantity's code is for: rollouts take knots one by one, impacts are alone, phases are short batches.
+    def _effort(self, name: str) -> Effort:
+        """What the compiler does for a quantity's code.
 
-        What holds a robot still is computed once.
+        Rollouts take knots one by one, impacts are alone, phases are short batches; what holds a robot still is
+        computed once.
         """
         if self.hits or name in STILL:
-            return Use.ONE
-        return Use.FEW if name == self.dynamics else Use.SHORT
+            return Effort.ONE
+        return Effort.BOTH if name == self.dynamics else Effort.BATCHES
 
     def code(self, key: Hashable, make: Callable[[], Kernel]) -> Kernel:
         """Other code of the phase, made when first asked for."""

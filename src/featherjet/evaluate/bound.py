@@ -29,7 +29,7 @@ class Bound:
     `step.results` names the results. The arrays remain the same objects for the life of the bound call.
 
     options: of the quantity, as `Evaluator.run` takes them. fixed: inputs that the call does not change, by name.
-    run(quantity, given, fext, out): computes where quick code cannot, and explains what is wrong with inputs.
+    run(quantity, given, fext, out): computes where a direct call cannot, and explains what is wrong with inputs.
     again: a function and its arguments that make such a call, for copies.
     """
 

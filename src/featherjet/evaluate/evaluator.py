@@ -1,6 +1,6 @@
 """The evaluator: computes any quantity of one model, on either backend; checks inputs and explains failures.
 
-`Evaluator.run` tries, in this order: quick code for one sample, quick code for a short batch, compiled code for any
+`Evaluator.run` tries, in this order: a direct call for one sample, one for a short batch, compiled code for any
 batch, the NumPy reference.
 """
 
@@ -24,10 +24,10 @@ from ..conventions.coordinates import STANDARD, Coordinates
 from ..conventions.rules import translated
 from ..errors import InputError, UnknownName
 from ..forks import unforked
+from ..jit.effort import Effort
 from ..jit.fingerprint import Fingerprints
 from ..jit.flags import Flag
 from ..jit.graph import TooLong
-from ..jit.use import Use
 from ..jit.workers import processors
 from ..model import configuration
 from ..model.configuration import Places, Space
@@ -92,8 +92,8 @@ class Evaluator:
             self.coordinates = Coordinates(model, convention)
             self.base = Evaluator(model, backend, threads, unroll)
         self.space: Space = self.coordinates or model
-        self._quick: dict[Any, Any] = {}  # by call (see `run`): code for one sample, in the precision that ran last
-        self._quick_batch: dict[Any, Any] = {}  # likewise, for short batches
+        self._direct: dict[Any, Any] = {}  # by call (see `run`): code for one sample, in the precision that ran last
+        self._direct_batch: dict[Any, Any] = {}  # likewise, for short batches
         self._ready: dict[Any, Kernel] = {}  # by the same: kernels that have run
         self._kernels: dict[tuple, Kernel | None] = {}
         self._held: WeakKeyDictionary[Any, dict[tuple, Kernel]] = WeakKeyDictionary()  # by contacts, which are data
@@ -253,11 +253,11 @@ class Evaluator:
             if settings is not None:
                 inputs = (*inputs, settings)
         try:
-            quick, batch = self._quick.get(key), self._quick_batch.get(key)
+            direct, batch = self._direct.get(key), self._direct_batch.get(key)
         except TypeError:  # an option to refuse
-            key = quick = batch = None
-        if quick is not None:
-            results = quick(*inputs) if out is None else quick(*inputs, out=out)
+            key = direct = batch = None
+        if direct is not None:
+            results = direct(*inputs) if out is None else direct(*inputs, out=out)
             if results is not None:
                 return results
         if batch is not None:
@@ -313,12 +313,12 @@ class Evaluator:
         single = not self.translates(record)
         return lazy.run(make, {i.name: x for i, x in pairs}, cores, record.result_shapes(size), single, out)
 
-    def quick(self, name: str, **options: Any) -> Callable[..., tuple[Array, ...] | None] | None:
+    def direct_call(self, name: str, **options: Any) -> Callable[..., tuple[Array, ...] | None] | None:
         """The code that `run` has found for one sample without forces: (*inputs, out=None) -> results, or None.
 
         It takes one sample in the precision that ran last, and gives None for anything else.
         """
-        return self._quick.get((name, True, True, *options.values()) if options else name)
+        return self._direct.get((name, True, True, *options.values()) if options else name)
 
     def __call__(self, name: str, *given: Any, fext: Any = None, out: Out = None, **options: Any) -> Any:
         """A quantity in the form users get it: an array, or a named tuple of arrays."""
@@ -414,9 +414,9 @@ class Evaluator:
         elif key is not None and not flags and results[0].size:
             self._ready[key] = kernel
             if results[0].ndim == len(kernel.shapes[0]):
-                self._quick[key] = kernel.quick(inputs)
+                self._direct[key] = kernel.direct_call(inputs)
             elif results[0].ndim == len(kernel.shapes[0]) + 1:
-                self._quick_batch[key] = kernel.quick_batch(inputs)
+                self._direct_batch[key] = kernel.direct_batch_call(inputs)
         return results
 
     def doubts(self, record: Quantity) -> bool:
@@ -434,13 +434,17 @@ class Evaluator:
         return outs
 
     def kernel(
-        self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None, use: Use = Use.ANY
+        self,
+        record: Quantity,
+        names: Sequence[str],
+        options: dict[str, Any] | None = None,
+        effort: Effort = Effort.FULL,
     ) -> Kernel | None:
         """The compiled code of a quantity for these inputs, or None if the reference must compute it.
 
         None on the numpy backend, in other conventions, for methods that are not compiled, and for quantities that
         have more operations than their record allows, or too many entries, and would take too long to compile.
-        use: what the code is for.
+        effort: what the compiler does for the code.
         """
         options = options or {}
         if self.backend != "compiled" or self.translates(record):
@@ -450,20 +454,20 @@ class Evaluator:
             return None
         if "contacts" in options and self.compiler.holds(record):
             found = self._held.setdefault(options["contacts"], {})
-            key = (record, *names, use)
-            return found.get(key) or found.setdefault(key, self._made(record, names, options, use))
+            key = (record, *names, effort)
+            return found.get(key) or found.setdefault(key, self._made(record, names, options, effort))
         key = self._key(record, names, options)
-        key = key if use is Use.ANY else (key, use)
+        key = key if effort is Effort.FULL else (key, effort)
         try:
             return self._kernels[key]
         except KeyError:
             pass
         method = options.get("method")
-        kernel = None if method and not record.methods[method].traced else self._made(record, names, options, use)
+        kernel = None if method and not record.methods[method].traced else self._made(record, names, options, effort)
         return self._kernels.setdefault(key, kernel)  # the first of several threads wins
 
-    def _made(self, record: Quantity, names: Sequence[str], options: dict[str, Any], use: Use) -> Kernel:
-        kernel = self.compiler.kernel(record, names, options, use)
+    def _made(self, record: Quantity, names: Sequence[str], options: dict[str, Any], effort: Effort) -> Kernel:
+        kernel = self.compiler.kernel(record, names, options, effort)
         kernel.in_double = not self.model.modest
         return kernel
 
@@ -474,7 +478,7 @@ class Evaluator:
         options = self._with_method(record, dict(options))
         kernel = self.kernel(record, names, options)
         try:
-            return None if kernel is None else kernel.quick_code()
+            return None if kernel is None else kernel.direct_code()
         except TooLong:
             self._kernels[self._key(record, names, options)] = None
             return None

@@ -67,19 +67,19 @@ def run(
 ) -> tuple[Array, ...]:
     """The results of a quantity of a frame, seen from a viewpoint if the quantity depends on one."""
     try:  # the shortest way, for one state by code that has run before
-        quick, frame = evaluator.sights[quantity, name, viewpoint]
+        direct, frame = evaluator.sights[quantity, name, viewpoint]
     except (KeyError, TypeError):  # a point may be an array, which is no key
         pass
     else:
-        results = quick(*given, frame) if out is None else quick(*given, frame, out=out)
+        results = direct(*given, frame) if out is None else direct(*given, frame, out=out)
         if results is not None:
             return results
     frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) == FLOAT32]
     options = {"viewpoint": known(viewpoint)} if "viewpoint" in record(quantity).options else {}
     results = evaluator.run(quantity, (*given, frame), None, out, **options)
-    quick = evaluator.quick(quantity, **options)
-    if quick is not None and isinstance(name, str):
-        evaluator.sights[quantity, name, viewpoint] = quick, frame
+    direct = evaluator.direct_call(quantity, **options)
+    if direct is not None and isinstance(name, str):
+        evaluator.sights[quantity, name, viewpoint] = direct, frame
     return results
 
 

@@ -18,7 +18,7 @@ from .evaluator import Evaluator
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
-from ..jit.use import Use
+from ..jit.effort import Effort
 
 
 class LawfulEvaluator(Evaluator):
@@ -71,10 +71,14 @@ class LawfulEvaluator(Evaluator):
         return tuple(plain(None, inputs) if record.laws is None else record.laws(At(self._joints, dict(inputs), plain)))
 
     def kernel(
-        self, record: Quantity, names: Sequence[str], options: dict[str, Any] | None = None, use: Use = Use.ANY
+        self,
+        record: Quantity,
+        names: Sequence[str],
+        options: dict[str, Any] | None = None,
+        effort: Effort = Effort.FULL,
     ) -> Kernel | None:
         """The code of quantities that joints' laws do not concern."""
-        return self.base.kernel(record, names, options, use) if self._known(record).laws is None else None
+        return self.base.kernel(record, names, options, effort) if self._known(record).laws is None else None
 
     def _known(self, record: Quantity) -> Quantity:
         if record.laws is None and any(i.name == "tau" for i in record.inputs):

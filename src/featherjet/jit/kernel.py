@@ -18,7 +18,7 @@ import numpy as np
 from ..forks import unforked
 from .batches import GRAIN, LEAST, SLICE, Team, flattened, in_turn, rows_within
 from .data import Data
-from .emit.quick import headers_are_known, quick_block, quick_call
+from .emit.direct_call import direct_call, direct_call_block, headers_are_known
 from .engine import CPU, Library, target
 from .flags import Flag
 from .gufunc import gufunc
@@ -32,7 +32,9 @@ from .workers import on_this_thread, workers
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
 KEPT = 50_000  # operations; a longer trace takes too much memory to keep for later
-SHORT = 1e5  # nanoseconds, likewise: what a quick batch may take, without looking for signals and other threads
+SHORT = (
+    1e5  # nanoseconds, likewise: what a direct call of a batch may take, without looking for signals and other threads
+)
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
@@ -49,7 +51,7 @@ def compile(
     units: Mapping[str, Sequence[tuple[int, int]]] | None = None,
     limit: int | None = None,
     whose: str = "",
-    hasty: bool = False,
+    fast_compile: bool = False,
 ) -> Kernel:
     """A kernel of straight-line code for function(**arrays of scalars) -> arrays of scalars.
 
@@ -62,8 +64,8 @@ def compile(
     units: parts (start, size) of each input that must have norm one; the code checks and normalises them.
     limit: the number of operations above which the first call raises `TooLong`.
     whose: what messages say the code is for.
-    hasty: whether code for batches that is quick to make will do: for short ones, which fetch it from memory each time,
-    it is as fast as better code.
+    fast_compile: whether code for batches that compiles fast will do: for short ones, which fetch it from memory each
+    time, it is as fast as better code.
     """
     traced: list[Straight] = []  # kept between the code for batches and that for one sample
 
@@ -78,7 +80,15 @@ def compile(
 
     costly = limit is not None
     return compile_straight(
-        straight, key, name, shapes=shapes, outputs=outputs, cpu=cpu, whose=whose, costly=costly, hasty=hasty
+        straight,
+        key,
+        name,
+        shapes=shapes,
+        outputs=outputs,
+        cpu=cpu,
+        whose=whose,
+        costly=costly,
+        fast_compile=fast_compile,
     )
 
 
@@ -92,21 +102,21 @@ def compile_straight(
     cpu: CPU | None = None,
     whose: str = "",
     costly: bool = False,
-    hasty: bool = False,
+    fast_compile: bool = False,
 ) -> Kernel:
     """A kernel of what `straight` has traced; see `compile`. If `shapes` is None, the trace has the shapes."""
     cpu = cpu or target()
 
     def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
-        lanes, quickly = 1 if for_one else cpu.fitting(kind), hasty and not for_one
+        lanes, fast = 1 if for_one else cpu.fitting(kind), fast_compile and not for_one
 
         def make() -> Any:
             with unforked:
                 from .emit.straight import emit_straight
 
-            return emit_straight(straight(), lanes, cpu.platform, kind, quickly)
+            return emit_straight(straight(), lanes, cpu.platform, kind, fast)
 
-        what = "straight", key, lanes, kind.name, quickly
+        what = "straight", key, lanes, kind.name, fast
         return library(cpu, what, labelled(name, whose, for_one), make), Data(kind)
 
     if shapes is None:
@@ -129,7 +139,7 @@ REPORT = _Report()
 class Code:
     """Loaded machine code for one kind of number.
 
-    `call` is the gufunc for any arrays, `quick` serves one sample in contiguous arrays, `quick_batch` some of them;
+    `call` is the gufunc for any arrays, `direct` serves one sample in contiguous arrays, `direct_batch` some of them;
     `entry` and `data` are the addresses of the gufunc's inner loop and of the block it reads.
     """
 
@@ -145,31 +155,31 @@ class Code:
         self._shapes, self._apart = (inputs, outputs), library.number("apart") != 0
 
     @cached_property
-    def quick(self) -> Any:
-        return self._quick(False)
+    def direct(self) -> Any:
+        return self._direct(False)
 
     @cached_property
-    def quick_batch(self) -> Any:
-        return self._quick(True)
+    def direct_batch(self) -> Any:
+        return self._direct(True)
 
-    def _quick(self, batched: bool) -> Any:
-        code = quick_code(target().name)
-        block = quick_block(self.kind, self.entry, self.data, *self._shapes, batched, self._apart)
-        return quick_call(code.address("quick"), block, (code, self._keep))
+    def _direct(self, batched: bool) -> Any:
+        code = direct_call_code(target().name)
+        block = direct_call_block(self.kind, self.entry, self.data, *self._shapes, batched, self._apart)
+        return direct_call(code.address("direct_call"), block, (code, self._keep))
 
 
 @cache
-def quick_code(cpu_name: str) -> Library:
-    """The code of quick calls, which all kernels share, for the CPU of that name."""
+def direct_call_code(cpu_name: str) -> Library:
+    """The code of direct calls, which all kernels share, for the CPU of that name."""
     cpu = target()
 
     def make() -> Any:
         with unforked:
-            from .emit.quick import emit_quick
+            from .emit.direct_call import emit_direct_call
 
-        return sources(emit_quick(cpu.platform))
+        return sources(emit_direct_call(cpu.platform))
 
-    return library(cpu, "quick", "quick calls", make)
+    return library(cpu, "direct_call", "direct calls", make)
 
 
 def signature(shape: Shape) -> str:
@@ -201,8 +211,8 @@ class Kernel:
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
         self._codes: dict[tuple[Number, bool], Code] = {}
-        self._quick: dict[Number, Any] = {}
-        self._quick_batch: dict[Number, Any] = {}
+        self._direct: dict[Number, Any] = {}
+        self._direct_batch: dict[Number, Any] = {}
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -240,16 +250,16 @@ class Kernel:
             found = self._codes.setdefault(key, found)  # the first of several threads wins
         return found
 
-    def quick(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
+    def direct_call(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
         """The fastest call for one sample of the same precision as some inputs.
 
         It returns None for anything else, and where a flag is set.
         """
         kind = self._kind(like)
-        return self._quick.get(kind) or self._quick.setdefault(kind, self._quick_call(kind))
+        return self._direct.get(kind) or self._direct.setdefault(kind, self._direct_call_for(kind))
 
-    def _quick_call(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
-        call = self.quick_code(kind)
+    def _direct_call_for(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
+        call = self.direct_code(kind)
         if call is None:
             return lambda *given, out=None: None
         shapes, empty, types = self.shapes, np.empty, [kind.dtype] * len(self.shapes)
@@ -265,15 +275,15 @@ class Kernel:
 
         return run_one if len(shapes) == 1 else run
 
-    def quick_batch(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
+    def direct_batch_call(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
         """The same for short batches along one axis, which the first input has, and others may have."""
         kind = self._kind(like)
-        return self._quick_batch.get(kind) or self._quick_batch.setdefault(kind, self._quick_batch_call(kind))
+        return self._direct_batch.get(kind) or self._direct_batch.setdefault(kind, self._direct_batch_call_for(kind))
 
-    def _quick_batch_call(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
+    def _direct_batch_call_for(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
         if not headers_are_known():
             return lambda *given, out=None: None
-        call, shapes, empty, dtype = self.code(kind, False).quick_batch, self.shapes, POOL.empty, kind.dtype
+        call, shapes, empty, dtype = self.code(kind, False).direct_batch, self.shapes, POOL.empty, kind.dtype
         axes, longest = self.cores[0] + 1, int(SHORT / self.cost)
 
         def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
@@ -289,12 +299,12 @@ class Kernel:
 
         return run
 
-    def quick_code(self, kind: Number = DOUBLE) -> Callable[..., int] | None:
+    def direct_code(self, kind: Number = DOUBLE) -> Callable[..., int] | None:
         """(inputs..., results...) -> flags, for one sample in contiguous arrays.
 
         None if the layout of array headers is unknown. The function keeps the code it calls alive.
         """
-        return self.code(kind, True).quick if headers_are_known() else None
+        return self.code(kind, True).direct if headers_are_known() else None
 
     def values(self, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """The results of a batch of doubles, on this thread; flags are ignored.

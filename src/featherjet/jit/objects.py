@@ -51,10 +51,10 @@ class ModuleText:
     level: int = 1
 
 
-def sources(module: ir.Module, hasty: Container[str] = ()) -> Iterator[ModuleText]:
+def sources(module: ir.Module, fast_compile: Container[str] = ()) -> Iterator[ModuleText]:
     """A module in parts that compile side by side: one for each long function, longest first.
 
-    hasty: functions for which code that is quick to make will do.
+    fast_compile: functions for which code that compiles fast will do.
 
     Parts call each other's functions, so none of these stays internal. Functions to be inlined and private tables are
     in every part that uses them.
@@ -84,7 +84,7 @@ def sources(module: ir.Module, hasty: Container[str] = ()) -> Iterator[ModuleTex
             own[:0] = texts = [left.pop(name) for name in found]
             used |= names_in(texts)
         others = [text for name, text in declared.items() if name in used and name not in part]
-        level = 0 if all(name in hasty for name in part) else 1
+        level = 0 if all(name in fast_compile for name in part) else 1
         yield ModuleText("\n".join([*others, *own, *metadata]), level=level)
     for f in module.functions:  # blocks and instructions refer to each other; freed here, they cost no search later
         for block in f.blocks:

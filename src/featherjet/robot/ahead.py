@@ -21,7 +21,7 @@ def defaults(contacts: bool = False) -> list[str]:
 
 def _computed(evaluator: Evaluator, record: Quantity) -> Quantity:
     """What computes a quantity: Hessians of all torques are those of one after the other where that is quicker."""
-    large = record.name == "inverse_dynamics_second_derivatives" and not evaluator.compiler.quick(record)
+    large = record.name == "inverse_dynamics_second_derivatives" and not evaluator.compiler.compiles_fast(record)
     return QUANTITIES["inverse_dynamics_hessian"] if large else record
 
 

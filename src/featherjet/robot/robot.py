@@ -655,7 +655,7 @@ class Robot:
     ) -> InverseDynamicsHessian:
         """The Hessians of every torque, each (..., nv, nv, nv): qq[k] is `inverse_dynamics_hessian` with w = e_k."""
         name = "inverse_dynamics_second_derivatives"
-        if self.backend == "numpy" or self.evaluator.compiler.quick(quantity(name)):
+        if self.backend == "numpy" or self.evaluator.compiler.compiles_fast(quantity(name)):
             return InverseDynamicsHessian._make(self._run(name, (q, v, a), fext, out))
         return self.inverse_dynamics_hessian(*self._for_each_dof(q, v, a, fext), out=out)
 

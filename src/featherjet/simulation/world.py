@@ -95,7 +95,7 @@ class _Fast:
         self.world, self.steps, self.laws = world, steps, world.laws
         engine = steps.unlimited or steps.engine
         simple = steps.bounces is None and steps.fixed is not None and (steps.unlimited or not world.laws.stops)
-        self.code = engine.kernels.step.quick_code() if isinstance(engine, Compiled) and simple else None
+        self.code = engine.kernels.step.direct_code() if isinstance(engine, Compiled) and simple else None
         if self.code is None or steps.fixed is None or self.laws.springs:
             self.code = None
             return

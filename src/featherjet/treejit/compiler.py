@@ -14,6 +14,7 @@ from ..forks import unforked
 from ..jit import kernel as jit
 from ..jit.chain import Chain, Link
 from ..jit.data import Data
+from ..jit.effort import Effort
 from ..jit.emit.border import Operand
 from ..jit.engine import CPU, Library, target
 from ..jit.fingerprint import fingerprint
@@ -22,7 +23,6 @@ from ..jit.library import labelled, library
 from ..jit.number import DOUBLE, Number
 from ..jit.objects import sources
 from ..jit.straight import Function, Straight, shortest
-from ..jit.use import Use
 from ..model.configuration import Places
 from ..model.tree import Tree
 from .coupled import CoupledCompiler, is_foldable
@@ -53,35 +53,37 @@ class TreeCompiler:
         found = self._tables.get(kind)
         return found or self._tables.setdefault(kind, Tables(self.tree, self.target.fitting(kind), kind))
 
-    def kernel(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], use: Use = Use.ANY) -> Kernel:
+    def kernel(
+        self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], effort: Effort = Effort.FULL
+    ) -> Kernel:
         """The kernel of a quantity for these inputs. It watches the margins: flags them, but does not return them.
 
-        use: what the code is for.
+        effort: what the compiler does for the code.
         """
         if self.holds(quantity):
             with unforked:
                 from .held import ContactCompiler
 
-            free = partial(self._free, use)
-            maker = ContactCompiler(self.tree, self.tables, free, self.target, options["contacts"], use=use)
+            free = partial(self._free, effort)
+            maker = ContactCompiler(self.tree, self.tables, free, self.target, options["contacts"], effort=effort)
             return maker.kernel(quantity, given)
         if quantity.solves:
             return self._solved(quantity, given)
         if "method" not in options and not self.unrolls(quantity):
             if self.tree.coupling is not None:
                 return self._coupled.make(quantity, given, options)
-            return self._rolled(quantity, FEXT.name in given, options, use)
-        return self._straight(quantity, given, options, use.hasty)
+            return self._rolled(quantity, FEXT.name in given, options, effort)
+        return self._straight(quantity, given, options, effort.fast_compile)
 
     def holds(self, quantity: Quantity) -> bool:
         """Whether a quantity has contacts and its code takes them as data."""
         return quantity.held is not None and self.tree.coupling is None
 
-    def _free(self, use: Use, weightless: bool) -> Kernel:
+    def _free(self, effort: Effort, weightless: bool) -> Kernel:
         """The derivatives of forward dynamics with external forces, with or without gravity."""
         record = QUANTITIES["forward_dynamics_derivatives"]
         maker = TreeCompiler(self.tree.weightless(), False, cpu=self.target) if weightless else self
-        return maker.kernel(record, [*(i.name for i in record.inputs), FEXT.name], {}, use)
+        return maker.kernel(record, [*(i.name for i in record.inputs), FEXT.name], {}, effort)
 
     def _solved(self, quantity: Quantity, given: Sequence[str]) -> Chain:
         """-M^-1 times another quantity as a chain: accelerations, if it needs them, M^-1, the other, their product."""
@@ -119,7 +121,7 @@ class TreeCompiler:
         return Kernel("product", {}, [], load, separate_single=False)
 
     def unrolls(self, quantity: Quantity) -> bool:
-        """Whether to compile for this robot alone, which must be quick to compile and faster to run.
+        """Whether to compile for this robot alone, which must compile fast and be faster to run.
 
         Rolled code computes matrices with columns in lanes, some of them idle; in unrolled code all lanes are samples.
         Vectors have samples in lanes either way, and blocks of columns fill the lanes: unrolling only folds constants.
@@ -154,8 +156,8 @@ class TreeCompiler:
         """What a quantity's algorithm walks: the Tree, or Places."""
         return self.places if quantity.of_space and self.places else self.tree
 
-    def quick(self, quantity: Quantity) -> bool:
-        """Whether code is quick to compile and to run: loops over independent joints, or short straight-line code."""
+    def compiles_fast(self, quantity: Quantity) -> bool:
+        """Whether code compiles and runs fast: loops over independent joints, or short straight-line code."""
         loops = self.tree.coupling is None and not self.unrolls(quantity)
         return loops or (quantity.cost is not None and quantity.cost.of(self.tree) <= (quantity.unrolls or UNROLLED))
 
@@ -186,7 +188,9 @@ class TreeCompiler:
         known = self.algorithms(quantity) if self.unrolls(quantity) else (quantity.algorithm,)
         return known == (algorithm,)
 
-    def _straight(self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], hasty: bool) -> Kernel:
+    def _straight(
+        self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], fast_compile: bool
+    ) -> Kernel:
         known = tuple((k, fingerprint(x)) for k, x in sorted(options.items()))
         function, *others = self._functions(quantity, options)
         walked = self._walked(quantity)
@@ -207,10 +211,10 @@ class TreeCompiler:
             units={i.name: units for i in quantity.inputs if i.expands == "q"},
             limit=None if self._is_short(quantity) and not options else quantity.longest,
             whose=self.robot,
-            hasty=hasty,
+            fast_compile=fast_compile,
         )
 
-    def _rolled(self, quantity: Quantity, fext: bool, options: dict[str, Any], use: Use) -> Kernel:
+    def _rolled(self, quantity: Quantity, fext: bool, options: dict[str, Any], effort: Effort) -> Kernel:
         tree, cpu, robot = self.tree, self.target, self.robot
         inputs = (*quantity.inputs, *((FEXT,) if fext else ()))
 
@@ -225,10 +229,10 @@ class TreeCompiler:
                 operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
                 operands += [Operand(r.name, r.axes, True) for r in quantity.results]
                 program = trace_rolled(quantity, kinds, fext, options)
-                return emit_rolled(program, operands, lanes, cpu.platform, kind, use)
+                return emit_rolled(program, operands, lanes, cpu.platform, kind, effort)
 
             chosen = tuple(sorted(options.items()))
-            what = "rolled", quantity.name, kinds, fext, chosen, lanes, kind.name, use.value
+            what = "rolled", quantity.name, kinds, fext, chosen, lanes, kind.name, effort.value
             return library(cpu, what, labelled(quantity.name, robot), make), self.tables(kind)
 
         size = sizes(tree)

@@ -11,6 +11,7 @@ from ..algorithms.record import VV, Axis, Quantity, shape, sizes
 from ..forks import unforked
 from ..jit.chain import Chain, Link
 from ..jit.data import Data
+from ..jit.effort import Effort
 from ..jit.emit.border import Operand
 from ..jit.emit.lanes import LINE
 from ..jit.engine import CPU, Library
@@ -18,7 +19,6 @@ from ..jit.kernel import Kernel
 from ..jit.library import library
 from ..jit.number import Number
 from ..jit.objects import sources
-from ..jit.use import Use
 from ..model.tree import Tree
 from .contact_tables import ContactTables, Layout
 from .contacts import trace_contacts
@@ -61,9 +61,9 @@ class ContactCompiler:
         cpu: CPU,
         contacts: ContactSet,
         stops: Sequence[int] = (),
-        use: Use = Use.ANY,
+        effort: Effort = Effort.FULL,
     ) -> None:
-        self.tree, self.free, self.cpu, self.use = tree, free, cpu, use
+        self.tree, self.free, self.cpu, self.use = tree, free, cpu, effort
         layout = Layout(tree, contacts, stops)  # kernels keep this, not the contacts, whose end is theirs
         self.data = cache(lambda kind: ContactTables(tables(kind), layout))
         self.closed, self.sizes = layout.closed, sizes(tree, contacts) | layout.counts
@@ -122,7 +122,7 @@ class ContactCompiler:
 
     def rolled(self, stage: ContactProgram) -> Kernel:
         """The kernel of a program that walks over bodies and contacts."""
-        cpu, closed, kinds, use = self.cpu, self.closed, variants(self.tree), self.use
+        cpu, closed, kinds, effort = self.cpu, self.closed, variants(self.tree), self.use
 
         def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
             lanes = cpu.fitting(kind)
@@ -134,9 +134,9 @@ class ContactCompiler:
                 operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
                 operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
                 program = trace_contacts(stage.algorithm, list(stage.inputs), kinds, closed, stage.margins)
-                return emit_rolled(program, operands, lanes, cpu.platform, kind, use)
+                return emit_rolled(program, operands, lanes, cpu.platform, kind, effort)
 
-            what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name, use.value
+            what = "held", stage.name, kinds, tuple(stage.inputs), closed, lanes, kind.name, effort.value
             return library(cpu, what, self.called(stage.name), make), self.data(kind)
 
         shapes, results = ({k: shape(x, self.sizes) for k, x in side.items()} for side in (stage.inputs, stage.results))

@@ -220,15 +220,15 @@ class Lanes:
                 sink(values[i])
 
     def values(
-        self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value], quick: bool = False
+        self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value], split_sums: bool = False
     ) -> list[list[Value]]:
         """The values of expressions, once for each loader, interleaved operation by operation so that they share loads.
 
-        Sums become chains of fused multiply-adds; if `quick`, long sums that others wait for become two.
+        Sums become chains of fused multiply-adds; if `split_sums`, long sums that others wait for become two.
         """
         plan = Schedule(self.graph, [x.index for x in of], piece=sys.maxsize)
         found: list[dict[int, Value]] = [{} for _ in loads]
-        awaited = {a for i in plan.pieces[0].ops for a in plan.operands(i)} if quick else set()
+        awaited = {a for i in plan.pieces[0].ops for a in plan.operands(i)} if split_sums else set()
 
         def value(k: int, i: int) -> Value:
             if i not in found[k]:

@@ -19,27 +19,27 @@ from .pieces import TRIG, Memory, texts
 from .platform import Platform
 from .sincos import sincos_function
 
-# Instructions: the first get good code; the rest, and all of a very long kernel, get code that is quick to make.
+# Instructions: the first get good code; the rest, and all of a very long kernel, get code that compiles fast.
 THOROUGH, LONG = 18_000, 26_000
 
 
 def emit_straight(
-    program: Straight, lanes: int, platform: Platform, kind: Number, hasty: bool = False
+    program: Straight, lanes: int, platform: Platform, kind: Number, fast_compile: bool = False
 ) -> Iterator[ModuleText]:
     """Modules with an `entry` that treats `lanes` samples at a time, and with the pieces that it calls.
 
-    hasty: all but the code that kernels share is made quickly.
+    fast_compile: all but the code that kernels share compiles fast.
     """
     module = platform.module("kernel")
     schedule = program.schedule
     w = Lanes(module, program.graph, lanes, kind)
     operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
     operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
-    code = StraightCode(w, program, schedule, operands, hasty)
+    code = StraightCode(w, program, schedule, operands, fast_compile)
     samples = code.emit()
     emit_entry(module, samples, apart=bool(program.watched))
     emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
-    yield from sources(module, {samples.name, "entry"} if hasty else set())
+    yield from sources(module, {samples.name, "entry"} if fast_compile else set())
     yield from code.pieces()
 
 
@@ -70,10 +70,10 @@ class StraightCode(Border):
     """Straight-line code for one number of lanes; results are staged in lanes, then written transposed."""
 
     def __init__(
-        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], hasty: bool = False
+        self, w: Lanes, program: Straight, schedule: Schedule, operands: Sequence[Operand], fast_compile: bool = False
     ) -> None:
-        super().__init__(w, operands, list(program.inputs), hasty)
-        self.hasty = hasty
+        super().__init__(w, operands, list(program.inputs), fast_compile)
+        self.fast_compile = fast_compile
         self.program, self.schedule = program, schedule
         ops = program.graph.ops
         self.angles = sorted({ops[i].args[0] for piece in schedule.pieces for i in piece.ops if ops[i].name in TRIG})
@@ -106,7 +106,7 @@ class StraightCode(Border):
     def pieces(self) -> Iterator[ModuleText]:
         """Modules of all pieces."""
         memory = Memory(self.w.L, self.w.kind, self.input_at, self.sinks, self.slots, self.trig, self.angles)
-        thorough = THOROUGH if self.schedule.instructions <= LONG and not self.hasty else 0
+        thorough = THOROUGH if self.schedule.instructions <= LONG and not self.fast_compile else 0
         return (ModuleText(text, False, int(start < thorough)) for start, text in texts(self.schedule, memory))
 
     def input_at(self, i: int) -> int:

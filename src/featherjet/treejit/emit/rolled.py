@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 import llvmlite.ir as ir
 import numpy as np
 
+from ...jit.effort import Effort
 from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I32, I64, Value, transposed
 from ...jit.emit.platform import Platform
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
-from ...jit.use import Use
 from ..program import (
     MATRICES,
     Blocks,
@@ -46,7 +46,12 @@ PACKED = 12  # numbers that an entry or a factor has at least
 
 
 def emit_rolled(
-    program: Program, operands: Sequence[Operand], lanes: int, platform: Platform, kind: Number, use: Use = Use.ANY
+    program: Program,
+    operands: Sequence[Operand],
+    lanes: int,
+    platform: Platform,
+    kind: Number,
+    effort: Effort = Effort.FULL,
 ) -> Iterator[ModuleText]:
     """Modules with an `entry` that treats batches some samples at a time, `lanes` at most, and a few one by one.
 
@@ -59,11 +64,11 @@ def emit_rolled(
     W = walks_of(program)
     several = samples_at_once(lanes, kind) if matrices and not blocks else lanes
     one, some = W(module, program, 1, kind), W(module, program, several, kind)
-    tiles = {} if use is Use.ONE else emit_tiles(some, lanes)
+    tiles = {} if effort is Effort.ONE else emit_tiles(some, lanes)
     few = many = None
-    if use is not Use.SHORT or tiles:  # small robots have no tiles
+    if effort is not Effort.BATCHES or tiles:  # small robots have no tiles
         few = RolledCode(one, columns, matrices, blocks, operands).emit()
-    if use is not Use.ONE:
+    if effort is not Effort.ONE:
         many = RolledCode(some, columns, matrices, blocks, operands, tiles).emit()
 
     def too_small(b: ir.IRBuilder, data: Value) -> Value:

@@ -102,7 +102,7 @@ class TorquesCode:
 
     def compute(self, stores: Sequence[Store], load: Callable[[Ref], Value]) -> dict[Ref, Value]:
         """The values of stores."""
-        (found,) = self.e.values(self.b, [s.value for s in stores], load, quick=True)
+        (found,) = self.e.values(self.b, [s.value for s in stores], load, split_sums=True)
         return {s.ref: x for s, x in zip(stores, found, strict=True)}
 
     def by_variant(self, number: Value, body: Callable[[Variant], None]) -> None:

@@ -1,4 +1,4 @@
-"""The quick call: one state in plain arrays, straight from their headers; anything else goes the general way.
+"""The direct call: one state in plain arrays, straight from their headers; anything else goes the general way.
 
 What is handed over in odd ways runs in a process of its own: code that misread a header would end it.
 """
@@ -22,11 +22,11 @@ import featherjet as fj
 import featherjet.jit.kernel
 from backends import CALLS, IDS, PAIRS, Pair, arguments, kernel_of, pair_of, results
 from featherjet.errors import InputError
-from featherjet.jit.emit.quick import DECLINED, headers_are_known, quick_block
+from featherjet.jit.emit.direct_call import DECLINED, direct_call_block, headers_are_known
 from featherjet.jit.number import DOUBLE, SINGLE
 from helpers import random_state
 
-QUICK = ("gravity", "bias", "inverse_mass_matrix", "kinetic_energy")
+DIRECT = ("gravity", "bias", "inverse_mass_matrix", "kinetic_energy")
 
 
 @pytest.fixture(params=PAIRS, ids=IDS)
@@ -43,13 +43,13 @@ def test_this_machine_is_one_where_it_works():
     assert headers_are_known()
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", DIRECT)
 def test_the_same_bits_as_the_general_way(pair, name):
     robot = pair.compiled
     for args in states(name, robot):
         expected, flags = kernel_of(robot, name)(args, None, 1)
         found = results(robot, name, *args)
-        again = results(robot, name, *args)  # quick by now, if it was not before
+        again = results(robot, name, *args)  # direct by now, if it was not before
         assert flags == 0
         for x, y, z in zip(found, again, expected, strict=True):
             np.testing.assert_array_equal(x, np.reshape(z, x.shape))
@@ -86,7 +86,7 @@ def test_it_is_taken_from_the_second_call_on(monkeypatch):
 
 
 def test_results_may_be_what_an_earlier_call_returned(monkeypatch):
-    """Several results come with names: given back as `out`, they are as quick as a plain tuple."""
+    """Several results come with names: given back as `out`, they are as fast as a plain tuple."""
     robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
     for size in ((), (3,)):
         q, v, a = np.random.default_rng(0).normal(size=(3, *size, 7))
@@ -105,7 +105,7 @@ def test_results_may_be_what_an_earlier_call_returned(monkeypatch):
 
 def test_inputs_are_neither_written_nor_kept(pair):
     robot = pair.compiled
-    for name in QUICK:
+    for name in DIRECT:
         for args in states(name, robot):
             results(robot, name, *args)
             before, counts = [x.copy() for x in args], [sys.getrefcount(x) for x in args]
@@ -228,9 +228,9 @@ def outcome(call: Callable[[], Any]) -> tuple:
 
 
 def outcomes(robot: fj.Robot) -> dict[tuple, tuple]:
-    """Each input of each quantity handed over in each way, once quick calls are in place."""
+    """Each input of each quantity handed over in each way, once direct calls are in place."""
     found = {}
-    for name in (*QUICK, "forward_dynamics_derivatives") if robot.name == "arm" else QUICK:
+    for name in (*DIRECT, "forward_dynamics_derivatives") if robot.name == "arm" else DIRECT:
         args = states(name, robot)[0]
         for _ in range(3):
             results(robot, name, *args)
@@ -260,7 +260,7 @@ def test_odd_arguments_get_what_the_reference_gives(name, unroll):
     code = f"""
 import pickle, sys
 from backends import pair_of
-from test_quick import outcomes
+from test_direct_call import outcomes
 sys.stdout.buffer.write(pickle.dumps(outcomes(pair_of({name!r}, {unroll}).compiled)))
 """
     found = pickle.loads(in_a_process(code))
@@ -293,18 +293,18 @@ import gc
 import numpy as np
 import featherjet as fj
 from backends import kernel_of
-from featherjet.jit.emit.quick import _Definition
+from featherjet.jit.emit.direct_call import _Definition
 robot = fj.Robot(fj.models.chain(5), "compiled")
-plain = kernel_of(robot, "mass_matrix").single.quick
+plain = kernel_of(robot, "mass_matrix").single.direct
 q, M = np.zeros(5), np.zeros((5, 5))
 expected = robot.mass_matrix(q)
-quick = robot.evaluator._quick["mass_matrix"]
+direct = robot.evaluator._direct["mass_matrix"]
 del robot
 gc.collect()
 others = [_Definition() for _ in range(1000)]
 assert plain(q, M) == 0
 assert (M == expected).all()
-assert (quick(q)[0] == expected).all()
+assert (direct(q)[0] == expected).all()
 """
     in_a_process(code)
 
@@ -315,10 +315,10 @@ def test_the_machine_code_itself_declines_whatever_is_odd(unroll):
     code = f"""
 import numpy as np
 from backends import kernel_of, pair_of
-from featherjet.jit.emit.quick import DECLINED
-from test_quick import ODD
+from featherjet.jit.emit.direct_call import DECLINED
+from test_direct_call import ODD
 robot = pair_of("arm", {unroll}).compiled
-plain = kernel_of(robot, "mass_matrix").single.quick
+plain = kernel_of(robot, "mass_matrix").single.direct
 q, M = np.linspace(-1, 1, 7), np.empty((7, 7))
 assert plain(q, M) == 0
 kept = M.copy()
@@ -361,7 +361,7 @@ def test_a_quaternion_that_is_none_is_reported(unroll):
     for scale, flags in ((1.0, 0), (1 + 5e-7, 0), (1.1, 2), (0.0, 2)):
         x = q.copy()
         x[3:7] *= scale
-        assert kernel.single.quick(x, v, out) == flags
+        assert kernel.single.direct(x, v, out) == flags
         if flags:
             with pytest.raises(fj.errors.InputError, match="quaternion"):
                 robot.bias(x, v)
@@ -375,7 +375,7 @@ def test_a_quaternion_that_is_none_is_reported(unroll):
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 def test_where_headers_are_not_known_everything_goes_the_general_way(monkeypatch, unroll):
     known = pair_of("arm", unroll).compiled
-    cases = [(name, args) for name in QUICK for args in states(name, known)]
+    cases = [(name, args) for name in DIRECT for args in states(name, known)]
     expected = [results(known, name, *args) for name, args in cases]
     q = np.linspace(-1, 1, 7)
     gravity = known.gravity(q)
@@ -396,7 +396,7 @@ def test_where_headers_are_not_known_everything_goes_the_general_way(monkeypatch
 def test_codes_for_other_objects_are_not_mistaken_for_this_processs():
     """The block holds the addresses of NumPy's own types, which are those of this process."""
     for kind in (DOUBLE, SINGLE):
-        block = quick_block(kind, 1, 2, [(7,)], [(7, 7)], batched=False, apart=True)
+        block = direct_call_block(kind, 1, 2, [(7,)], [(7, 7)], batched=False, apart=True)
         assert block[:4].tolist() == [id(np.ndarray), id(np.dtype(kind.dtype)), 1, 2]
 
 
@@ -418,11 +418,11 @@ def test_a_robot_may_go_while_its_results_stay():
 def test_every_quantity_has_it(pair):
     robot = pair.compiled
     for name in CALLS:
-        if not pair.fext or name in QUICK:
+        if not pair.fext or name in DIRECT:
             args = states(name, robot, 1)[0]
             results(robot, name, *args)
-            assert robot.evaluator._quick[name](*args) is not None
-            assert robot.evaluator._quick[name](*(x[None] for x in args)) is None
+            assert robot.evaluator._direct[name](*args) is not None
+            assert robot.evaluator._direct[name](*(x[None] for x in args)) is None
     assert DECLINED < 0, "a flag, so that whoever asks whether something is wrong looks closer"
 
 
@@ -434,19 +434,19 @@ def batch_of(name: str, robot: fj.Robot, size: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("size", [1, 7, 16])
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize("name", DIRECT)
 def test_a_short_batch_has_the_same_bits_as_the_general_way(pair, name, size):
     robot = pair.compiled
     args, kernel = batch_of(name, robot, size), kernel_of(pair.compiled, name)
     expected, flags = kernel(args, None, 1)
     assert flags == 0
-    found = kernel.quick_batch(args)(*args)
-    assert found is not None, "it is quick"
+    found = kernel.direct_batch_call(args)(*args)
+    assert found is not None, "it is direct"
     outs = tuple(np.full_like(x, np.nan) for x in expected)
-    into = kernel.quick_batch(args)(*args, out=outs)
+    into = kernel.direct_batch_call(args)(*args, out=outs)
     assert into is not None
     results(robot, name, *args)
-    again = results(robot, name, *args)  # quick by now
+    again = results(robot, name, *args)  # direct by now
     for x, y, z, w in zip(found, outs, again, expected, strict=True):
         np.testing.assert_array_equal(x, w)
         np.testing.assert_array_equal(y, w)
@@ -458,7 +458,7 @@ def test_a_short_batch_declines_what_it_cannot_read(kind):
     robot = pair_of(*PAIRS[0]).compiled
     q, v, a = (x.astype(kind) for x in arguments("inverse_dynamics", random_state(robot, 6)))
     kernel = kernel_of(robot, "inverse_dynamics")
-    run = kernel.quick_batch([q, v, a])
+    run = kernel.direct_batch_call([q, v, a])
     (tau,) = run(q, v, a)
     assert tau.dtype == kind
     np.testing.assert_array_equal(run(q, v[1], a)[0], run(q, np.repeat(v[1:2], 6, 0), a)[0], "a shared input")
@@ -484,7 +484,7 @@ def test_a_short_batch_declines_what_it_cannot_read(kind):
     assert run(q, v, a, out=np.zeros((5, robot.nv), kind)) is None, "a result that is too short"
 
 
-def test_calls_with_short_batches_behave_as_before_once_they_are_quick():
+def test_calls_with_short_batches_behave_as_before_once_they_are_direct():
     robot = pair_of(*PAIRS[0]).compiled
     q, v, a = arguments("inverse_dynamics", random_state(robot, 6))
     tau = robot.inverse_dynamics(q, v, a)

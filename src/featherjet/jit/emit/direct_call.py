@@ -1,9 +1,9 @@
 """LLVM for the fastest calls: contiguous arrays of one sample, or of some, read through the arrays' own headers.
 
-A gufunc spends two microseconds before it computes anything. `quick` is machine code that Python calls as a built-in
-function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled code, and
-declines everything but samples of contiguous numbers of one kind; the gufunc takes the rest. Arrays hold one sample, or
-have one more axis, of samples; then inputs but the first may be the same for all.
+A gufunc spends two microseconds before it computes anything. `direct_call` is machine code that Python calls as a
+built-in function, with the array objects themselves. It reads their headers, whose layout NumPy guarantees to compiled
+code, and declines everything but samples of contiguous numbers of one kind; the gufunc takes the rest. Arrays hold one
+sample, or have one more axis, of samples; then inputs but the first may be the same for all.
 
 One piece of code serves all kernels. What it expects of arrays, and what it calls, are numbers in a block.
 """
@@ -43,7 +43,7 @@ WORDS = ("ndarray", "dtype", "entry", "data", "operands", "axes", "apart", "widt
 OPERAND = ("flags", "all", "output", "bytes", "core")
 
 
-def quick_block(
+def direct_call_block(
     kind: Number, entry: int, data: int, inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]],
     batched: bool, apart: bool,
 ) -> np.ndarray:  # fmt: skip
@@ -63,14 +63,14 @@ def quick_block(
     return np.array([*addresses, *counts, *operands, *strides], np.int64)
 
 
-def emit_quick(platform: Platform) -> ir.Module:
-    """`quick`: (a block as an array, an array for each operand but the word for flags) -> flags, or DECLINED."""
-    module = platform.module("quick")
-    QuickCode(Lanes(module, Graph(), 1, DOUBLE)).emit()
+def emit_direct_call(platform: Platform) -> ir.Module:
+    """`direct_call`: (a block as an array, an array for each operand but the word for flags) -> flags, or DECLINED."""
+    module = platform.module("direct_call")
+    DirectCallCode(Lanes(module, Graph(), 1, DOUBLE)).emit()
     return module
 
 
-class QuickCode:
+class DirectCallCode:
     """Checks operand after operand, then calls `entry`."""
 
     def __init__(self, w: Lanes) -> None:
@@ -78,7 +78,7 @@ class QuickCode:
 
     def emit(self) -> None:
         w = self.w
-        f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "quick")
+        f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "direct_call")
         f.attributes.add("nounwind")
         owner, arguments, given = f.args
         b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
@@ -183,13 +183,13 @@ class _Definition(ctypes.Structure):
     )
 
 
-def quick_call(address: int, block: np.ndarray, keep: object) -> Any:
-    """The function `quick` as a Python function of arrays; its `self` is the block.
+def direct_call(address: int, block: np.ndarray, keep: object) -> Any:
+    """The function `direct_call` as a Python function of arrays; its `self` is the block.
 
     Python's function object holds bare pointers to its definition and to the code. Its `__module__` holds their owners
     and keeps them alive.
     """
-    definition = _Definition(b"quick", address, FASTCALL, b"compiled by featherjet")
+    definition = _Definition(b"direct_call", address, FASTCALL, b"compiled by featherjet")
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype, new.argtypes = ctypes.py_object, [ctypes.POINTER(_Definition), ctypes.py_object, ctypes.py_object]
     return new(ctypes.byref(definition), block, (definition, keep))
@@ -197,7 +197,7 @@ def quick_call(address: int, block: np.ndarray, keep: object) -> Any:
 
 @cache
 def headers_are_known() -> bool:
-    """Whether array headers have the layout that `quick` assumes; tested on one array."""
+    """Whether array headers have the layout that `direct_call` assumes; tested on one array."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8 or np.intp(0).nbytes != 8:
         return False
     x = np.zeros((3, 5))
