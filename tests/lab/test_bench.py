@@ -38,7 +38,9 @@ RUBBING = """<robot name="rubbing"><link name="base"/>
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("featherjet.cli.bench.QUICK", timing.Settings(rounds=3, turn=2e-4, longest=1e-3, patience=1e-2))
+    monkeypatch.setattr(
+        "featherjet.cli.bench.QUICK", timing.TimingSettings(rounds=3, turn=2e-4, longest=1e-3, patience=1e-2)
+    )
 
 
 # The command
@@ -324,7 +326,7 @@ def test_turns_alternate_and_times_are_per_sample(monkeypatch):
 
     slow = timing.Contender("slow", spin("slow", 2e-4), 4, whole=True)
     fast = timing.Contender("fast", spin("fast", 1e-4), 4, whole=True)
-    settings = timing.Settings(rounds=6, turn=1e-4, longest=1e-2, patience=1.0)
+    settings = timing.TimingSettings(rounds=6, turn=1e-4, longest=1e-2, patience=1.0)
     times = timing.measure([slow, fast], settings).seconds
     assert times["slow"].shape == (5,)
     np.testing.assert_allclose(times["slow"], 2e-4, rtol=1e-9)

@@ -8,11 +8,11 @@ import pytest
 
 from featherjet.cli.control import show_modes
 from featherjet.lab.bench import control_modes
-from featherjet.lab.bench.timing import Settings, Spread
+from featherjet.lab.bench.timing import Spread, TimingSettings
 
 
 def test_exact_hessians_take_fewer_iterations() -> None:
-    found = control_modes.hessians(Settings(rounds=1))
+    found = control_modes.hessians(TimingSettings(rounds=1))
     plain, exact = found.iterations
     assert exact < 0.5 * plain
 
@@ -29,7 +29,7 @@ def test_the_table_has_all_of_them(
     monkeypatch.setattr(control_modes, "receding", lambda: steps)
     monkeypatch.setattr(control_modes, "hessians", lambda settings: both)
     report: dict[str, Any] = {}
-    show_modes(Settings(rounds=1), report)
+    show_modes(TimingSettings(rounds=1), report)
     text = capsys.readouterr().out
     for word in (f"{ratio:.2f}", f"{rate:.0f} Hz", "131 -> 38", "3.33"):
         assert word in text

@@ -15,7 +15,7 @@ from featherjet.cli import main
 from featherjet.cli.reproduce import STYLES, cells
 from featherjet.lab.bench.checking import Disagreement
 from featherjet.lab.bench.robots import SKEW
-from featherjet.lab.bench.timing import Settings
+from featherjet.lab.bench.timing import TimingSettings
 from featherjet.lab.internals import looped
 from featherjet.lab.reproduce import (
     EXPERIMENTS,
@@ -57,7 +57,7 @@ SAMPLED = {1: ((3, 4), 5), 2: ((3, 4, 5), 6), 3: ((2, 3, 4, 5), 6)}
 def small(monkeypatch, tmp_path):
     """Even smaller than --quick: what is tested is that it is right and complete."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab, "QUICK", Settings(rounds=3, turn=1e-4, longest=1e-3, patience=1e-2))
+    monkeypatch.setattr(lab, "QUICK", TimingSettings(rounds=3, turn=1e-4, longest=1e-3, patience=1e-2))
     monkeypatch.setattr(growth, "SAMPLED", SAMPLED)
     monkeypatch.setattr(lab, "MOST", 64)
     for module in ("chains", "trees", "products", "accuracy"):

@@ -15,9 +15,9 @@ from featherjet.algorithms.scan import Scan
 from featherjet.jit.straight import trace
 from featherjet.transition.chart import FlatChart
 from featherjet.transition.constraints import Conditions, FrameCondition, LimitCondition, ZeroTorqueCondition
-from featherjet.transition.energy import Energy
+from featherjet.transition.energy import TorqueEnergy
 from featherjet.transition.metric import gauss_newton
-from featherjet.transition.slopes import Slopes
+from featherjet.transition.slopes import TorqueSlopes
 from featherjet.transition.spline import Spline
 from featherjet.transition.supports import EASE, Supports
 from helpers import agree, every_kind, to_pinocchio
@@ -111,10 +111,10 @@ def test_slopes_are_the_derivatives_contracted(name, rng):
     q = robot.random_configuration(rng, n)
     v, a, multipliers, weights = rng.normal(size=(4, n, robot.nv))
     fext = rng.normal(size=(n, robot.njoints, 6))
-    slopes = Slopes(robot).given(q, v, a, multipliers, fext)
+    slopes = TorqueSlopes(robot).given(q, v, a, multipliers, fext)
     for slope, D in zip(slopes, robot.inverse_dynamics_derivatives(q, v, a, fext), strict=True):
         agree(slope, np.einsum("ni,nij->nj", multipliers, D), 1e-12)
-    tau, *slopes = Slopes(robot).weighted(q, v, a, weights)
+    tau, *slopes = TorqueSlopes(robot).weighted(q, v, a, weights)
     agree(tau, robot.inverse_dynamics(q, v, a), 1e-13, "tau")
     for slope, D in zip(slopes, robot.inverse_dynamics_derivatives(q, v, a), strict=True):
         agree(slope, np.einsum("ni,nij->nj", weights * tau, D), 1e-12)
@@ -124,7 +124,7 @@ def test_slopes_of_a_robot_with_coupled_joints(rng):
     robot = fj.load("panda", mimic=True, backend="numpy")
     q = robot.random_configuration(rng, 2)
     v, a, weights = rng.normal(size=(3, 2, robot.nv))
-    tau, *slopes = Slopes(robot).weighted(q, v, a, weights)
+    tau, *slopes = TorqueSlopes(robot).weighted(q, v, a, weights)
     agree(tau, robot.inverse_dynamics(q, v, a), 1e-13)
     for slope, D in zip(slopes, robot.inverse_dynamics_derivatives(q, v, a), strict=True):
         agree(slope, np.einsum("ni,nij->nj", weights * tau, D), 1e-12)
@@ -141,7 +141,7 @@ def test_gradient_is_that_of_complex_step(name, backend):
     spline = Spline(4, 2, 0.8)
     chart, control = wandering(robot, spline, backend == "compiled")
     weights = np.random.default_rng(1).uniform(0.5, 2.0, robot.nv)
-    energy = Energy(robot, chart, spline, weights, points=3)
+    energy = TorqueEnergy(robot, chart, spline, weights, points=3)
     value, gradient = energy(control)
     n, size = len(energy.times), control.size
     basis = spline.jets(energy.times)
@@ -154,7 +154,9 @@ def test_gradient_is_that_of_complex_step(name, backend):
     agree(gradient.ravel(), values.imag / STEP, 1e-11, "gradient")
 
 
-def held(backend: str = "numpy", root: str = "unactuated") -> tuple[fj.Robot, Energy, FlatChart, Spline, np.ndarray]:
+def held(
+    backend: str = "numpy", root: str = "unactuated"
+) -> tuple[fj.Robot, TorqueEnergy, FlatChart, Spline, np.ndarray]:
     """A quadruped on two feet, one of them flat, with the energy that is left."""
     robot = fj.load("quadruped", backend=backend)
     spline = Spline(4, 3, 0.6)
@@ -163,7 +165,7 @@ def held(backend: str = "numpy", root: str = "unactuated") -> tuple[fj.Robot, En
     weights = np.linspace(0.5, 1.5, robot.nv)
     idle = slice(0, 6 if root == "unactuated" else 0)
     weights[idle] = 0.0
-    energy = Energy(robot, chart, spline, weights, 3, Supports(robot, supports, weights, idle))
+    energy = TorqueEnergy(robot, chart, spline, weights, 3, Supports(robot, supports, weights, idle))
     return robot, energy, chart, spline, control
 
 
@@ -214,7 +216,7 @@ def test_jacobians_of_conditions(kind, rng):
         condition = ZeroTorqueCondition(robot, t, slice(0, 6), 30.0)
     else:
         ones = np.ones(3)
-        energy = Energy(robot, chart, spline, np.ones(robot.nv), points=2)
+        energy = TorqueEnergy(robot, chart, spline, np.ones(robot.nv), points=2)
         condition = LimitCondition(energy, kind, t, dofs, dofs + 1, -ones, np.array([1.0, np.inf, 2.0]), 2 * ones)
     conditions = Conditions(chart, spline, [condition])
     J = conditions.jacobian(control)
@@ -243,7 +245,7 @@ def test_gauss_newton_matrix(rng):
     robot = fj.load("quadruped", backend="numpy")
     spline = Spline(4, 3, 0.7)
     chart, control = wandering(robot, spline)
-    energy = Energy(robot, chart, spline, np.linspace(0.5, 2, robot.nv), 4)
+    energy = TorqueEnergy(robot, chart, spline, np.linspace(0.5, 2, robot.nv), 4)
     d = np.zeros_like(control)
     d[spline.free] = rng.normal(size=d[spline.free].shape)
     basis, h = spline.jets(energy.times), 1e-5
@@ -261,7 +263,7 @@ def test_one_evaluation_costs_no_more_than_250_samples_of_derivatives(monkeypatc
     robot = fj.Robot(fj.models.humanoid(), "numpy")
     spline = Spline(5, 25, 1.0)
     chart, control = wandering(robot, spline)
-    energy = Energy(robot, chart, spline, np.ones(38), points=8)
+    energy = TorqueEnergy(robot, chart, spline, np.ones(38), points=8)
     batches = []
     run = energy._slopes._run
 

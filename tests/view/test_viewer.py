@@ -264,7 +264,7 @@ def test_sliders_of_every_kind_of_joint(rng):
     robot = fj.Robot(builder.build(), "numpy")
     q = robot.integrate(robot.neutral(), rng.uniform(-1, 1, robot.nv))
     pose = Pose(robot.evaluator, q)
-    values = [h.value for h in pose.handles()]
+    values = [s.value for s in pose.sliders()]
     pose.move(np.zeros(robot.nv))
     agree(pose.configurations[0], robot.neutral(), 1e-12)
     pose.move(values)

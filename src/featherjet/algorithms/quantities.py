@@ -32,7 +32,7 @@ from .record import (
     TAU,
     VV,
     A,
-    Cost,
+    Flops,
     Q,
     Quantity,
     Result,
@@ -65,29 +65,29 @@ def _table(*rows: Quantity) -> dict[str, Quantity]:
 inverse_dynamics = Quantity(
     "inverse_dynamics", "tau = M a + C v + g - J^T fext", (Q, V, A), (Result("tau", ("v",)),),
     balafoutis.inverse_dynamics, forces=True, on_numpy=rnea.inverse_dynamics, methods=ways.TABLES[ways.TORQUES],
-    cost=Cost(120), rolled=True, laws=joint_laws.added,
+    cost=Flops(120), rolled=True, laws=joint_laws.added,
 )  # fmt: skip
 forward_dynamics = Quantity(
     "forward_dynamics", "a = M^-1 (tau - C v - g + J^T fext)", (Q, V, TAU), (Result("a", ("v",), True, True),),
-    aba.forward_dynamics, forces=True, margins=("mass",), mimic=coupled.forward_dynamics, cost=Cost(450), rolled=True,
+    aba.forward_dynamics, forces=True, margins=("mass",), mimic=coupled.forward_dynamics, cost=Flops(450), rolled=True,
     rule=rules.acceleration, laws=joint_laws.pushed,
 )  # fmt: skip
 static_torque = Quantity(
     "static_torque", "g - J^T fext: torques that hold the robot still", (Q,), (Result("tau", ("v",)),),
-    statics.static_torque, forces=True, cost=Cost(55), rolled=True, laws=joint_laws.added,
+    statics.static_torque, forces=True, cost=Flops(55), rolled=True, laws=joint_laws.added,
 )  # fmt: skip
 jacobian = Quantity(
     "jacobian", "J of a frame, rows linear then angular", (Q, FRAME), (Result("J", SIX_V),), jacobians.jacobian,
-    options=("viewpoint",), cost=Cost(90), rolled=True,
+    options=("viewpoint",), cost=Flops(90), rolled=True,
 )  # fmt: skip
 frame_velocity = Quantity(
     "frame_velocity", "velocity of a frame, linear then angular", (Q, V, FRAME), (Result("velocity", (6,)),),
-    jacobians.frame_velocity, options=("viewpoint",), cost=Cost(85), rolled=True,
+    jacobians.frame_velocity, options=("viewpoint",), cost=Flops(85), rolled=True,
 )  # fmt: skip
 frame_acceleration = Quantity(
     "frame_acceleration", "spatial acceleration of a frame without gravity, linear then angular", (Q, V, A, FRAME),
     (Result("acceleration", (6,)),), frame_derivatives.frame_acceleration, options=("viewpoint",),
-    cost=Cost(125), rolled=True,
+    cost=Flops(125), rolled=True,
 )  # fmt: skip
 constrained_dynamics = Quantity(
     "constrained_dynamics", "accelerations and contact forces while the contacts hold", (Q, V, TAU),
@@ -104,7 +104,7 @@ impulse_dynamics = Quantity(
 )  # fmt: skip
 kinetic_energy = Quantity(
     "kinetic_energy", "v^T M v / 2 [J]", (Q, V), (Result("energy", ()),), kinematics.kinetic_energy,
-    cost=Cost(150), rolled=True,
+    cost=Flops(150), rolled=True,
 )  # fmt: skip
 
 QUANTITIES: Mapping[str, Quantity] = _table(
@@ -113,23 +113,23 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     forward_dynamics,
     Quantity(
         "mass_matrix", "M, symmetric, armature included", (Q,), (Result("M", VV),), crba.mass_matrix,
-        cost=Cost(100, 10), rolled=True,
+        cost=Flops(100, 10), rolled=True,
     ),
     Quantity(
         "inverse_mass_matrix", "M^-1", (Q,), (Result("Minv", VV, True),), minv.inverse_mass_matrix, margins=("mass",),
-        mimic=coupled.inverse_mass_matrix, methods=ways.TABLES[ways.INVERSE], cost=Cost(250, 0, 20), rolled=True,
+        mimic=coupled.inverse_mass_matrix, methods=ways.TABLES[ways.INVERSE], cost=Flops(250, 0, 20), rolled=True,
     ),
     Quantity(
         "gravity", "g: torques that hold the robot still", (Q,), (Result("g", ("v",)),), balafoutis.gravity,
-        on_numpy=rnea.gravity, cost=Cost(55), rolled=True, laws=joint_laws.added,
+        on_numpy=rnea.gravity, cost=Flops(55), rolled=True, laws=joint_laws.added,
     ),
     Quantity(
-        "bias", "C v + g", (Q, V), (Result("b", ("v",)),), balafoutis.bias, on_numpy=rnea.bias, cost=Cost(110),
+        "bias", "C v + g", (Q, V), (Result("b", ("v",)),), balafoutis.bias, on_numpy=rnea.bias, cost=Flops(110),
         rolled=True, rule=rules.bias, laws=joint_laws.added,
     ),
     Quantity(
         "coriolis_matrix", "C, such that Mdot - 2C is skew-symmetric", (Q, V), (Result("C", VV),),
-        coriolis.coriolis_matrix, cost=Cost(220, 25), rolled=True, rule=rules.coriolis_matrix,
+        coriolis.coriolis_matrix, cost=Flops(220, 25), rolled=True, rule=rules.coriolis_matrix,
     ),
     Quantity(
         "projected_newton_euler", "M, g, f of M a + g = f + tau from the Jacobians of each body", (Q, V),
@@ -144,7 +144,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         named(InverseDynamicsDerivatives, VV), idsva.inverse_dynamics_derivatives,
         returns=InverseDynamicsDerivatives._make, forces=True,
         for_small=(idsva.inverse_dynamics_derivatives, idsva_body.inverse_dynamics_derivatives),
-        methods=ways.TABLES[ways.ID], cost=Cost(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"),
+        methods=ways.TABLES[ways.ID], cost=Flops(350, 50), rolled=True, base=inverse_dynamics, by=("q", "v", "a"),
         rule=rules.derivatives, laws=joint_laws.inverse_derivatives,
     ),
     Quantity(
@@ -152,18 +152,18 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         named(ForwardDynamicsDerivatives, VV), direct.forward_dynamics_derivatives,
         returns=ForwardDynamicsDerivatives._make, forces=True, margins=("mass",), on_numpy=fdsva.auto,
         mimic=fdsva.reduced, for_small=(one_factor.forward_dynamics_derivatives,),
-        methods=ways.TABLES[ways.FD], cost=Cost(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
+        methods=ways.TABLES[ways.FD], cost=Flops(500, 0, 65), rolled=True, base=forward_dynamics, by=("q", "v", "tau"),
         rule=rules.derivatives, laws=joint_laws.forward_derivatives,
     ),
     Quantity(
         "static_torque_derivatives", "d(g - J^T fext)/dq, fext fixed in the joints' frames", (Q,),
-        (Result("dtau_dq", VV),), statics.static_torque_derivatives, forces=True, cost=Cost(80, 8), rolled=True,
+        (Result("dtau_dq", VV),), statics.static_torque_derivatives, forces=True, cost=Flops(80, 8), rolled=True,
         base=static_torque, by=("q",),
         rule=rules.derivatives, laws=joint_laws.inverse_derivatives,
     ),
     Quantity(
         "inverse_dynamics_force_derivatives", "dtau_dfext = -J^T", (Q,), (Result("dtau_dfext", ("v", "joints", 6)),),
-        regressor.force_derivatives, cost=Cost(100, 16), unrolls=BLOCKS, rolled=True,
+        regressor.force_derivatives, cost=Flops(100, 16), unrolls=BLOCKS, rolled=True,
     ),
     Quantity(
         "forward_dynamics_force_derivatives", "da_dfext = M^-1 J^T", (Q,),
@@ -172,7 +172,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     ),
     Quantity(
         "torque_regressor", "Y = dtau/dparameters", (Q, V, A), (Result("Y", ("v", "parameters")),),
-        regressor.torque_regressor, cost=Cost(250, 50), unrolls=BLOCKS, rolled=True,
+        regressor.torque_regressor, cost=Flops(250, 50), unrolls=BLOCKS, rolled=True,
     ),
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
@@ -192,25 +192,25 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     # Kinematics, energy, momentum
     Quantity(
         "forward_kinematics", "placement of every joint's frame in the world", (Q,),
-        (Result("placements", ("joints", 4, 4)),), kinematics.forward_kinematics, cost=Cost(40), rolled=True,
+        (Result("placements", ("joints", 4, 4)),), kinematics.forward_kinematics, cost=Flops(40), rolled=True,
     ),
     Quantity(
         "joint_columns", "motion that each dof of the tree gives, at the world's origin, linear then angular", (Q,),
-        (Result("columns", ("dofs", 6)),), kinematics.joint_columns, cost=Cost(40), rolled=True,
+        (Result("columns", ("dofs", 6)),), kinematics.joint_columns, cost=Flops(40), rolled=True,
     ),
     Quantity(
         "frame_placement", "placement of a frame in the world", (Q, FRAME), (Result("placement", (4, 4)),),
-        jacobians.frame_placement, cost=Cost(60), rolled=True,
+        jacobians.frame_placement, cost=Flops(60), rolled=True,
     ),
     jacobian,
     Quantity(
         "jacobian_derivative", "dJ/dt of a frame", (Q, V, FRAME), (Result("dJ_dt", SIX_V),),
-        jacobians.jacobian_derivative, options=("viewpoint",), cost=Cost(190), rolled=True,
+        jacobians.jacobian_derivative, options=("viewpoint",), cost=Flops(190), rolled=True,
         rule=rules.jacobian_derivative,
     ),
     Quantity(
         "jacobian_drift", "dJ/dt v of a frame", (Q, V, FRAME), (Result("drift", (6,)),), jacobians.jacobian_drift,
-        options=("viewpoint",), cost=Cost(140), rolled=True, rule=rules.jacobian_drift,
+        options=("viewpoint",), cost=Flops(140), rolled=True, rule=rules.jacobian_drift,
     ),
     Quantity(
         "jacobian_hessian", "dJ/dq of a frame; [.., i, k]: change of column i along dof k", (Q, FRAME),
@@ -221,7 +221,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "frame_velocity_derivatives", "dv_dq, dv_dv of a frame's velocity", (Q, V, FRAME),
         named(frame_derivatives.FrameVelocityDerivatives, SIX_V), frame_derivatives.frame_velocity_derivatives,
-        returns=frame_derivatives.FrameVelocityDerivatives._make, options=("viewpoint",), cost=Cost(240),
+        returns=frame_derivatives.FrameVelocityDerivatives._make, options=("viewpoint",), cost=Flops(240),
         rolled=True, base=frame_velocity,
         by=("q", "v"), rule=rules.derivatives,
     ),
@@ -229,7 +229,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "frame_acceleration_derivatives", "da_dq, da_dv, da_da of a frame's acceleration", (Q, V, A, FRAME),
         named(frame_derivatives.FrameAccelerationDerivatives, SIX_V), frame_derivatives.frame_acceleration_derivatives,
-        returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("viewpoint",), cost=Cost(440),
+        returns=frame_derivatives.FrameAccelerationDerivatives._make, options=("viewpoint",), cost=Flops(440),
         rolled=True, base=frame_acceleration,
         by=("q", "v", "a"), rule=rules.derivatives,
     ),
@@ -237,28 +237,28 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "kinetic_energy_derivatives", "the gradient of kinetic energy: by q, and M v", (Q, V),
         (Result("dkinetic_dq", ("v",)), Result("dkinetic_dv", ("v",))), energies.kinetic_energy_derivatives,
-        cost=Cost(200), rolled=True, base=kinetic_energy, by=("q", "v"), rule=rules.derivatives,
+        cost=Flops(200), rolled=True, base=kinetic_energy, by=("q", "v"), rule=rules.derivatives,
     ),
     Quantity(
         "potential_energy", "of gravity [J], zero for masses at the world's origin", (Q,), (Result("energy", ()),),
-        kinematics.potential_energy, cost=Cost(20), rolled=True,
+        kinematics.potential_energy, cost=Flops(20), rolled=True,
     ),
     Quantity(
         "center_of_mass", "in the world [m]", (Q,), (Result("center", (3,)),), kinematics.center_of_mass,
-        needs_mass=True, cost=Cost(55), rolled=True,
+        needs_mass=True, cost=Flops(55), rolled=True,
     ),
     Quantity(
         "centroidal_map", "A with A v the momentum about the centre of mass, in world axes", (Q,),
-        (Result("A", SIX_V),), kinematics.centroidal_map, needs_mass=True, cost=Cost(150), rolled=True,
+        (Result("A", SIX_V),), kinematics.centroidal_map, needs_mass=True, cost=Flops(150), rolled=True,
     ),
     Quantity(
         "centroidal_momentum", "momentum about the centre of mass, linear then angular, in world axes", (Q, V),
-        (Result("h", (6,)),), kinematics.centroidal_momentum, needs_mass=True, cost=Cost(150), rolled=True,
+        (Result("h", (6,)),), kinematics.centroidal_momentum, needs_mass=True, cost=Flops(150), rolled=True,
     ),
     Quantity(
         "centroidal_derivatives", "dh_dq, dhdot_dq, dhdot_dv, dhdot_da of the centroidal momentum h", (Q, V, A),
         named(centroidal.CentroidalDerivatives, SIX_V), centroidal.centroidal_derivatives,
-        returns=centroidal.CentroidalDerivatives._make, needs_mass=True, cost=Cost(700), rolled=True,
+        returns=centroidal.CentroidalDerivatives._make, needs_mass=True, cost=Flops(700), rolled=True,
         rule=rules.centroidal_derivatives,
     ),
     # Configurations

@@ -38,7 +38,7 @@ class Result(NamedTuple):
     acceleration: bool = False  # conventions whose axes turn see another one
 
 
-class Cost(NamedTuple):
+class Flops(NamedTuple):
     """Roughly how many operations a quantity takes: for each dof, each pair of dofs on a path, each pair of dofs."""
 
     dofs: float
@@ -77,7 +77,7 @@ class Quantity:
     on_numpy: Callable[..., Any] | None = None  # an algorithm that suits arrays better
     for_small: tuple[Callable[..., Any], ...] = ()  # for small robots, the one that takes the fewest operations
     methods: dict[str, Method] = field(default_factory=dict)
-    cost: Cost | None = None  # None: known once it is traced
+    cost: Flops | None = None  # None: known once it is traced
     rolled: bool = False  # whether it is made of walks alone, and one piece of code serves all robots
     held: Callable[..., Any] | None = None  # the same as walks over bodies and contacts: contacts are data of its code
     longest: int = 100_000  # operations that are worth compiling for one robot

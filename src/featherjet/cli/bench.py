@@ -20,7 +20,7 @@ from ..lab.bench.contenders import BATCH, PIN_LOOP, WAYS
 from ..lab.bench.peers import versions
 from ..lab.bench.quantities import CONTACT_QUANTITIES, QUANTITIES
 from ..lab.bench.robots import Entrant, defaults, entrant
-from ..lab.bench.timing import QUICK, Settings
+from ..lab.bench.timing import QUICK, TimingSettings
 from ..model.builtin import BUILTIN
 from ..robot.loading import robots as known_robots
 from ..terminal import console, progress
@@ -96,16 +96,16 @@ def measured(args: argparse.Namespace) -> int:
     if args.first_use:
         return show_sweep(args.robots, args.root) if args.all else show_first_uses(args.robots or FIRST, args.root)
     if args.control:
-        return show_control(QUICK if args.quick else Settings(), Path(args.out), args.crocoddyl)
+        return show_control(QUICK if args.quick else TimingSettings(), Path(args.out), args.crocoddyl)
     if args.frameworks:
-        return show_frameworks(QUICK if args.quick else Settings(), Path(args.out))
+        return show_frameworks(QUICK if args.quick else TimingSettings(), Path(args.out))
     from ..lab.bench.peak import fma_peak  # imports LLVM, which other commands should not wait for
     from ..lab.bench.run import machine
 
     entrants, missing = ([], []) if args.scaling or args.simulate else chosen(args)
     folder = Path(args.out)
     folder.mkdir(parents=True, exist_ok=True)
-    settings = QUICK if args.quick else Settings()
+    settings = QUICK if args.quick else TimingSettings()
     report: dict[str, Any] = {"machine": machine(), "peers": versions(), "fma_peak": fma_peak()}
     introduce(report, missing)
     try:
@@ -217,7 +217,7 @@ def introduce(report: dict[str, Any], missing: list[str]) -> None:
         line(("missing: ", "yellow"), what)
 
 
-def measure_robots(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
+def measure_robots(report: dict[str, Any], entrants: list[Entrant], settings: TimingSettings) -> None:
     from ..lab.bench.run import race, turns
 
     report["robots"] = []
@@ -285,7 +285,9 @@ def held(args: argparse.Namespace) -> list[Any]:
     return [PointContact(x) for x in args.contacts or ()] + [SurfaceContact(x) for x in args.surfaces or ()]
 
 
-def measure_contacts(report: dict[str, Any], entrants: list[Entrant], held: list[Any], settings: Settings) -> None:
+def measure_contacts(
+    report: dict[str, Any], entrants: list[Entrant], held: list[Any], settings: TimingSettings
+) -> None:
     from ..lab.bench import contacts
 
     report["robots"] = []
@@ -308,7 +310,7 @@ def measure_contacts(report: dict[str, Any], entrants: list[Entrant], held: list
     line()
 
 
-def measure_second_order(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
+def measure_second_order(report: dict[str, Any], entrants: list[Entrant], settings: TimingSettings) -> None:
     from ..lab.bench import second_order
 
     report["robots"] = []
@@ -327,7 +329,7 @@ def measure_second_order(report: dict[str, Any], entrants: list[Entrant], settin
     line()
 
 
-def measure_loops(report: dict[str, Any], entrants: list[Entrant], settings: Settings) -> None:
+def measure_loops(report: dict[str, Any], entrants: list[Entrant], settings: TimingSettings) -> None:
     from ..lab.bench import loops
 
     report["robots"] = []
@@ -350,7 +352,7 @@ def measure_loops(report: dict[str, Any], entrants: list[Entrant], settings: Set
     line()
 
 
-def measure_steps(report: dict[str, Any], settings: Settings) -> None:
+def measure_steps(report: dict[str, Any], settings: TimingSettings) -> None:
     from ..lab.bench import standing
 
     with progress() as bar:
@@ -367,7 +369,7 @@ def measure_steps(report: dict[str, Any], settings: Settings) -> None:
     line()
 
 
-def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: Settings) -> None:
+def measure_scaling(report: dict[str, Any], sizes: tuple[int, ...], settings: TimingSettings) -> None:
     from ..lab.bench.run import scaling
 
     with progress() as bar:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from ..atomic import write_text
 from ..lab.bench.checking import Disagreement
-from ..lab.bench.timing import Settings
+from ..lab.bench.timing import TimingSettings
 from ..terminal import console, progress
 from .output import duration, fail, line, table
 
@@ -19,7 +19,7 @@ MANY = 0.4  # of the time of problems one by one, for many at once
 HERTZ = 100.0
 
 
-def show_control(settings: Settings, folder: Path, python: str | None) -> int:
+def show_control(settings: TimingSettings, folder: Path, python: str | None) -> int:
     """Print whole solves beside Crocoddyl's, and write them to a file; bars that are not reached are red."""
     from ..lab.bench.control import VARIABLE, races
     from ..lab.bench.control_problems import PROBLEMS
@@ -63,7 +63,7 @@ def show_control(settings: Settings, folder: Path, python: str | None) -> int:
     return 0
 
 
-def show_modes(settings: Settings, report: dict[str, Any]) -> None:
+def show_modes(settings: TimingSettings, report: dict[str, Any]) -> None:
     """Print a table of batches, receding horizons and exact Hessians, and add them to the report."""
     from ..lab.bench.control_modes import hessians, many, receding
 

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from ..atomic import write_text
 from ..lab.bench.checking import Disagreement
-from ..lab.bench.timing import Settings
+from ..lab.bench.timing import TimingSettings
 from ..terminal import console, progress
 from .output import duration, fail, line, table
 
 
-def show_frameworks(settings: Settings, folder: Path) -> int:
+def show_frameworks(settings: TimingSettings, folder: Path) -> int:
     """Print duels of featherjet in other frameworks, and write them to a file; bars that are not reached are red."""
     from ..lab.bench.frameworks import Absent, outcomes
     from ..lab.bench.run import machine

@@ -18,7 +18,7 @@ from .output import fail, line, table
 from .parsing import command
 
 if TYPE_CHECKING:
-    from ..lab.reproduce import Experiment, Lab, Outcome
+    from ..lab.reproduce import Experiment, ExperimentResult, Lab
     from ..lab.reproduce.report import Table
 
 FORMATS: dict[str, Callable[[Any], str]] = {
@@ -132,7 +132,7 @@ def show_progress(lab: Lab, bar: Progress, name: str) -> None:
     lab.step = lambda text: bar.update(task, advance=1, description=f"{name}: {text}")
 
 
-def show(experiment: Experiment, outcome: Outcome) -> None:
+def show(experiment: Experiment, outcome: ExperimentResult) -> None:
     """Print tables, then the paper's claims beside what was found."""
     line((experiment.where, "bold"), f": {experiment.title}")
     for found in outcome.tables:
@@ -168,7 +168,7 @@ def cells(found: Table) -> list[list[str]]:
     return [[shown(c.form, x) for c, x in zip(found.columns, row, strict=True)] for row in found.rows]
 
 
-def draw(experiment: Experiment, outcome: Outcome, path: Path) -> None:
+def draw(experiment: Experiment, outcome: ExperimentResult, path: Path) -> None:
     from ..lab.reproduce.plots import save_figure
     from ..view.backend import require_matplotlib
 

@@ -50,7 +50,7 @@ class ChartedJoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
+class VelocityBlock:
     """A block of B at some configurations: B and its inverse (..., k, k), and Gamma (..., k, k, k)."""
 
     v: slice
@@ -70,7 +70,7 @@ class Block:
 class Rate(NamedTuple):
     """A block of B with what changes at velocities v: Gamma(v, .), K = dc/dv, and dc/dq at constant u."""
 
-    block: Block
+    block: VelocityBlock
     dv: Array
     K: Array
     dc: Array
@@ -136,7 +136,7 @@ class Coordinates:
         for j in self.joints:
             if j.chart.turned:
                 B = j.chart.B(q[..., j.standard_q])
-                blocks.append(Block(j.v, j.dofs, B, np.swapaxes(B, -1, -2), j.chart.gamma))
+                blocks.append(VelocityBlock(j.v, j.dofs, B, np.swapaxes(B, -1, -2), j.chart.gamma))
         return VelocityMap(blocks)
 
 
@@ -160,7 +160,7 @@ def standard_chart(kind: JointKind) -> Chart:
 class VelocityMap:
     """v = B u at some configurations; B is the identity outside its blocks. Every result is a new array."""
 
-    def __init__(self, blocks: list[Block]) -> None:
+    def __init__(self, blocks: list[VelocityBlock]) -> None:
         self.blocks = blocks
 
     def to_standard(self, u: Array) -> Array:
@@ -227,7 +227,7 @@ class VelocityMap:
         flat = last.reshape(*last.shape[:batch], prod(last.shape[batch:-1]), last.shape[-1])
         return np.moveaxis(self.along(flat, -1, 2, motion).reshape(last.shape), -1, axis)
 
-    def _vectors(self, x: Array, matrix: Callable[[Block], Array]) -> Array:
+    def _vectors(self, x: Array, matrix: Callable[[VelocityBlock], Array]) -> Array:
         shapes = [(*b.B.shape[:-2], x.shape[-1]) for b in self.blocks]
         out = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, *shapes)))
         out = out.astype(np.result_type(out, *(b.B for b in self.blocks)), copy=False)
@@ -236,21 +236,21 @@ class VelocityMap:
         return out
 
 
-def by_second(b: Block, x: Array) -> Array:
+def by_second(b: VelocityBlock, x: Array) -> Array:
     """Gamma(x, .), (..., k, k): the derivative of B u by q at B u = x."""
     return np.einsum("...ijk,...j->...ik", b.gamma, x[..., b.v])
 
 
-def by_first(b: Block, y: Array) -> Array:
+def by_first(b: VelocityBlock, y: Array) -> Array:
     """Gamma(., y), (..., k, k): the derivative of B along y is Gamma(., y) B; dB/dt = Gamma(., v) B."""
     return np.einsum("...ijk,...k->...ij", b.gamma, y[..., b.v])
 
 
-def slope(b: Block, v: Array) -> Array:
+def slope(b: VelocityBlock, v: Array) -> Array:
     """K = Gamma(., v) + Gamma(v, .), (..., k, k): the derivative of c = Gamma(v, v) by v."""
     return by_first(b, v) + by_second(b, v)
 
 
-def of_force(b: Block, tau: Array) -> Array:
+def of_force(b: VelocityBlock, tau: Array) -> Array:
     """tau . Gamma, (..., k, k): the derivative of B^T tau by q, before B is applied on both sides."""
     return np.einsum("...ijk,...i->...jk", b.gamma, tau[..., b.v])

@@ -25,7 +25,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.model import Array
-from .coordinates import Block, Rate, VelocityMap, by_first, by_second, of_force
+from .coordinates import Rate, VelocityBlock, VelocityMap, by_first, by_second, of_force
 
 Inputs = Mapping[str, Array]
 Results = tuple[Array, ...]
@@ -178,7 +178,7 @@ def along_result(at: Call, rates: Rates, by: dict[str, Array], value: Array, res
             by["v"][..., b.v, b.v] -= K
 
 
-def by_result(b: Block, y: Array, motion: bool) -> Array:
+def by_result(b: VelocityBlock, y: Array, motion: bool) -> Array:
     """The derivative (..., k, k) of B^-1 y, if it is a motion, or of B^T y, before B is applied."""
     return -by_second(b, y) if motion else of_force(b, y)
 

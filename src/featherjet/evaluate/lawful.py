@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import arrays
-from ..algorithms.joint_laws import At
+from ..algorithms.joint_laws import PlainCall
 from ..algorithms.quantities import Quantity, quantity
 from ..arrays import Out, copied
 from ..errors import InputError
@@ -59,7 +59,7 @@ class LawfulEvaluator(Evaluator):
         def plain(other: str | None, inputs: Mapping[str, Array]) -> list[Array]:
             return list(self.base.run_named(other or name, inputs, **options))
 
-        found = record.laws(At(self._joints, inputs, plain))
+        found = record.laws(PlainCall(self._joints, inputs, plain))
         return copied(out, tuple(x.astype(np.float32) for x in found) if single else tuple(found))
 
     def reference(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
@@ -68,7 +68,9 @@ class LawfulEvaluator(Evaluator):
         def plain(other: str | None, inputs: Mapping[str, Array]) -> list[Array]:
             return list(self.base.reference(other or name, inputs, **options))
 
-        return tuple(plain(None, inputs) if record.laws is None else record.laws(At(self._joints, dict(inputs), plain)))
+        return tuple(
+            plain(None, inputs) if record.laws is None else record.laws(PlainCall(self._joints, dict(inputs), plain))
+        )
 
     def kernel(
         self,

@@ -18,7 +18,7 @@ import numpy as np
 from ..algorithms.quantities import Input, Quantity, Result
 from ..algorithms.record import Q
 from ..algorithms.scan import Array, Scan
-from ..conventions.coordinates import Block, VelocityMap
+from ..conventions.coordinates import VelocityBlock, VelocityMap
 from ..errors import InputError
 from ..jit.autodiff import Tape, dependence, jacobian
 from ..jit.graph import Expr, Graph, TooLong
@@ -135,7 +135,7 @@ class OwnVelocities:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnBlock(Block):
+class OwnBlock(VelocityBlock):
     """A block of a B whose Gamma depends on q."""
 
     F: Array  # of dq/dt = F v, (..., m, k)

@@ -13,7 +13,7 @@ from .. import arrays
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array, Model
-from ..view.playable import ContactForces
+from ..view.playable import DrawnForces
 
 
 class Recorded(Protocol):
@@ -81,10 +81,10 @@ class Playback:
         return f"{self._made}, {count}{len(self.trajectory)} states{cut}"
 
     @property
-    def contact_forces(self) -> ContactForces:
+    def contact_forces(self) -> DrawnForces:
         """The contacts' names, the ground, the forces and the coefficients of friction."""
         found = self.trajectory
-        return ContactForces(found.contacts, found.surface, self.arrows, found.friction)
+        return DrawnForces(found.contacts, found.surface, self.arrows, found.friction)
 
     def times(self, count: int = 201) -> Array:
         """`count` equally spaced times (count,) from 0 to `duration`."""

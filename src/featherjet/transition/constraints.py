@@ -15,7 +15,7 @@ import numpy as np
 from ..math import se3
 from ..robot.robot import Robot
 from .chart import FlatChart
-from .energy import Energy
+from .energy import TorqueEnergy
 from .spline import Spline
 
 Array = np.ndarray
@@ -79,7 +79,7 @@ class ZeroTorqueCondition:
 class LimitCondition:
     """At each time one entry of q (`places`), or of v or tau (`dofs`), is within bounds, relative to `scale`."""
 
-    energy: Energy
+    energy: TorqueEnergy
     quantity: str
     times: Array
     dofs: Array

@@ -25,15 +25,15 @@ import numpy as np
 
 from ..robot.robot import Robot
 from .chart import FlatChart
-from .slopes import Slopes
+from .slopes import TorqueSlopes
 from .spline import Spline
 from .supports import Supports
 
 Array = np.ndarray
 
 
-class Energy:
-    """E and dE/dC at control points C (count, nv)."""
+class TorqueEnergy:
+    """The integral E of squared torques, and dE/dC, at control points C (count, nv) of a spline."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Energy:
         self.robot, self.chart, self.spline, self.supports = robot, chart, spline, supports
         self.weights = weights
         self.times, self.quadrature = spline.gauss(points)
-        self._slopes, self._basis = Slopes(robot), spline.local(self.times)
+        self._slopes, self._basis = TorqueSlopes(robot), spline.local(self.times)
         self._weights = self.quadrature[:, None] * weights
         self._jets, self._by = (np.empty((len(self.times), 3, robot.nv)) for _ in range(2))
         self._q = np.empty((len(self.times), robot.nq))

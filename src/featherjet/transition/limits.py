@@ -13,7 +13,7 @@ from ..model.manifolds import Euclidean
 from ..robot.robot import Robot
 from .clip import EndState
 from .constraints import LimitCondition
-from .energy import Energy
+from .energy import TorqueEnergy
 
 Array = np.ndarray
 LIMITED = ("position", "velocity", "effort")
@@ -157,7 +157,7 @@ def joint_of(robot: Robot, dof: int) -> str:
 class LimitWatch:
     """Limits checked over the whole motion, and a growing list of times at which solvers must keep them."""
 
-    def __init__(self, energy: Energy, bounds: list[Bounds]) -> None:
+    def __init__(self, energy: TorqueEnergy, bounds: list[Bounds]) -> None:
         self.energy, self.chart, self.bounds = energy, energy.chart, bounds
         spline = energy.spline
         self.times = np.linspace(0.0, spline.duration, GRID * spline.intervals + 1)

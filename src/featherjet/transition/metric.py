@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .energy import Energy
+from .energy import TorqueEnergy
 
 Array = np.ndarray
 
 
-def gauss_newton(energy: Energy, control: Array, damping: float) -> Array:
+def gauss_newton(energy: TorqueEnergy, control: Array, damping: float) -> Array:
     """H (free * nv, free * nv) of the free control points."""
     spline, nv = energy.spline, energy.robot.nv
     rows, basis = energy.rows(control), spline.jets(energy.times)  # of tau, and of the spline
@@ -39,7 +39,7 @@ def gauss_newton(energy: Energy, control: Array, damping: float) -> Array:
 class Scaling:
     """Scaled variables y with control points C = base + T y and T^T H T = unit: E changes by about unit |y|^2."""
 
-    def __init__(self, energy: Energy, base: Array, unit: float) -> None:
+    def __init__(self, energy: TorqueEnergy, base: Array, unit: float) -> None:
         self.base, self.free = base, energy.spline.free
         L = np.linalg.cholesky(gauss_newton(energy, base, unit))
         self.T = np.linalg.inv(L).T * np.sqrt(unit)

@@ -13,7 +13,7 @@ from .chart import FlatChart
 from .checks import root_dofs, target_placement, target_times
 from .clip import EndState, Target
 from .constraints import Condition, Conditions, FrameCondition, ZeroTorqueCondition
-from .energy import Energy
+from .energy import TorqueEnergy
 from .limits import Bounds, LimitWatch
 from .spline import Spline
 from .supports import Support, Supports
@@ -106,10 +106,10 @@ class MotionProblem:
         return [*found, *map(self._aim, s.targets)]
 
 
-def energy_of(robot: Robot, chart: FlatChart, s: Setting) -> Energy:
+def energy_of(robot: Robot, chart: FlatChart, s: Setting) -> TorqueEnergy:
     """The energy of the setting."""
     idle = root_dofs(robot) if s.root_forces == "unactuated" else slice(0, 0)
     weights = s.weights.copy()
     weights[idle] = 0.0
     supports = Supports(robot, s.supports, weights, idle) if s.supports else None
-    return Energy(robot, chart, s.spline, weights, s.points, supports)
+    return TorqueEnergy(robot, chart, s.spline, weights, s.points, supports)

@@ -19,12 +19,12 @@ from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Model
 from ..robot.robot import Robot
-from ..view.playable import ContactForces
+from ..view.playable import DrawnForces
 from . import limits
 from .baselines import baselines
 from .chart import FlatChart
 from .clip import Clip, EndState
-from .energy import Energy
+from .energy import TorqueEnergy
 from .problem import Setting, energy_of
 from .solve import Report
 from .spline import Spline
@@ -55,7 +55,7 @@ class Transition:
     spline: Spline
     control: Array  # (count, nv), in flat coordinates
     reference: Array  # (nq,), the configuration around which flat coordinates are taken
-    model_energy: Energy
+    model_energy: TorqueEnergy
     setting: Setting
     report: Report
     history: Array
@@ -144,10 +144,10 @@ class Transition:
         return (self.model_energy.weights * self.tau(t) ** 2).sum(-1)
 
     @property
-    def contact_forces(self) -> ContactForces | None:
+    def contact_forces(self) -> DrawnForces | None:
         """The forces of supports, if there are any, for the viewer; `forces` has their moments too."""
         names = tuple(support.frame for support in self.setting.supports)
-        return ContactForces(names, np.zeros((0, 0, 3)), self._arrows) if names else None
+        return DrawnForces(names, np.zeros((0, 0, 3)), self._arrows) if names else None
 
     def _arrows(self, t: ArrayLike) -> Array:
         """Where supports are [m] and their forces [N], (..., supports, 2, 3) in the world."""

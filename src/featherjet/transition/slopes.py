@@ -9,8 +9,8 @@ from ..robot.robot import Robot
 Array = np.ndarray
 
 
-class Slopes:
-    """Of one robot: w^T (dtau/dq, dtau/dv, dtau/da), each (N, nv), at states (N, ...)."""
+class TorqueSlopes:
+    """Products w^T (dtau/dq, dtau/dv, dtau/da), each (N, nv), at states (N, ...) of one robot."""
 
     def __init__(self, robot: Robot) -> None:
         self.robot, self._run = robot, robot.evaluator.run

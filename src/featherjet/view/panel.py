@@ -105,18 +105,18 @@ class Controls:
     # Sliders of joints
 
     def _joints(self, pose: Pose) -> None:
-        handles = pose.handles()
+        sliders = pose.sliders()
         with self.gui.add_folder("Joints"):
-            for h in handles:
-                step = (h.upper - h.lower) / 1000
-                slider = self.gui.add_slider(h.name, min=h.lower, max=h.upper, step=step, initial_value=h.value)
+            for s in sliders:
+                step = (s.upper - s.lower) / 1000
+                slider = self.gui.add_slider(s.name, min=s.lower, max=s.upper, step=step, initial_value=s.value)
                 slider.on_update(lambda _: self._move_joints(pose))
                 self.sliders.append(slider)
             reset = self.gui.add_button("Reset")
-            reset.on_click(lambda _: self._set_joints(pose, [h.value for h in handles]))
+            reset.on_click(lambda _: self._set_joints(pose, [s.value for s in sliders]))
             random = self.gui.add_button("Random")
             rng = np.random.default_rng(0)
-            random.on_click(lambda _: self._set_joints(pose, [rng.uniform(h.lower, h.upper) for h in handles]))
+            random.on_click(lambda _: self._set_joints(pose, [rng.uniform(s.lower, s.upper) for s in sliders]))
 
     def _move_joints(self, pose: Pose) -> None:
         if not self._quiet:

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 from ..model.model import Array, Model
 
 
-class ContactForces(NamedTuple):
-    """Contacts of a motion, and external forces, to be drawn.
+class DrawnForces(NamedTuple):
+    """The contacts and external forces of a motion, for the viewer to draw.
 
     names: one for each contact. surface (k, l, 3): points of the ground in the world [m], possibly none.
     arrows(t): where forces act [m] and the forces [N], (..., contacts, 2, 3) in the world, at times t (...).
@@ -49,7 +49,7 @@ class Playable(Protocol):
         ...
 
     @property
-    def contact_forces(self) -> ContactForces | None:
+    def contact_forces(self) -> DrawnForces | None:
         """Contacts to draw, if the motion has any."""
         ...
 

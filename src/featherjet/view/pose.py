@@ -13,12 +13,12 @@ from ..model import configuration
 from ..model.manifolds import Manifold
 from ..model.model import Array, Model
 from ..model.names import coordinate_names
-from .playable import ContactForces
+from .playable import DrawnForces
 
 TURN, SLIDE = np.pi, 1.0  # [rad], [m]: how far sliders of joints without limits go
 
 
-class Handle(NamedTuple):
+class Slider(NamedTuple):
     """A slider: its name, its range, and its value in the configuration it starts from."""
 
     name: str
@@ -53,11 +53,11 @@ class Pose:
         return f"{count}, {self.model.mass:.4g} kg"
 
     @property
-    def contact_forces(self) -> ContactForces | None:
+    def contact_forces(self) -> DrawnForces | None:
         """The external forces, at the joints' frames."""
         if self._fext is None:
             return None
-        return ContactForces(self.model.joint_names, np.zeros((0, 0, 3)), self.arrows)
+        return DrawnForces(self.model.joint_names, np.zeros((0, 0, 3)), self.arrows)
 
     def times(self, count: int = 1) -> Array:
         """The only time (1,)."""
@@ -85,7 +85,7 @@ class Pose:
 
     # Sliders: one for each degree of freedom. A rotation vector stands for a quaternion, an angle for cosine and sine.
 
-    def handles(self) -> list[Handle]:
+    def sliders(self) -> list[Slider]:
         """A slider for each degree of freedom, within the limits; joints without limits go a turn, or a metre."""
         q, names, found = self.configurations[0], coordinate_names(self.model)[1], []
         for part in self.model.parts:
@@ -97,7 +97,7 @@ class Pose:
                 reach = SLIDE if _slides(part.joint.kind.v_parts[i], part.joint.kind.name) else TURN
                 lower = float(lower) if np.isfinite(lower) else min(-reach, value)
                 upper = float(upper) if np.isfinite(upper) else max(reach, value)
-                found.append(Handle(name, lower, max(upper, lower + 1e-9), float(np.clip(value, lower, upper))))
+                found.append(Slider(name, lower, max(upper, lower + 1e-9), float(np.clip(value, lower, upper))))
         return found
 
     def move(self, values: ArrayLike) -> None:

@@ -35,8 +35,8 @@ class Drift:
 
 
 @dataclass(slots=True, eq=False)
-class Handle(Additive):
-    """The force f = IA a + p that a subtree exerts on its handle; partials of IA by q, of p by q, v and tau."""
+class VariedSubtree(Additive):
+    """The force f = IA a + p that a subtree exerts on its parent; partials of IA by q, of p by q, v and tau."""
 
     IA: ArticulatedInertia
     p: Force
@@ -58,7 +58,7 @@ class VariedPivot:
 
 
 @dataclass(slots=True, eq=False)
-class Acceleration:
+class VariedAcceleration:
     """A body's acceleration, its partials, and those of the rates of its joint's dofs."""
 
     a: Motion
@@ -85,16 +85,16 @@ def drift(node: Node, parent: Drift | None, body: Local) -> Drift:
     return Drift(v, body.v.cross(body.vJ), Sets((c_q, c_v + own(node, [body.v.cross(s) for s in body.S]))))
 
 
-def bias(node: Node, body: Local, drift: Drift, fext) -> Handle:
+def bias(node: Node, body: Local, drift: Drift, fext) -> VariedSubtree:
     """IA = I and p = v x* I v - fext, with dp = dv x* h + v x* I dv."""
     I, v = node.body.placed(IDENTITY), body.v
     h = I @ v
     p, outside = v.cross_force(h), external(node, IDENTITY, fext)
     p_q, p_v = drift.v.map(lambda x: x.cross_force(h) + v.cross_force(I @ x))
-    return Handle(ArticulatedInertia.of(I), p - outside if outside else p, NOTHING, Sets((p_q, p_v, NOTHING)))
+    return VariedSubtree(ArticulatedInertia.of(I), p - outside if outside else p, NOTHING, Sets((p_q, p_v, NOTHING)))
 
 
-def eliminate(node: Node, at: Handle, body: Local, drift: Drift, tau) -> tuple[Handle, list[VariedPivot]]:
+def eliminate(node: Node, at: VariedSubtree, body: Local, drift: Drift, tau) -> tuple[VariedSubtree, list[VariedPivot]]:
     """Second pass: the joint's dofs, last first; then the drift, and the change of frame."""
     pivots = []
     for k in reversed(range(len(body.S))):
@@ -111,10 +111,10 @@ def eliminate(node: Node, at: Handle, body: Local, drift: Drift, tau) -> tuple[H
     dIA = at.dIA + own(node, [at.IA.carried(s) for s in body.S])
     by_q = by_q + own(node, [s.cross_force(p) for s in body.S])
     dp = Sets((by_q, by_v, by_tau)).map(up)
-    return Handle(at.IA.placed(X), up(p), dIA.map(lambda x: x.placed(X)), dp), pivots[::-1]
+    return VariedSubtree(at.IA.placed(X), up(p), dIA.map(lambda x: x.placed(X)), dp), pivots[::-1]
 
 
-def pivoted(i: int, at: Handle, S: Motion, armature: Scalar, tau: Scalar) -> VariedPivot:
+def pivoted(i: int, at: VariedSubtree, S: Motion, armature: Scalar, tau: Scalar) -> VariedPivot:
     """U, d and g of dof i, differentiated."""
     U = at.IA @ S
     dinv = 1.0 / (S.dot(U) + armature)
@@ -126,17 +126,17 @@ def pivoted(i: int, at: Handle, S: Motion, armature: Scalar, tau: Scalar) -> Var
     return VariedPivot(S, U, dinv, dinv * u, dU, ddinv, dg)
 
 
-def without(at: Handle, x: VariedPivot) -> Handle:
+def without(at: VariedSubtree, x: VariedPivot) -> VariedSubtree:
     """IA - U U^T / d and p + U g, differentiated."""
     dIA = Partials({k: dIA.minus_pair(x.dinv * x.dU[k] + (0.5 * x.ddinv[k]) * x.U, x.U) for k, dIA in at.dIA.items()})
     dp = at.dp + x.dg.map(lambda y: y * x.U)
     dp = dp + Sets((x.dU.map(lambda dU: x.g * dU), NOTHING, NOTHING))
-    return Handle(at.IA.minus_outer(x.U, x.dinv * x.U), at.p + x.g * x.U, dIA, dp)
+    return VariedSubtree(at.IA.minus_outer(x.U, x.dinv * x.U), at.p + x.g * x.U, dIA, dp)
 
 
 def accelerate(
-    node: Node, parent: Acceleration | None, body: Local, drift: Drift, pivots: list[VariedPivot]
-) -> Acceleration:
+    node: Node, parent: VariedAcceleration | None, body: Local, drift: Drift, pivots: list[VariedPivot]
+) -> VariedAcceleration:
     """Third pass: a' = X a_parent + c, qdd = g - U^T a' / d, a = a' + S qdd, differentiated."""
     to_body = body.X.motion_inverse
     above = to_body(parent.a) if parent else body.a_parent
@@ -152,10 +152,10 @@ def accelerate(
         a = a + (x.g - x.dinv * load) * x.S
         by = by + rates.map(lambda y, x=x: y * x.S)
         found.append(rates)
-    return Acceleration(a, by, found)
+    return VariedAcceleration(a, by, found)
 
 
-def entries(node: Node, body: Acceleration) -> Entries:
+def entries(node: Node, body: VariedAcceleration) -> Entries:
     """The rows of a joint's dofs: their rates by q, v and tau of every dof that they depend on."""
     rows = zip(node.dofs, body.rates, strict=True)
     return {(i, k): tuple(r.get(k, 0.0) for r in rates) for i, rates in rows for k in {k for r in rates for k in r}}

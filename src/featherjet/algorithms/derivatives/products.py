@@ -45,7 +45,7 @@ from .direct import accelerate
 
 
 @dataclass(slots=True, eq=False)
-class Sums(Additive):
+class SubtreeSums(Additive):
     """Over a subtree: forces f, momenta h = I V, and b = (2B)^T V, whose linear half is zero."""
 
     f: Force
@@ -104,15 +104,15 @@ def gradients(
     )
 
 
-def shares(node: Node, body: Moving, swept: BodyResponse, fext: Sequence[Scalar] | None) -> Sums:
+def shares(node: Node, body: Moving, swept: BodyResponse, fext: Sequence[Scalar] | None) -> SubtreeSums:
     """A body's own f, h and b."""
     I, v, V = node.body.placed(body.X), body.v, swept.a
     h = I @ V
     b = v.cross_force(h) - V.cross_force(I @ v) - I @ v.cross(V)  # [IDSVA] eq. 28, transposed
-    return Sums(net_force(node, body, I, fext), h, b.ang)
+    return SubtreeSums(net_force(node, body, I, fext), h, b.ang)
 
 
-def gather(node: Node, C: Sums, body: Moving, swept: BodyResponse) -> tuple[Sums, Gradients]:
+def gather(node: Node, C: SubtreeSums, body: Moving, swept: BodyResponse) -> tuple[SubtreeSums, Gradients]:
     """The derivatives along a joint's dofs; its parent takes all sums over."""
     return C, along(node, C.f, C.h, Force(C.b, REST.ang), body, swept)
 

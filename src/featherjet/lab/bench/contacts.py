@@ -16,7 +16,7 @@ from .peers import NotAvailable, peer, to_pinocchio
 from .quantities import CONTACT_QUANTITIES, BenchmarkedQuantity
 from .robots import Entrant
 from .run import summary
-from .timing import Settings, measure
+from .timing import TimingSettings, measure
 
 REFERENCE_SIZE = 32  # states in one call of the NumPy reference
 TOLERANCE = 1e-6  # Pinocchio solves for the contact forces with a factorisation of its own
@@ -27,7 +27,7 @@ Held = Sequence[PointContact | SurfaceContact]
 def race(
     entrant: Entrant,
     held: Held,
-    settings: Settings,
+    settings: TimingSettings,
     tick: Callable[[], object] = lambda: None,
     seed: int = 0,
 ) -> dict[str, Any]:

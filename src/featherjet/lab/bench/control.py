@@ -13,7 +13,7 @@ from ...control import solve
 from ...errors import InputError
 from .checking import Disagreement
 from .control_problems import PROBLEMS
-from .timing import Settings, Spread, one_core
+from .timing import Spread, TimingSettings, one_core
 
 VARIABLE = "FEATHERJET_CROCODDYL"
 AGREE = 1e-8  # of costs, relative
@@ -22,8 +22,8 @@ USUAL_BAR = 3.5
 REGULARISATION, TOLERANCE = 0.1, 1e-9  # as in crocoddyl_peer.py
 
 
-class Outcome(NamedTuple):
-    """A problem: seconds of whole solves, and what Crocoddyl found, if it ran."""
+class RaceResult(NamedTuple):
+    """Seconds of whole solves of one problem, beside Crocoddyl's if it ran."""
 
     problem: str
     knots: int
@@ -76,7 +76,7 @@ class Crocoddyl:
         self.process.communicate()
 
 
-def races(settings: Settings, python: str | None) -> Iterator[Outcome]:
+def races(settings: TimingSettings, python: str | None) -> Iterator[RaceResult]:
     """Every problem in turn; `python`: the path of a Python that has Crocoddyl, or None to run alone."""
     peer = Crocoddyl(python) if python else None
     try:
@@ -88,7 +88,7 @@ def races(settings: Settings, python: str | None) -> Iterator[Outcome]:
             peer.close()
 
 
-def race(name: str, rounds: int, peer: Crocoddyl | None) -> Outcome:
+def race(name: str, rounds: int, peer: Crocoddyl | None) -> RaceResult:
     start = time.perf_counter()
     problem = PROBLEMS[name]()
     problem.evaluator.threads = 1
@@ -111,7 +111,7 @@ def race(name: str, rounds: int, peer: Crocoddyl | None) -> Outcome:
     difference = None if found is None else abs(cost / found["cost"] - 1.0)
     if difference is not None and not difference < AGREE:
         raise Disagreement(f"{name}: our cost {cost!r} differs from Crocoddyl's by {difference:.1e}, relatively")
-    return Outcome(
+    return RaceResult(
         name, problem.T, iterations, cost, Spread.of(times), first,
         Spread.of([x["seconds"] for x in theirs]) if theirs else None,
         None if found is None else found["iterations"], difference,

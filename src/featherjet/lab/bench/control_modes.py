@@ -12,8 +12,8 @@ from ...control import MPC, Control, Cost, Phase, Problem, State, solve
 from ...model.builder import ModelBuilder
 from ...robot.robot import Robot
 from .checking import Disagreement
-from .control_problems import Quadruped, Step, arm
-from .timing import Settings, Spread, one_core
+from .control_problems import Quadruped, Swing, arm
+from .timing import Spread, TimingSettings, one_core
 
 STARTS, SPREAD = 256, 0.3  # problems at once, and how far their starts are apart [rad]
 KNOTS, CYCLES = 50, 2  # of the window of MPC, and of the trot it goes along
@@ -53,7 +53,7 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.thread_time() - begin
 
 
-def many(settings: Settings) -> Many:
+def many(settings: TimingSettings) -> Many:
     """Reaches of the arm from different starts: all at once, and one by one; both take the same iterations."""
     problem = arm()
     problem.evaluator.threads = 1
@@ -86,7 +86,7 @@ def trot(cycles: int) -> Problem:
     w = Quadruped()
     for k, feet in enumerate([("rf_foot", "lh_foot"), ("lf_foot", "rh_foot")] * cycles):
         w.stand(2)
-        w.step(Step(feet, 0.15 if k else 0.075, 0.1, 25))
+        w.step(Swing(feet, 0.15 if k else 0.075, 0.1, 25))
     return w.problem(w.posture())
 
 
@@ -117,7 +117,7 @@ def next_state(problem: Problem, knot: int, x: np.ndarray, u: np.ndarray) -> np.
             return x
 
 
-def hessians(settings: Settings) -> Hessians:
+def hessians(settings: TimingSettings) -> Hessians:
     """A double pendulum swings up, to an expected gain of 1e-8."""
     problems = [swing_up(hessian) for hessian in ("gauss-newton", "exact")]
 

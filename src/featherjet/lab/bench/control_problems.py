@@ -40,7 +40,7 @@ DT = 1e-2
 MU = 0.7
 
 
-class Step(NamedTuple):
+class Swing(NamedTuple):
     """Feet that swing to new places, over a number of knots."""
 
     feet: tuple[str, ...]
@@ -94,7 +94,7 @@ class Walker:
             costs = self.costs(feet, com, {})
             self.phases.append(Phase(knots, self.dt, costs, self.contacts(feet, self.kd)))
 
-    def step(self, step: Step) -> None:
+    def step(self, step: Swing) -> None:
         """Swing feet, and let them strike the ground."""
         support = [f for f in self.feet if f not in step.feet]
         share = len(step.feet) / len(self.feet)
@@ -121,7 +121,7 @@ class Walker:
         return Problem(self.robot, self.x0, self.phases, terminal)
 
 
-def swing_ways(step: Step) -> Array:
+def swing_ways(step: Swing) -> Array:
     """Where a swinging foot goes (knots, 3): forward, up and down again."""
     k, half = np.arange(step.knots), step.knots / 2
     up = np.where(k <= half, k / half, 1.0 - (k - half) / half)
@@ -218,7 +218,7 @@ def gait(order: Sequence[tuple[str, ...]], length: float, height: float, support
     for k, feet in enumerate(order):
         if k % half == 0:
             w.stand(support)
-        w.step(Step(feet, (0.5 if half_first and k < half else 1.0) * length, height, 25))
+        w.step(Swing(feet, (0.5 if half_first and k < half else 1.0) * length, height, 25))
     return w.problem(w.posture())
 
 
@@ -259,7 +259,7 @@ def biped_walk() -> Problem:
     w = Biped()
     for k, foot in enumerate(SOLES):
         w.stand(10)
-        w.step(Step((foot,), 0.3 if k == 0 else 0.6, 0.1, 35))
+        w.step(Swing((foot,), 0.3 if k == 0 else 0.6, 0.1, 35))
     last = w.phases.pop()
     return w.problem(list(last.costs))
 

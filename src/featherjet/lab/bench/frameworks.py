@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import MissingExtra
 from .checking import Disagreement
 from .peers import NotAvailable
-from .timing import Settings, Spread, one_core
+from .timing import Spread, TimingSettings, one_core
 
 MODULES = {"JAX": "in_jax", "PyTorch": "in_torch", "CasADi": "in_casadi"}
 TOLERANCE = 1e-8  # of the largest entry, where both compute the same
@@ -74,7 +74,7 @@ class Absent(NamedTuple):
 Make = Callable[[], Duel]
 
 
-def outcomes(settings: Settings, tick: Callable[[], object] = lambda: None) -> Iterator[DuelResult | Absent]:
+def outcomes(settings: TimingSettings, tick: Callable[[], object] = lambda: None) -> Iterator[DuelResult | Absent]:
     """All duels of all frameworks, one after the other; `tick` is called after each."""
     for framework, module in MODULES.items():
         try:
@@ -90,7 +90,7 @@ def outcomes(settings: Settings, tick: Callable[[], object] = lambda: None) -> I
             tick()
 
 
-def fought(framework: str, duel: Duel, settings: Settings) -> DuelResult:
+def fought(framework: str, duel: Duel, settings: TimingSettings) -> DuelResult:
     if duel.difference is not None and not duel.difference() <= TOLERANCE:
         raise Disagreement(f"{framework}, {duel.title}: results differ by {duel.difference():.2g} of the largest entry")
     both = [f for f in (duel.ours, duel.other) if f is not None]
@@ -103,7 +103,7 @@ def fought(framework: str, duel: Duel, settings: Settings) -> DuelResult:
     return DuelResult(framework, *shown, duel.reached(ratio))
 
 
-def in_turns(functions: Sequence[Callable[[], object]], settings: Settings) -> list[list[float]]:
+def in_turns(functions: Sequence[Callable[[], object]], settings: TimingSettings) -> list[list[float]]:
     """Processor seconds of a call of each function, in each round; slow ones sit out some rounds."""
     plans = []
     for f in functions:

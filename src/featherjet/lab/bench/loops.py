@@ -16,7 +16,7 @@ from .contenders import BATCH, BOUND, PIN_CALL, PIN_LOOP, SINGLE
 from .peers import NotAvailable, peer, to_pinocchio
 from .robots import Entrant
 from .run import summary
-from .timing import Settings, measure
+from .timing import TimingSettings, measure
 
 Call = Callable[..., Any]
 TOLERANCE = 1e-8  # of the largest entry; of small turns Pinocchio itself is off by 1e-9
@@ -74,7 +74,7 @@ CALLS = (
 
 
 def race(
-    entrant: Entrant, settings: Settings, tick: Callable[[], object] = lambda: None, seed: int = 0
+    entrant: Entrant, settings: TimingSettings, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """Times of one robot: {"title", ..., "frame", "quantities": {call: {"ways": {name: ...}}}}."""
     robot = Robot(entrant.robot.model, "compiled", 1)

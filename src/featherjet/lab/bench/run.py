@@ -19,13 +19,13 @@ from .checking import States, check
 from .contenders import BATCH, PIN_LOOP, WAYS, batch, make_contenders
 from .quantities import QUANTITIES, BenchmarkedQuantity
 from .robots import Entrant
-from .timing import Settings, Spread, measure
+from .timing import Spread, TimingSettings, measure
 
 FAMILIES = ("chain{}", "tree{}x2", "tree{}x4")  # robots of growing size, for `scaling`
 
 
 def race(
-    entrant: Entrant, settings: Settings, peak: float, tick: Callable[[], object] = lambda: None, seed: int = 0
+    entrant: Entrant, settings: TimingSettings, peak: float, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """Times of one robot: {"title", "nv", ..., "quantities": {quantity: {"ways": {name: ...}, ...}}}."""
     robot = entrant.robot
@@ -42,7 +42,7 @@ def race(
     }
 
 
-def turns(settings: Settings) -> int:
+def turns(settings: TimingSettings) -> int:
     """How often `race` ticks, at most."""
     return len(QUANTITIES) * (len(WAYS) + settings.rounds)
 
@@ -51,7 +51,7 @@ def _race_quantity(
     robot: Robot,
     quantity: BenchmarkedQuantity,
     states: States,
-    settings: Settings,
+    settings: TimingSettings,
     peak: float,
     tick: Callable[[], object],
 ) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def spread(x: np.ndarray) -> dict[str, float]:
 
 
 def scaling(
-    sizes: Sequence[int], settings: Settings, tick: Callable[[], object] = lambda: None, seed: int = 0
+    sizes: Sequence[int], settings: TimingSettings, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """How the cost of derivatives of inverse dynamics grows: exponents of time over N and over N*d, d the depth."""
     report = {}
@@ -103,7 +103,9 @@ def scaling(
     return report
 
 
-def _time_derivatives(name: str, n: int, settings: Settings, tick: Callable[[], object], seed: int) -> dict[str, Any]:
+def _time_derivatives(
+    name: str, n: int, settings: TimingSettings, tick: Callable[[], object], seed: int
+) -> dict[str, Any]:
     """One size of one family: its depth, seconds per state, and operations."""
     _, robot, size = robots.entrant(name, batch=max(16, min(512, 1_000_000 // n**2)))
     quantity = QUANTITIES["inverse_dynamics_derivatives"]

@@ -15,7 +15,7 @@ from ...algorithms.quantities import Input, quantity
 from ...contact import Contacts, PointContact
 from ...robot.robot import Robot
 from .robots import Entrant
-from .timing import Contender, Settings, Spread, measure
+from .timing import Contender, Spread, TimingSettings, measure
 
 
 class Ratio(NamedTuple):
@@ -49,7 +49,7 @@ DAMPING = 1e-3  # 1/kg, since a point may not be free to move everywhere
 
 
 def race(
-    entrant: Entrant, settings: Settings, tick: Callable[[], object] = lambda: None, seed: int = 0
+    entrant: Entrant, settings: TimingSettings, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """Times of one robot: {"title", ..., "seconds": {call: [median, low, high]}, "ratios": [{name, base, ratio}]}."""
     robot = Robot(entrant.robot.model, "compiled", threads=1)

@@ -16,7 +16,7 @@ from ...robot.robot import Robot
 from ...simulation.world import World
 from .peers import NotAvailable, mujoco_spec, peer
 from .run import spread, summary
-from .timing import Contender, Settings, measure
+from .timing import Contender, TimingSettings, measure
 
 FEET = ("LF_foot", "LH_foot", "RF_foot", "RH_foot")
 RADIUS, FRICTION, DT = 0.02, 0.8, 2e-3
@@ -53,7 +53,7 @@ class Stance:
         return q
 
 
-def race(settings: Settings, tick: Callable[[], object] = lambda: None) -> dict[str, Any]:
+def race(settings: TimingSettings, tick: Callable[[], object] = lambda: None) -> dict[str, Any]:
     """{"ways": {name: seconds per step of one world, ratio to MuJoCo's}, "missing": {...}, "height": {...}}."""
     stance = Stance()
     contenders, missing = ours(stance), {}

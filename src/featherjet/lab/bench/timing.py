@@ -20,7 +20,7 @@ import numpy as np
 FINE = time.get_clock_info("thread_time").resolution < 1e-6  # coarse on some systems
 
 
-class Settings(NamedTuple):
+class TimingSettings(NamedTuple):
     """How long to measure."""
 
     rounds: int = 12  # each contender has a turn in each; the first warms up
@@ -29,7 +29,7 @@ class Settings(NamedTuple):
     patience: float = 1.5  # all turns together [s] of a slow contender, which then sits out some rounds
 
 
-QUICK = Settings(rounds=5, turn=0.002, longest=0.01, patience=0.05)
+QUICK = TimingSettings(rounds=5, turn=0.002, longest=0.01, patience=0.05)
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Turn(NamedTuple):
     rounds: int
 
 
-def plan(contender: Contender, settings: Settings) -> Turn:
+def plan(contender: Contender, settings: TimingSettings) -> Turn:
     """A turn that is long enough to measure and short enough to wait for."""
     n = contender.batch if contender.whole else 1
     seconds = _seconds(contender, n, 1)
@@ -91,7 +91,9 @@ def plan(contender: Contender, settings: Settings) -> Turn:
     return Turn(n, repeats, rounds)
 
 
-def measure(contenders: Sequence[Contender], settings: Settings, tick: Callable[[], object] = lambda: None) -> Times:
+def measure(
+    contenders: Sequence[Contender], settings: TimingSettings, tick: Callable[[], object] = lambda: None
+) -> Times:
     """Time contenders in turns, forwards in one round and backwards in the next; `tick` is called after each step."""
     times = {c.name: np.full(settings.rounds, np.nan) for c in contenders}
     processor = clock = 0.0

@@ -1,6 +1,6 @@
 """The experiments of the papers, run again by `featherjet reproduce`.
 
-To add one, write a function of a Lab that returns an Outcome, and add a line to EXPERIMENTS.
+To add one, write a function of a Lab that returns an ExperimentResult, and add a line to EXPERIMENTS.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from . import accuracy, carpentier, chains, generated, products, recursions, robots, rounding, summary, trees
 from .lab import Lab
-from .report import Outcome
+from .report import ExperimentResult
 
 
 class Experiment(NamedTuple):
@@ -18,7 +18,7 @@ class Experiment(NamedTuple):
 
     where: str
     title: str
-    run: Callable[[Lab], Outcome]
+    run: Callable[[Lab], ExperimentResult]
 
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -48,4 +48,4 @@ EXPERIMENTS: dict[str, Experiment] = {
     "guenter-rose": Experiment("[BP]", "operations of the Balafoutis-Patel recursion", recursions.operation_counts),
 }
 
-__all__ = ["EXPERIMENTS", "Experiment", "Lab", "Outcome"]
+__all__ = ["EXPERIMENTS", "Experiment", "ExperimentResult", "Lab"]

@@ -13,7 +13,7 @@ from ..bench.run import slope
 from ..internals import reference_results
 from .lab import CHAIN, Lab
 from .plots import Lines
-from .report import Claim, Outcome, Table, TableColumn, about
+from .report import Claim, ExperimentResult, Table, TableColumn, about
 
 SIZES, QUICK_SIZES = (5, 10, 20, 50, 100), (4, 8)
 SAMPLES = 4
@@ -35,10 +35,10 @@ class Errors(NamedTuple):
 ErrorTable = dict[str, dict[int, Errors]]  # by method and size
 
 
-def section5a(lab: Lab) -> Outcome:
+def section5a(lab: Lab) -> ExperimentResult:
     """Errors of every method against complex step; and of all, complex step included, against longer numbers."""
     by_step, exact = _errors(lab)
-    return Outcome(
+    return ExperimentResult(
         [
             _table("Against complex step: rms error, relative to the matrix' rms", by_step, "whole"),
             _table(f"Against {EXACT_NAME}: the same", exact, "whole"),

@@ -17,7 +17,7 @@ from .algorithms import ABA, RNEA, Algorithm, forward, inverse
 from .lab import Lab, Measurement, Measurements, NotInstalled, make_contender, ratio, require_agreement
 from .numerical import differences
 from .plots import Bars
-from .report import Claim, Figure, Outcome, Table, TableColumn, at_most, span
+from .report import Claim, ExperimentResult, Figure, Table, TableColumn, at_most, span
 
 ROBOTS = {"KUKA LWR": "lwr", "HyQ": "hyq", "Atlas": "atlas"}
 QUICK_ROBOTS = {"KUKA LWR": "lwr"}
@@ -62,7 +62,7 @@ SHIPPED = {
 Found = dict[str, Measurements]  # by robot and row
 
 
-def table1(lab: Lab) -> Outcome:
+def table1(lab: Lab) -> ExperimentResult:
     """Times, ratios and operations beside the paper's; derivatives by the algorithm that the paper measured."""
     robots = QUICK_ROBOTS if lab.quick else ROBOTS
     lab.plan(len(robots) * (len(ALGORITHMS) + 2))
@@ -78,7 +78,7 @@ def table1(lab: Lab) -> Outcome:
         except NotAvailable as error:
             missing.append(f"missing: Pinocchio ({error})")
     tables = [_times(title, measured, shipped.get(title)) for title, measured in found.items()]
-    return Outcome(
+    return ExperimentResult(
         [*tables, _ratios(found)],
         _claims(found),
         [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .algorithms import Algorithm, forward, inverse
 from .lab import CHAIN, Lab
-from .report import FAVOURED, Claim, Figure, Outcome, about, counted
+from .report import FAVOURED, Claim, ExperimentResult, Figure, about, counted
 from .sweep import Comparison, SizeSweep, at_large, extrapolation_remark, ratio_lines
 
 SIZES, FD_SIZES, QUICK_SIZES = (2, 4, 8, 12, 16, 20), (2, 4, 8, 12, 16), (2, 4, 6)
@@ -14,7 +14,7 @@ FD_METHODS = ("fdsva-dmm", "fdsva-aza", "fdcr", "abacr", "fdsva-ltl", "direct")
 FD_PAIRS = (("fdcr", FDSVA), ("abacr", FDSVA), (FDSVA, "direct"))
 
 
-def figure2(lab: Lab) -> Outcome:
+def figure2(lab: Lab) -> ExperimentResult:
     """IDSVA against RNEACR, and FDSVA against FDCR and ABACR."""
     sizes, fd_sizes = (QUICK_SIZES, QUICK_SIZES) if lab.quick else (SIZES, FD_SIZES)
     of_ID, of_FD = [inverse(k) for k in ID_METHODS], [forward(k) for k in FD_METHODS]
@@ -24,7 +24,7 @@ def figure2(lab: Lab) -> Outcome:
     FD.add_best(FDSVA, ("fdsva-dmm", "fdsva-aza"))
     rneacr = ID.compare("chain-rule", "idsva")
     comparisons = {"RNEACR / IDSVA": rneacr} | {f"{a} / {b}": FD.compare(a, b) for a, b in FD_PAIRS}
-    return Outcome(
+    return ExperimentResult(
         [
             ID.times("Derivatives of inverse dynamics: time per state"),
             ID.operations("Derivatives of inverse dynamics: operations per state"),
@@ -69,7 +69,7 @@ def _outperforms(said: str, slow: Comparison, why: str = "") -> Claim:
     return Claim(said, FAVOURED, list(slow.times.values()), slow.text, why or counted(list(slow.counts.values())))
 
 
-def figure3(lab: Lab) -> Outcome:
+def figure3(lab: Lab) -> ExperimentResult:
     """IDSVA in ground and in body coordinates."""
     sizes = QUICK_SIZES if lab.quick else (*SIZES, 30)
     algorithms = [inverse(k) for k in ("idsva", "idsva-body")]
@@ -77,7 +77,7 @@ def figure3(lab: Lab) -> Outcome:
     sweep = SizeSweep.run(lab, CHAIN, sizes, algorithms)
     body = sweep.compare("idsva-body", "idsva")
     both = {"time": body.times, "operations": body.counts}
-    return Outcome(
+    return ExperimentResult(
         [
             sweep.times("Derivatives of inverse dynamics: time per state"),
             sweep.operations("Operations per state"),

@@ -27,7 +27,7 @@ from ..internals import tree_tangent
 from .algorithms import Algorithm, forward, inverse
 from .lab import Lab, Measurement, Measurements, NotInstalled, make_contender, ratio, require_agreement
 from .plots import Bars
-from .report import Claim, Outcome, Table, TableColumn, about, span
+from .report import Claim, ExperimentResult, Table, TableColumn, about, span
 
 ROBOTS, QUICK_ROBOTS = {"HyQ": "hyq"}, {"chain of 3": "auto3"}
 SAMPLES = 64
@@ -67,7 +67,7 @@ class NoCasadi(FeatherjetError):
     """CasADi or a C compiler is missing; the message says which."""
 
 
-def section5a2(lab: Lab) -> Outcome:
+def section5a2(lab: Lab) -> ExperimentResult:
     """Times of analytical derivatives and of differentiated code, per state."""
     robots = QUICK_ROBOTS if lab.quick else ROBOTS
     lab.plan(len(robots) * sum(len(s.analytical) + len(s.differentiated) + 1 for s in CONTESTS))
@@ -80,7 +80,7 @@ def section5a2(lab: Lab) -> Outcome:
                 remarks |= dict.fromkeys(said)
             except NotInstalled as error:
                 remarks[f"missing: {error}"] = None
-    return Outcome(
+    return ExperimentResult(
         [_table(title, name, m) for (title, name), m in found.items()],
         [_claim(contest, {t: m for (t, name), m in found.items() if name == contest.name}) for contest in CONTESTS],
         [

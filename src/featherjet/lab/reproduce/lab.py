@@ -16,7 +16,7 @@ from ...robot.loading import load
 from ...robot.robot import Robot
 from ..bench.checking import EXACT, LONG, LONG_EXACT, Disagreement, States, difference
 from ..bench.robots import entrant
-from ..bench.timing import QUICK, Contender, Settings, Spread, measure
+from ..bench.timing import QUICK, Contender, Spread, TimingSettings, measure
 from ..internals import TooLong, looped
 from .algorithms import Algorithm, TracedAlgorithm
 from .growth import Growth
@@ -80,8 +80,8 @@ class Lab:
     _growth: dict[Algorithm, Growth] = field(default_factory=dict)
 
     @property
-    def settings(self) -> Settings:
-        return QUICK if self.quick else Settings(rounds=12, turn=0.01)
+    def settings(self) -> TimingSettings:
+        return QUICK if self.quick else TimingSettings(rounds=12, turn=0.01)
 
     @property
     def limit(self) -> int:

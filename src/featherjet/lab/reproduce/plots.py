@@ -98,7 +98,7 @@ class Bars:
 
 
 @dataclass
-class Matrix:
+class MatrixPanel:
     """The magnitudes of a matrix' entries on a logarithmic scale; exact zeros are white."""
 
     title: str
@@ -158,7 +158,7 @@ def save_figure(title: str, panels: Sequence[Panel], path: Path) -> None:
         panel.draw(ax)
         ax.set_title(panel.title, fontsize=9, color=INK)
         ax.tick_params(colors=INK, labelsize=7, which="both")
-        for side in () if isinstance(panel, Matrix) else ("top", "right"):
+        for side in () if isinstance(panel, MatrixPanel) else ("top", "right"):
             ax.spines[side].set_visible(False)
     for ax in axes[len(panels) :]:
         ax.set_visible(False)

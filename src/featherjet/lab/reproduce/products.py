@@ -15,7 +15,7 @@ from ..bench.timing import Contender, measure
 from ..internals import lanes, remember_crossovers
 from .algorithms import AZA, DMM, LTL, PRODUCTS, Algorithm, forward
 from .lab import CHAIN, Lab, Measurement, Measurements, ratio
-from .report import Claim, Figure, Outcome, Table, TableColumn, about
+from .report import Claim, ExperimentResult, Figure, Table, TableColumn, about
 from .sweep import LARGE, SizeSweep, extrapolation_remark, ratio_lines
 
 SIZES, QUICK_SIZES = (4, 8, 16, 22, 28), (3, 5, 7)
@@ -60,7 +60,7 @@ class Crossovers(NamedTuple):
     others_direct: int | None
 
 
-def figure7(lab: Lab) -> Outcome:
+def figure7(lab: Lab) -> ExperimentResult:
     """The step of eq. 5 alone, on dense matrices, and the whole derivatives of forward dynamics."""
     sweeps = _run(lab)
     loops = _time_loops(lab)
@@ -68,7 +68,7 @@ def figure7(lab: Lab) -> Outcome:
     step, whole = sweeps.step, sweeps.whole
     pairs = [("DMM", "AZA"), ("LTL", "AZA")]
     ratios = {k: s.compare("DMM", "AZA") for k, s in step.items()}
-    return Outcome(
+    return ExperimentResult(
         [
             _table3(crossovers),
             *_loops_tables(loops),

@@ -12,7 +12,7 @@ from ...model.tree import Node, Tree
 from .algorithms import RNEA, Algorithm, TracedAlgorithm, inverse
 from .lab import CHAIN, Lab
 from .plots import Bars
-from .report import FAVOURED, Claim, Outcome, Table, TableColumn, exactly
+from .report import FAVOURED, Claim, ExperimentResult, Table, TableColumn, exactly
 
 CHAINS = (6, 7, 9)  # numbers of joints, to see how many operations each joint adds
 ROBOTS, QUICK_ROBOTS = ("arm", "quadruped", "humanoid36"), ("arm",)
@@ -53,14 +53,14 @@ COLUMNS = [
 Counts = dict[tuple[str, str], int]  # instructions by robot and recursion
 
 
-def operation_counts(lab: Lab) -> Outcome:
+def operation_counts(lab: Lab) -> ExperimentResult:
     """Multiplications, additions and instructions of inverse dynamics and of its derivatives."""
     chains = [CHAIN.format(n) for n in CHAINS]
     robots = [*(QUICK_ROBOTS if lab.quick else ROBOTS), *chains]
     lab.plan(len(robots) * (len(VALUES) + len(DERIVATIVES)))
     values, value_rows = _count(lab, robots, VALUES)
     derivatives, derivative_rows = _count(lab, robots, DERIVATIVES)
-    return Outcome(
+    return ExperimentResult(
         [
             Table("Inverse dynamics, per state", COLUMNS, value_rows),
             Table("Its derivatives by q, v and a, per state", COLUMNS, derivative_rows),

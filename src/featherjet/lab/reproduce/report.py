@@ -110,7 +110,7 @@ class Claim:
 
 
 @dataclass
-class Outcome:
+class ExperimentResult:
     """What one experiment found."""
 
     tables: list[Table] = field(default_factory=list)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from .algorithms import inverse
 from .lab import Lab, Measurements, NotInstalled, count_ratio, ratio
 from .plots import Bars
-from .report import FAVOURED, Cell, Claim, Figure, Outcome, Table, TableColumn, counted, span
+from .report import FAVOURED, Cell, Claim, ExperimentResult, Figure, Table, TableColumn, counted, span
 
 ROBOTS = {
     "UR3": "ur3",
@@ -59,7 +59,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def figure5(lab: Lab) -> Outcome:
+def figure5(lab: Lab) -> ExperimentResult:
     """Derivatives of inverse dynamics of UR3, Baxter, HyQ, Atlas and Talos."""
     rows, missing = _race(lab)
     groups = [f"{row.title}\nn = {row.nv}" for row in rows]
@@ -69,7 +69,7 @@ def figure5(lab: Lab) -> Outcome:
         "operations": [row.operations or NAN for row in rows],
         "paper, gcc": [row.paper or NAN for row in rows],
     }
-    return Outcome(
+    return ExperimentResult(
         [
             Table(
                 "Derivatives of inverse dynamics, per state: time, then operations",

@@ -13,8 +13,8 @@ from ...model.tree import Tree
 from ...robot.robot import Robot
 from ..bench.run import slope
 from .lab import Lab, NotInstalled
-from .plots import Lines, Matrix, Panel
-from .report import Claim, Figure, Outcome, Table, TableColumn, exactly
+from .plots import Lines, MatrixPanel, Panel
+from .report import Claim, ExperimentResult, Figure, Table, TableColumn, exactly
 
 STEPS = tuple(10.0**-k for k in range(2, 11))
 ONE_SIDED, CENTRAL = "one-sided", "central"
@@ -44,7 +44,7 @@ class Zero(NamedTuple):
 Remainders = dict[tuple[str, str], list[float]]  # by label and rule: the largest entry for each of STEPS
 
 
-def figure3(lab: Lab) -> Outcome:
+def figure3(lab: Lab) -> ExperimentResult:
     """A robot at rest without gravity: to first order, velocity changes neither torques nor accelerations."""
     robot, remarks = _robot(lab)
     q = robot.random_configuration(lab.seed)
@@ -52,7 +52,7 @@ def figure3(lab: Lab) -> Outcome:
     lab.plan(len(analysed) + len(STEPS))
     zeros = _zeros(lab, robot, q, analysed)
     remainders = _by_step(lab, robot, q)
-    return Outcome(
+    return ExperimentResult(
         [_zero_table(robot, zeros), _step_table(remainders)],
         [_not_zero(zeros), _exactly_zero(zeros), _due_to_rounding(remainders)],
         _panels(zeros, remainders),
@@ -155,8 +155,8 @@ def _panels(zeros: list[Zero], remainders: Remainders) -> list[Panel]:
     top = max(float(np.abs(one_sided).max()), 1e-300)
     curves = {", ".join(k): _positive(y) for k, y in remainders.items() if any(y)}
     return [
-        Matrix("dFD/dv, one-sided differences", one_sided, top * 1e-6, top),
-        Matrix("dFD/dv, analytical: all white", by_v["direct"], top * 1e-6, top),
+        MatrixPanel("dFD/dv, one-sided differences", one_sided, top * 1e-6, top),
+        MatrixPanel("dFD/dv, analytical: all white", by_v["direct"], top * 1e-6, top),
         Lines("what is left of zero", "step h", "largest entry", curves, marked=True),
     ]
 

@@ -22,7 +22,7 @@ from .algorithms import RNEA, inverse
 from .lab import Lab, Measurement, NotInstalled, make_contender, ratio
 from .numerical import Results, differences, directions
 from .plots import Bars
-from .report import FAVOURED, Cell, Claim, Outcome, Table, TableColumn, about
+from .report import FAVOURED, Cell, Claim, ExperimentResult, Table, TableColumn, about
 
 ROBOTS, QUICK_ROBOTS = {"arm": "arm", "HyQ": "hyq"}, {"chain of 3": "auto3"}
 SAMPLES = 64
@@ -61,7 +61,7 @@ class Measured(NamedTuple):
     error: dict[str, float]
 
 
-def table1(lab: Lab) -> Outcome:
+def table1(lab: Lab) -> ExperimentResult:
     """Derivatives of inverse dynamics by q and v, all compiled alike."""
     robots = QUICK_ROBOTS if lab.quick else ROBOTS
     lab.plan(len(robots) * len(KINDS))
@@ -75,7 +75,7 @@ def table1(lab: Lab) -> Outcome:
     times = {k.name: [m.time[k.name] for m in found.values()] for k in KINDS}
     digits = {k.name: [-np.log10(max(m.error[k.name], 1e-17)) for m in found.values()] for k in KINDS}
     work = ", ".join(f"{k}: {_work(lab, name)}" for k, name in robots.items() if k in found)
-    return Outcome(
+    return ExperimentResult(
         [_table(found)],
         [_special_are_fastest(found), _step_is_slower(found), _both_medium(found, work), _low_accuracy(found)],
         [

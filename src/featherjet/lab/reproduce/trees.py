@@ -9,7 +9,7 @@ from .algorithms import Algorithm, forward, inverse
 from .chains import FDSVA
 from .lab import CHAIN, Lab, ratio
 from .plots import Lines
-from .report import FAVOURED, Claim, Outcome, Table, TableColumn, about, counted, span
+from .report import FAVOURED, Claim, ExperimentResult, Table, TableColumn, about, counted, span
 from .sweep import Comparison, SizeSweep, at_large, below, extrapolation_remark, looped_sizes, ratio_lines
 
 FAMILIES = {"chain": CHAIN, "branching 2": "auto{}x2", "branching 5": "auto{}x5"}
@@ -18,14 +18,14 @@ ID_SIZES, FD_SIZES, QUICK_SIZES = (2, 5, 10, 20, 30), (2, 5, 10, 16), (2, 6)
 Comparisons = dict[str, Comparison]
 
 
-def figure4(lab: Lab) -> Outcome:
+def figure4(lab: Lab) -> ExperimentResult:
     """IDSVA against Pinocchio 2.6's derivatives of inverse dynamics."""
     sizes = QUICK_SIZES if lab.quick else ID_SIZES
     algorithms = [inverse(k) for k in ("idsva", "pinocchio")]
     lab.plan(len(FAMILIES) * SizeSweep.steps(lab, sizes, algorithms))
     sweeps = {k: SizeSweep.run(lab, family, sizes, algorithms) for k, family in FAMILIES.items()}
     slower = {k: s.compare("pinocchio", "idsva") for k, s in sweeps.items()}
-    return Outcome(
+    return ExperimentResult(
         [s.comparisons(f"How much longer Pinocchio's takes: {k}", [("pinocchio", "idsva")]) for k, s in sweeps.items()]
         + [s.times(f"Time per state: {k}") for k, s in sweeps.items()],
         [
@@ -64,7 +64,7 @@ def _outperforms(said: str, slower: Comparisons) -> Claim:
     )
 
 
-def figure6(lab: Lab) -> Outcome:
+def figure6(lab: Lab) -> ExperimentResult:
     """FDSVA against Pinocchio 2.6's derivatives of forward dynamics, and the direct method against both."""
     sizes = QUICK_SIZES if lab.quick else FD_SIZES
     algorithms = [forward(k) for k in ("fdsva-dmm", "fdsva-aza", "pinocchio", "direct")]
@@ -76,7 +76,7 @@ def figure6(lab: Lab) -> Outcome:
     direct = {k: s.compare(FDSVA, "direct") for k, s in sweeps.items()}
     in_lanes = _time_lanes(lab, algorithms)
     pairs = [("pinocchio", FDSVA), (FDSVA, "direct")]
-    return Outcome(
+    return ExperimentResult(
         [s.comparisons(f"{k}: how much longer", pairs) for k, s in sweeps.items()]
         + [s.times(f"Time per state: {k}") for k, s in sweeps.items()]
         + [_lanes_table(in_lanes)],
