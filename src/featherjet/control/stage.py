@@ -135,11 +135,11 @@ class Stage(Lasting):
         track.run(form.kernels[1], *given_to(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
-            track.do(self._sum_of("still", results, G, out))
+            track.do(self._gauss_newton_sum("still", results, G, out))
         if form.moving and self._crossed:
             track.do(lambda: self._add_crossed(results, G, out))
         elif form.moving:
-            track.do(self._sum_of("moving", results, G, out))
+            track.do(self._gauss_newton_sum("moving", results, G, out))
         if "D" in results:
             track.do(lambda: self._constrain(results["D"], G, out))
         return Found(results["costs"], **{k: results[k] for k in form.limited})
