@@ -42,9 +42,10 @@ def test_what_was_asked_for_is_there_afterwards(fresh, monkeypatch, kept):
     robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
     kernels = [kernel(robot, name, Effort.FULL) for name in ("gravity", "bias", "mass_matrix")]
     with Ahead("some code") as ahead:
-        for k in kernels:
-            k.load(DOUBLE, False)
-            k.load(DOUBLE, False)
+        libraries_ahead = [k.load(DOUBLE, False)[0] for k in kernels]
+        assert [k.load(DOUBLE, False)[0] for k in kernels] == libraries_ahead
+        assert not any(library.loaded for library in libraries_ahead)
+    assert all(library.loaded for library in libraries_ahead)
     monkeypatch.setattr(libraries, "compiled", refuse)
     reference = fj.Robot(fj.models.arm(), "numpy")
     s = random_state(robot, 9)

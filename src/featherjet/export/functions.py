@@ -20,7 +20,6 @@ from ..evaluate.evaluator import Evaluator
 from ..evaluate.frames import FrameName
 from ..jit.graph import TooLong
 from ..jit.kernel import Kernel
-from ..jit.library import Unloaded
 from ..jit.number import Number
 from ..model.model import Model
 from ..treejit.compiler import TreeCompiler
@@ -167,9 +166,7 @@ class Exporter:
     def _code(self, kernel: Kernel, single: bool) -> tuple[KernelCode, Asked]:
         key = kernel, single and kernel.separate_single
         if key not in self._made:
-            modules, data = kernel.load(self.kind, key[1])
-            assert isinstance(modules, Unloaded)
-            code = KernelCode(modules, data)
+            code = KernelCode(*kernel.load(self.kind, key[1]))
             self._made[key] = code, Asked(code)
         return self._made[key]
 

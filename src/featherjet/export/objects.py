@@ -12,7 +12,7 @@ import numpy as np
 from ..jit.chain import ChainData
 from ..jit.data import Data
 from ..jit.emit.workspace import FRAME
-from ..jit.library import Unloaded
+from ..jit.engine import Library
 from ..jit.objects import parsed, simplify
 from .assembly import Constants, EntryPoint, wrapper
 from .targets import Machine
@@ -24,7 +24,7 @@ MOST_STEPS = 64  # of the operands of any code
 class KernelCode(NamedTuple):
     """The code of a kernel for one kind of number, and the data it reads."""
 
-    modules: Unloaded
+    library: Library
     data: Data
 
     @property
@@ -39,32 +39,32 @@ class ObjectBuilder:
     def __init__(self, target: Machine) -> None:
         self.target, self.machine = target, target.machine()
         self._context = llvm.create_context()
-        self._codes: dict[int, str] = {}  # names of entries, by id of Unloaded
+        self._codes: dict[int, str] = {}  # names of entries, by id of libraries
         self._modules: list[llvm.ModuleRef] = []
         self._calls: list[tuple[KernelCode, Callable[[str, str], EntryPoint]]] = []
-        self._keep: list[Unloaded] = []
+        self._keep: list[Library] = []
 
     def add(self, code: KernelCode, call: Callable[[str, str], EntryPoint]) -> None:
         """A function for C: call(name of the entry, name of the data) describes it."""
         for part in (*code.stages, code):
-            self._add_code(part.modules)
+            self._add_code(part.library)
         self._calls.append((code, call))
 
-    def _add_code(self, modules: Unloaded) -> None:
-        if id(modules) in self._codes:
+    def _add_code(self, library: Library) -> None:
+        if id(library) in self._codes:
             return
         name = f"code{len(self._codes)}"
-        self._codes[id(modules)] = name
-        self._keep.append(modules)
-        linked = self._linked(modules)
+        self._codes[id(library)] = name
+        self._keep.append(library)
+        linked = self._linked(library)
         hide(linked, {"entry"})
         linked.get_function("entry").name = name
         self._modules.append(linked)
 
-    def _linked(self, modules: Unloaded) -> llvm.ModuleRef:
+    def _linked(self, library: Library) -> llvm.ModuleRef:
         head = self._head()
-        first, *others = [parsed(head + part.text, self._context) for part in modules.parts]
-        for module, part in zip((first, *others), modules.parts, strict=True):
+        first, *others = [parsed(head + part.text, self._context) for part in library.modules]
+        for module, part in zip((first, *others), library.modules, strict=True):
             if part.simplify:
                 simplify(module, self.machine)
         for other in others:
@@ -77,7 +77,7 @@ class ObjectBuilder:
     def build(self) -> bytes:
         """The object."""
         constants = Constants(self._codes, self.target.pointer_bytes)
-        calls = [call(self._codes[id(code.modules)], constants.block(code.data)) for code, call in self._calls]
+        calls = [call(self._codes[id(code.library)], constants.block(code.data)) for code, call in self._calls]
         declared = [f"declare void @{name}(ptr, ptr, ptr, ptr)" for name in self._codes.values()]
         text = "\n".join([self._head(), *declared, *constants.lines, *map(wrapper, calls)])
         module = parsed(text, self._context)
@@ -112,7 +112,7 @@ class Asked:
         self._block = np.array(counts, np.uint64)
         context = llvm.create_context()
         head = f'target triple = "{machine.triple}"\ntarget datalayout = "{machine.target_data}"\n'
-        read = (parsed(head + part.text, context) for part in code.modules.parts if part.simplify)
+        read = (parsed(head + part.text, context) for part in code.library.modules if part.simplify)
         first, *others = [module for module in read if any(asks(f) for f in module.functions)]
         for other in others:
             first.link_in(other)

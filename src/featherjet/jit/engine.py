@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -16,9 +17,10 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ..errors import InputError, UnknownName
+from ..forks import Lock
 from .emit.platform import Platform
 from .number import DOUBLE, Number
-from .objects import unpacked
+from .objects import ModuleText, unpacked
 
 VARIABLE = "FEATHERJET_CPU"
 NATIVE = "native"
@@ -135,24 +137,47 @@ def _missing(name: str) -> list[str]:
 
 
 class Library:
-    """Loaded object code; it stays loaded as long as this object lives."""
+    """Machine code, for whoever needs its addresses. It is loaded on first use, and stays as long as this object lives.
 
-    def __init__(self, code: bytes, target: CPU) -> None:
+    code: the object code, or what finds it. modules: the LLVM modules of code that runs elsewhere and is never loaded.
+    """
+
+    def __init__(self, code: bytes | Callable[[], bytes], target: CPU, modules: Iterable[ModuleText] = ()) -> None:
+        self.target, self.modules = target, tuple(modules)
+        self._code, self._lock = code, Lock()
+        self._engine: llvm.ExecutionEngine | None = None
+
+    @property
+    def loaded(self) -> bool:
+        return self._engine is not None
+
+    def load(self, code: bytes | None = None) -> llvm.ExecutionEngine:
+        """The engine that holds the code; the first of several threads loads it. code: what `code` would find."""
+        if self._engine is None:
+            with self._lock:
+                if self._engine is None:
+                    found = code or self._code
+                    self._engine = self._engine_of(found if isinstance(found, bytes) else found())
+                    self._code = b""
+        return self._engine
+
+    def _engine_of(self, code: bytes) -> llvm.ExecutionEngine:
         symbol = "PyLong_FromLongLong"  # part of Python itself; not every system finds it by name
         llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), target.loader())
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self.target.loader())
         parts = list(unpacked(code))  # LLVM reads them until the end of finalize_object
         for part in parts:
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(part))
-        self._engine.finalize_object()
+            engine.add_object_file(llvm.ObjectFileRef.from_data(part))
+        engine.finalize_object()
+        return engine
 
     def address(self, name: str) -> int:
         """The address of a function."""
-        return self._engine.get_function_address(name)
+        return self.load().get_function_address(name)
 
     def variable(self, name: str) -> int:
         """The address of a variable."""
-        return self._engine.get_global_value_address(name)
+        return self.load().get_global_value_address(name)
 
     def number(self, name: str) -> int:
         """An integer constant of the code."""

@@ -6,7 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
-from functools import partial, wraps
+from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -23,15 +23,8 @@ WRITERS = 8  # threads that write to disk
 RECENT = 16  # libraries to keep although nothing uses them: the next robot may
 _loaded: WeakValueDictionary[str, Library] = WeakValueDictionary()  # whoever runs code holds its library
 _recent: deque[Library] = deque(maxlen=RECENT)
-_locks: dict[str, Lock] = {}
+_lock = Lock()
 _log = logging.getLogger("featherjet")
-
-
-class Unloaded(Library):
-    """The modules of code that runs elsewhere."""
-
-    def __init__(self, parts: Iterable[ModuleText]) -> None:
-        self.parts = tuple(parts)
 
 
 def labelled(name: str, whose: str, for_one: bool = True) -> str:
@@ -40,56 +33,56 @@ def labelled(name: str, whose: str, for_one: bool = True) -> str:
 
 
 def library(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[ModuleText]]) -> Library:
-    """The loaded code of `what`, a key that prints the same in every process; `name` is for messages.
+    """The code of `what`, a key that prints the same in every process; `name` is for messages.
 
-    `make` writes the LLVM modules that make up the code. Code is freed after the last object that refers to it.
-    Code that runs alone is not loaded: what comes back are its modules.
+    `make` writes the LLVM modules that make up the code. The code is loaded, unless it is compiled ahead, which `Ahead`
+    finishes; of code that runs elsewhere there are only its modules. Code is freed after the last object that refers
+    to it.
     """
     if target.platform.alone:
-        return Unloaded(make())
+        return Library(b"", target, make())
     key = cache.name_of(what, target.text)
-    found = _loaded.get(key)
-    if found is None and _ahead.of_this_thread is not None:
-        return _ahead.of_this_thread.take(target, key, name, make)
-    if found is None:
-        with _locks.setdefault(key, Lock()):
-            found = _loaded.get(key)
-            if found is None:
-                found = _loaded[key] = Library(code_of(target, what, name, make), target)
-                _recent.append(found)
-        _locks.pop(key, None)
+    with _lock:
+        found = _loaded.get(key)
+        if found is None:
+            found = _loaded[key] = Library(partial(code_of, target, what, name, make), target)
+    if not found.loaded:
+        if _ahead.of_this_thread is None:
+            found.load()
+            _recent.append(found)
+        else:
+            _ahead.of_this_thread.take(found, key, name, make)
     return found
 
 
 class Ahead:
     """`with Ahead(name):` around calls of `library`, whose code is then compiled together, on all processors, while
-    this thread writes its text. What these calls return may not be code yet; afterwards they find it.
+    this thread writes its text. What these calls return is loaded afterwards.
 
     name: of everything, for messages.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._ready: dict[str, Library] = {}
-        self._parts: dict[str, slice] = {}  # of code that is being compiled, among all parts
-        self._targets: dict[str, CPU] = {}
+        self._keys: dict[Library, str] = {}
+        self._parts: dict[Library, slice] = {}  # of code that is being compiled, among all parts
         self._count = 0
 
-    def take(self, target: CPU, key: str, name: str, make: Callable[[], Iterable[ModuleText]]) -> Any:
-        """The code if it is on disk; else it will be compiled."""
-        if key in self._ready or key in self._parts:
-            return self._ready.get(key)
-        code = cache.read(key, target.text)
+    def take(self, library: Library, key: str, name: str, make: Callable[[], Iterable[ModuleText]]) -> None:
+        """Load code that is on disk, and begin to compile other code."""
+        if library in self._keys:
+            return
+        code = cache.read(key, library.target.text)
+        self._keys[library] = key
         if code is not None:
-            self._ready[key] = Library(code, target)
-            return self._ready[key]
+            library.load(code)
+            return
         _log.info("compiling %s", name)
         first = self._count
         for part in make():
-            self._background.add(partial(object_of, target, part))
+            self._background.add(partial(object_of, library.target, part))
             self._count += 1
-        self._parts[key], self._targets[key] = slice(first, self._count), target
-        return None
+        self._parts[library] = slice(first, self._count)
 
     def __enter__(self) -> Ahead:
         self._background: Background[bytes] = Background(processors() - 1 + WAITING)
@@ -112,12 +105,11 @@ class Ahead:
     def _finish(self) -> None:
         objects = self._background.results()
         with Background[None](WRITERS) as writing:  # which waits for the disk
-            for key, parts in self._parts.items():
-                target, code = self._targets[key], packed(objects[parts])
-                writing.add(partial(cache.write, key, target.text, code))
-                self._ready[key] = Library(code, target)
+            for library, parts in self._parts.items():
+                code = packed(objects[parts])
+                writing.add(partial(cache.write, self._keys[library], library.target.text, code))
+                library.load(code)
             writing.results()
-        _loaded.update(self._ready)
 
 
 class _Ahead(threading.local):
@@ -127,20 +119,8 @@ class _Ahead(threading.local):
 _ahead = _Ahead()
 
 
-def remembered(load: Callable[..., Library]) -> Callable[..., Library]:
-    """Like functools.cache, for functions that load code; what is being compiled ahead is no code yet."""
-    known: dict[Any, Library] = {}
-
-    @wraps(load)
-    def found(*args: Any) -> Library:
-        code = known.get(args) or load(*args)
-        return known.setdefault(args, code) if code else code
-
-    return found
-
-
 def code_of(target: CPU, what: Hashable, name: str, make: Callable[[], Iterable[ModuleText]]) -> bytes:
-    """The same as object code, from the cache on disk or compiled now; whoever loads it has a copy of its own."""
+    """Object code of `what`, from the cache on disk or compiled now; whoever loads it has a copy of its own."""
     key = cache.name_of(what, target.text)
     code = cache.read(key, target.text)
     if code is None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from ...arrays import Array
 from ...jit.emit.congruence import COUNTS, Block, Congruence, emit_congruence
 from ...jit.engine import Library, target
-from ...jit.library import library, remembered
+from ...jit.library import library
 from ...jit.objects import ModuleText, sources
 from ..signals import Slopes
 
@@ -92,7 +92,7 @@ class GaussNewtonSum:
         return (np.array([x.strides[:axis] for x in arrays]) @ problems).T
 
 
-@remembered
+@cache
 def sums_code(cpu_name: str, size: Congruence) -> Library:
     """Compiled sums of one size, for the CPU of that name."""
     cpu = target()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 
 import numpy as np
 
 from ...arrays import Array
 from ...jit.emit.riccati import COUNTS, emit_riccati, words, work
 from ...jit.engine import Library, target
-from ...jit.library import library, remembered
+from ...jit.library import library
 from ...jit.objects import ModuleText, sources
 from ..horizon import Quadratic
 
@@ -116,7 +117,7 @@ class Riccati:
         return Gains(**{name: x if name == "Vxx" and not self._keep else x[which] for name, x in self._results.items()})
 
 
-@remembered
+@cache
 def recursion_code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
     """The compiled recursion of one size, for the CPU of that name."""
     cpu = target()
