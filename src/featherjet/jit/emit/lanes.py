@@ -144,8 +144,8 @@ class Lanes:
 
     @contextmanager
     def loop(self, b: ir.IRBuilder, start: Value, stop: Value, step: Value | int = 1) -> Iterator[Value]:
-        """for (i = start; i < stop; i += step); with step -1: for (i = start; i >= stop; i--)."""
-        go = ">=" if step == -1 else "<"
+        """for (i = start; i < stop; i += step); with a negative step: for (i = start; i >= stop; i += step)."""
+        go = ">=" if isinstance(step, int) and step < 0 else "<"
         before, head, end = b.block, b.append_basic_block("head"), b.append_basic_block("end")
         b.cbranch(b.icmp_signed(go, start, stop), head, end)
         b.position_at_end(head)

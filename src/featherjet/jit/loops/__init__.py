@@ -1,0 +1,14 @@
+"""The loop language: plain Python functions with loops, run by NumPy as their definition and traced as machine code.
+
+`math/loops.py` says how to write one, and is its meaning on arrays.
+
+index      integers: sizes, loop variables, entries of tables
+program    the statements
+trace      records a function as a program
+verify     whether a program is well-formed
+text       programs for people
+interpret  programs on arrays, statement by statement
+lower      programs as LLVM
+products   the schedule of matrix products
+kernel     functions of the language as kernels, for batches of any shape
+"""
