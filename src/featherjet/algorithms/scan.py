@@ -49,6 +49,10 @@ class Scan:
         """Numbers (count, lanes...) that belong to no joint, as scalars."""
         return tuple(x[:count])
 
+    def number(self, x: Array) -> Any:
+        """A vector of one number (1, lanes...) as a scalar."""
+        return x[0]
+
     def no_rates(self) -> list[tuple]:
         """Zero for every degree of freedom."""
         return [(0.0,) * node.kind.nv for node in self.tree.nodes]

@@ -7,7 +7,7 @@ its own balance, and complex step differentiates the algorithm, exactly.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -137,12 +137,5 @@ class Balance:
         given += [along(load.tau, load.dtau), np.broadcast_to([0.0, 1.0, 0.0], (count, columns, 3))]
         given.append(along(load.h, load.dh))
         lanes = [np.moveaxis(x, -1, 0) for x in given]
-        found = balance.balanced(_Numbers(self.evaluate.tree, (count, columns), complex), *lanes)
+        found = balance.balanced(Scan(self.evaluate.tree, (count, columns), complex), *lanes)
         return np.moveaxis(np.imag(found) / STEP, 0, 1)
-
-
-class _Numbers(Scan):
-    """A scan that also reads single numbers that belong to no body."""
-
-    def number(self, x: Any) -> Any:
-        return x[0]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.contacts.grips import POINT, PUSH, TWIST
-from ..algorithms.contacts.scene import Contact, ContactSet
+from ..algorithms.contacts.contact_scan import grips_of, reached_dofs
+from ..algorithms.contacts.scene import ContactSet
 from ..jit.data import Data
 from ..math.spatial import Transform
 from ..model.model import WORLD
@@ -29,17 +29,17 @@ class Layout:
 
     def __init__(self, tree: Tree, contacts: ContactSet, stops: Sequence[int] = ()) -> None:
         world = len(tree.nodes)
-        held = [(c, case) for c in contacts.each for case in ((POINT,) if c.point else (PUSH, TWIST))]
+        held = grips_of(contacts)
         self.closed = any(c.other != WORLD for c in contacts.each)
         bodies, values, climbs, entries, sides = [], [], [], [], []
-        for g, (c, case) in enumerate(held):
+        for g, (grip, c) in enumerate(held):
             other = [c.other, tree.path(c.other)[0].index] if c.other != WORLD else [world, world]
-            bodies.append((case, c.body, other[0], tree.path(c.body)[0].index, other[1]))
-            values.append([*numbers(c.X), *numbers(c.Y), c.kp or 0.0, c.kd or 0.0, contacts.mu or 0.0, c.world_axes])
-            for beyond, (dofs, side) in enumerate(parts(tree, c)):
+            bodies.append((grip.case, c.body, other[0], tree.path(c.body)[0].index, other[1]))
+            values.append([*numbers(grip.X), *numbers(grip.Y), grip.kp, grip.kd, grip.mu, grip.world])
+            for dofs, side in reached_dofs(tree, c):
                 climbs.append(len(entries))
-                entries += [(dof, g, case + (len(CASES) if beyond == 1 else 0)) for dof in reversed(dofs)]
-                sides += [side] * len(dofs)
+                entries += [(dof, g, grip.case + (len(CASES) if side.beyond else 0)) for dof in dofs]
+                sides += [(side.sign, side.first, side.second)] * len(dofs)
             climbs.append(len(entries))
         meets, meeting = meetings([range(climbs[4 * g], climbs[4 * g + 3]) for g in range(len(held))], entries)
         rows, paths = 3 * len(held), []
@@ -80,16 +80,6 @@ def numbers(X: Transform) -> list[Any]:
 def node_of(tree: Tree, dof: int) -> int:
     """The joint of a degree of freedom."""
     return next(n.index for n in tree.nodes if dof in n.dofs)
-
-
-def parts(tree: Tree, c: Contact) -> list[tuple[list[int], tuple[float, float, float]]]:
-    """The dofs that move only the first body, only the second, and both; each with the numbers of ENTRY."""
-    first, second = tree.dof_path(c.body), tree.dof_path(c.other)
-    return [
-        ([k for k in first if k not in second], (1.0, 1.0, 0.0)),
-        ([k for k in second if k not in first], (-1.0, 0.0, 1.0)),
-        ([k for k in first if k in second], (0.0, 1.0, 1.0)),
-    ]
 
 
 def meetings(grips: Sequence[range], entries: Sequence[tuple]) -> tuple[np.ndarray, np.ndarray]:

@@ -48,7 +48,7 @@ class GripRows:
         self.kind, self.keys = kind, keys
 
 
-class ContactScan(RolledScan):
+class RolledContactScan(RolledScan):
     """Records walks over bodies and over contacts. closed: whether bodies hold bodies, not only the world bodies."""
 
     def __init__(self, variants: Sequence[Variant], closed: bool) -> None:
@@ -57,15 +57,10 @@ class ContactScan(RolledScan):
 
     # Inputs
 
-    def grip_forces(self, name: str) -> Source:
-        """A vector (rows,) as three numbers for each grip."""
-        self.program.inputs[name] = 3
-        return Source(lambda _: tuple(self._load(Ref(name, "self", k)) for k in range(3)))
-
-    def per_foot(self, name: str, count: int) -> tuple[Expr, ...]:
-        """So many numbers for each grip, as loops over grips read them."""
+    def per_grip(self, name: str, count: int) -> Source:
+        """A vector of so many numbers for each grip."""
         self.program.inputs[name] = count
-        return tuple(self._load(Ref(name, "self", k)) for k in range(count))
+        return Source(lambda _: tuple(self._load(Ref(name, "self", k)) for k in range(count)))
 
     def number(self, name: str) -> Expr:
         """A vector of one number."""
@@ -74,8 +69,8 @@ class ContactScan(RolledScan):
 
     # Walks
 
-    def touches(self, step: Callable[..., Any], bodies: Field, places: Field) -> GripField:
-        """Every grip with its two bodies: step(grip, first, its root's place, second, its root's place)."""
+    def touches(self, step: Callable[..., Any], bodies: Field, places: Field, *inputs: Any) -> GripField:
+        """Every grip with its two bodies: step(grip, first, its root's place, second, its root's place, *inputs)."""
         loop = GripLoop("grips", {case: [] for case in CASES})
         self.program.loops.append(loop)
         at = [self._joint(f, role) for f, role in ((bodies, "first"), (places, "root1"))]
@@ -86,7 +81,7 @@ class ContactScan(RolledScan):
                 loop.world += [Store(Ref("J", "world", 0, key), x) for key, x in keys]
         else:
             at += [None, None]
-        return self._grip_field("T", loop, lambda case: step(self._grip(case), *at))
+        return self._grip_field("T", loop, lambda case: step(self._grip(case), *at, *self._each_at(inputs, case, loop)))
 
     def grips(self, step: Callable[..., Any], *inputs: Any) -> GripField:
         """Every grip by itself."""
@@ -153,37 +148,39 @@ class ContactScan(RolledScan):
         return Field(n, loop, after), GripField("T", n, loop, {c: forces for c in CASES}), GripRows("factor")
 
     def strike(
-        self, law: Any, dofs: Field, left: Field | Source, grips: GripField, inputs: tuple[str, ...]
-    ) -> tuple[Field, GripField, GripRows, list[Expr]]:
-        """Percussions that obey a law (`feet.Law`), and what they add to `left`.
+        self, law: Callable[..., Any], dofs: Field, left: Field | Source, grips: GripField, feet: Sequence[Source],
+        inputs: tuple[str, ...] = (),
+    ) -> tuple[Field, GripField, GripRows, list[Expr]]:  # fmt: skip
+        """Percussions that obey the laws that law(*feet) makes for each foot, and what they add to `left`.
 
         dofs: the pivots of all joints; grips: `feet.FootRows`; inputs: rates, stops, and a guess of their percussions,
         or none if there are no stops.
         Also gives the stops' percussions and a report: the residual, 1 if nothing lands else 0, and the sweeps.
         """
         dof, t = self._dof(dofs, "dof"), self._loaded(grips, CASES[0])
+        laws = law(*(self._at_any(f) for f in feet))
         n, keys = self._number(), [str(k) for k in range(3)]
         x = [self._load(Ref("H", "law", k)) for k in range(19)]
         block = FootBlock(Sym3(*x[:6]), Sym3(*x[6:12]), x[12])
-        found = law.block(Sym3(*x[:6]))
+        found = laws.block(Sym3(*x[:6]))
         for name in inputs:
             self.program.inputs.setdefault(name, "whole")
         vector = [Vec3(*x[k : k + 3]) for k in (0, 3, 6, 13, 16)]
         loop = ContactSolve(
             **self._climbing(dofs, grips),
             rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
-            drift=self._listed(law.velocity(t.gamma)),
+            drift=self._listed(laws.velocity(t.gamma)),
             held=Key("D", n, ()),
             forces=[Key("T", n, (k,)) for k in keys],
             Y=self._climbed(n),
-            start=self._listed(law.start),
+            start=self._listed(laws.start),
             setup=self._listed((found.inverse, found.step)),
-            law=self._listed(law.percussion(block, vector[3], vector[4])),
-            world=self._listed(law.world(vector[0])),
-            sticks=self._listed(law.sticks(vector[0])),
-            lands=self._listed((law.lands(*vector[:3]),)),
+            law=self._listed(laws.percussion(block, vector[3], vector[4])),
+            world=self._listed(laws.world(vector[0])),
+            sticks=self._listed(laws.sticks(vector[0])),
+            lands=self._listed((laws.lands(*vector[:3]),)),
             pass_K=self._listed(dof.K),
-            stop_law=self._listed(law.stops(x[0], x[1], x[2:5], Stop(x[5], x[6]))),
+            stop_law=self._listed(laws.stops(x[0], x[1], x[2:5], Stop(x[5], x[6]))),
             own=[Key("T", n, ("own", str(k))) for k in range(19)],
             report=[Key("G", n, (str(k),)) for k in range(3)],
             inputs=inputs,
@@ -263,10 +260,14 @@ class ContactScan(RolledScan):
         for f in inputs:
             own = isinstance(f, GripField) and f.loop is loop
             if isinstance(f, Source):
-                found.append(f.at(self.program.variants[0]))  # inputs are the same for all
+                found.append(self._at_any(f))
             else:
                 found.append(f.values[case] if own else self._loaded(f, case))
         return found
+
+    def _at_any(self, source: Source) -> Any:
+        """The value of an input of grips, which is the same for all kinds of joints."""
+        return source.at(self.program.variants[0])
 
     def _loaded(self, field: GripField, case: int) -> Any:
         """A grip's value: loaded, except constants that are the same in all cases."""
@@ -304,7 +305,7 @@ def trace_contacts(
     algorithm: Callable[..., Any], inputs: Sequence[str], variants: Sequence[Variant], closed: bool, margins: bool
 ) -> Program:
     """The program of an algorithm of `grips`, for all robots with these joint variants; "fext" is an input or not."""
-    scan = ContactScan(variants, closed)
+    scan = RolledContactScan(variants, closed)
     options = {"fext": scan.forces("fext")} if "fext" in inputs else {}
     found = algorithm(scan, *(x for x in inputs if x != "fext"), **options)
     results = list(found) if isinstance(found, tuple) else [found]

@@ -38,36 +38,28 @@ class FootRows:
     gamma: Vec3
 
 
-def foot_rows(foot: Sequence[Scalar]) -> Callable[..., FootRows]:
-    """The step (grip, body, its root's placement) -> FootRows; the grip's X is at the foot's centre."""
-
-    def step(grip: Grip, body: Standing, W: Transform, *_: None) -> FootRows:
-        axes = [W.R.transposed_times(a) for a in columns(across(Vec3(*foot[:3])))]
-        low = (body.X.R @ grip.X.p) + body.X.p - foot[4] * axes[2]
-        x, y, z = (Force(low.cross(f), f) for f in axes)
-        return FootRows((x, y, z), Vec3(body.u.dot(x), body.u.dot(y), body.u.dot(z)))
-
-    return step
+def foot_rows(grip: Grip, body: Standing, W: Transform, _: None, __: None, foot: Sequence[Scalar]) -> FootRows:
+    """The rows of a foot on a body whose root is at W; the grip's X is at the foot's centre."""
+    axes = [W.R.transposed_times(a) for a in columns(across(Vec3(*foot[:3])))]
+    low = (body.X.R @ grip.X.p) + body.X.p - foot[4] * axes[2]
+    x, y, z = (Force(low.cross(f), f) for f in axes)
+    return FootRows((x, y, z), Vec3(body.u.dot(x), body.u.dot(y), body.u.dot(z)))
 
 
-def gap(foot: Sequence[Scalar]) -> Callable[..., tuple]:
-    """The step (grip, body, its root's placement) -> height above the ground, and its rate."""
-
-    def step(grip: Grip, body: Standing, W: Transform, *_: None) -> tuple[Scalar, Scalar]:
-        n = Vec3(*foot[:3])
-        centre = (body.X.R @ grip.X.p) + body.X.p
-        low = centre - foot[4] * W.R.transposed_times(n)
-        rate = n.dot(W.R @ (body.u.lin + body.u.ang.cross(low)))
-        return n.dot((W.R @ centre) + W.p) - foot[3] - foot[4], rate
-
-    return step
+def gap(grip: Grip, body: Standing, W: Transform, _: None, __: None, foot: Sequence[Scalar]) -> tuple[Scalar, Scalar]:
+    """A foot's height above the ground, and its rate."""
+    n = Vec3(*foot[:3])
+    centre = (body.X.R @ grip.X.p) + body.X.p
+    low = centre - foot[4] * W.R.transposed_times(n)
+    rate = n.dot(W.R @ (body.u.lin + body.u.ang.cross(low)))
+    return n.dot((W.R @ centre) + W.p) - foot[3] - foot[4], rate
 
 
 def approach(scan: Any, q: Any, v: Any, feet: Any) -> tuple:
     """Each foot's height above the ground, and its rate."""
     bodies = scan.outward(standing, scan.coordinates(q), scan.rates(v))
     places = scan.each(world_of, scan.coordinates(q))
-    found = scan.touches(gap(scan.per_foot(feet, len(FOOT))), bodies, places)
+    found = scan.touches(gap, bodies, places, scan.per_grip(feet, len(FOOT)))
     return scan.column(found, 0), scan.column(found, 1)
 
 
@@ -166,14 +158,19 @@ class Restitution(Compression):
         return 0.0 * P
 
 
+def made(law: type[Law], h: Scalar) -> Callable[..., Law]:
+    """What makes a foot's laws of its numbers, its height and a guess of its percussion."""
+    return lambda foot, height, guess: law(foot, height[0], h, Vec3(*guess))
+
+
 def collide(law: type[Law], scan: Any, q: Any, v: Any, feet: Any, height: Any, start: Any, h: Any) -> tuple:
     """Velocities after an impact, and percussions; h is not used."""
-    foot = scan.per_foot(feet, len(FOOT))
+    foot = scan.per_grip(feet, len(FOOT))
     p = prepared(scan, q, None)
     before = scan.outward(standing, scan.coordinates(q), scan.rates(v))
-    grips = scan.touches(foot_rows(foot), before, p.places)
-    laws = law(foot, scan.per_foot(height, 1)[0], scan.number(h), Vec3(*scan.per_foot(start, 3)))
-    left, P, _, report = scan.strike(laws, pivots(scan, p), scan.no_rates(), grips, ())
+    grips = scan.touches(foot_rows, before, p.places, foot)
+    of_feet = foot, scan.per_grip(height, 1), scan.per_grip(start, 3)
+    left, P, _, report = scan.strike(made(law, scan.number(h)), pivots(scan, p), scan.no_rates(), grips, of_feet)
     jump = scan.outward(aba.accelerate, p.joints, left)
     after = scan.each(lambda node, x, r: [a + b for a, b in zip(x, r.rates, strict=True)], scan.rates(v), jump)
     return scan.vector(after), scan.rows(P), scan.stack(report), p.margins
@@ -189,7 +186,7 @@ def strike(
     foot's, at the start. start, held: guesses of the percussions at feet and stops. stops: for each joint with stops,
     the way to its lower and upper limits, and its dry friction.
     """
-    dt, foot = scan.number(h), scan.per_foot(feet, len(FOOT))
+    dt, foot = scan.number(h), scan.per_grip(feet, len(FOOT))
     fq, fv = scan.coordinates(q), scan.rates(v)
     bodies = scan.outward(moving(scan.tree.gravity), fq, scan.rates(mid), scan.no_rates())
     inertias, S = scan.each(aba.inertia, bodies), scan.each(aba.subspace, bodies)
@@ -201,11 +198,11 @@ def strike(
     bias = scan.each(force, bodies, scan.constant(None))
     left = scan.inward(aba.reduce, bias, joints, scan.rates(tau))
     left = scan.each(lambda node, u: [dt * x for x in u], left)
-    grips = scan.touches(foot_rows(foot), before, places)
-    (high,) = scan.per_foot(height, 1)
-    law = Law(foot, high, dt, Vec3(*scan.per_foot(start, 3)))
+    grips = scan.touches(foot_rows, before, places, foot)
+    of_feet = foot, scan.per_grip(height, 1), scan.per_grip(start, 3)
     pivots = scan.each(lambda node, joint: joint.pivots, joints)
-    left, P, stopping, report = scan.strike(law, pivots, left, grips, () if stops is None else (v, stops, held))
+    of_stops = () if stops is None else (v, stops, held)
+    left, P, stopping, report = scan.strike(made(Law, dt), pivots, left, grips, of_feet, of_stops)
     jump = scan.outward(aba.accelerate, joints, left)
     after = scan.each(lambda node, x, r: [a + b for a, b in zip(x, r.rates, strict=True)], fv, jump)
     flies = report[1]

@@ -198,7 +198,7 @@ def entry(
     return tuple(x for v in found for x in numbers(v))
 
 
-# Algorithms. A ContactScan (`treejit.contacts`) walks them; `dynamics` and `derivatives` are their definition.
+# Algorithms: walks of a `contact_scan.ContactScan`. `dynamics` and `derivatives` compute the same with matrices.
 
 
 class Prepared(NamedTuple):
@@ -304,7 +304,7 @@ def contact_inverse_dynamics(scan: Any, q: Any, v: Any, a: Any, forces: Any, fex
     """tau (nv,) = M a + h - J^T lambda."""
     bodies = standing(scan, q, v, a)
     grips = scan.touches(touching(scan.tree.gravity), bodies, scan.each(world_of, scan.coordinates(q)))
-    pulls = scan.gather(pull, grips, scan.grip_forces(forces))
+    pulls = scan.gather(pull, grips, scan.per_grip(forces, 3))
     net = scan.each(force, bodies, given(scan, fext))
     net = scan.each(lambda node, f, held: f - held, net, pulls)
     return scan.vector(scan.inward(project, net, bodies, scan.rates(a)))
