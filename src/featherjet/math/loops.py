@@ -21,7 +21,7 @@ Numbers of several samples lie in the last axis of an array. Python's own `range
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,7 +37,8 @@ class LoopArray:
         self.axes = self.values.ndim if axes is None else axes
 
     def __getitem__(self, index: Any) -> Any:
-        found, count = self.values[index], len(index) if type(index) is tuple else 1
+        found = self.values[index]
+        count = len(cast("tuple[Any, ...]", index)) if isinstance(index, tuple) else 1
         if count < self.axes:
             return LoopArray(found, self.axes - count)
         return found.copy() if found.ndim else found[()]

@@ -65,12 +65,12 @@ class LoopSpec:
     @property
     def key(self) -> Any:
         """What determines the code, besides the sources of this package."""
-        f = self.function
-        if f.__module__.partition(".")[0] != __name__.partition(".")[0]:
-            return "traced", text(self.traced())
-        axes = tuple((k, tuple(x)) for side in (self.inputs, self.results, self.work) for k, x in side.items())
-        own = self.name, f.__module__, f.__qualname__, self.fill.value, self.constants
-        return "loops", *own, axes, len(self.inputs), len(self.results), self.sizes, self.tables
+        f, sides = self.function, (self.inputs, self.results, self.work)
+        axes = tuple(tuple((k, *x) for k, x in side.items()) for side in sides)
+        own = "loops", self.name, self.fill.value, axes, self.sizes, self.tables
+        if f.__module__.partition(".")[0] == __name__.partition(".")[0]:
+            return *own, f.__module__, f.__qualname__, self.constants
+        return *own, text(self.traced())
 
     def traced(self) -> LoopFunction:
         """The program; its first axes of matrices are as far apart as integers say, which come last."""
