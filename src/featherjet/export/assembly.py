@@ -6,6 +6,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -52,10 +53,10 @@ def as_hex(x: float) -> str:
 class Constants:
     """The blocks that code reads, as text; arrays that several blocks share appear once.
 
-    code: names of the entries of code, by the object that holds its modules; pointer_bytes: of the target's addresses.
+    code: names of the entries of code, by its modules; pointer_bytes: of the target's addresses.
     """
 
-    def __init__(self, code: Mapping[int, str], pointer_bytes: int) -> None:
+    def __init__(self, code: Mapping[Any, str], pointer_bytes: int) -> None:
         self.code, self.pointer_bytes = code, pointer_bytes
         self.lines: list[str] = []
         self._names: dict[int, str] = {}
@@ -69,7 +70,7 @@ class Constants:
         for x in data.entries:
             fields += [f"i64 {x}"] if isinstance(x, int) else self._pointer(self._array(x))
         for library, of_stage in data.stages if isinstance(data, ChainData) else ():
-            fields += [*self._pointer(self.code[id(library)]), *self._pointer(self.block(of_stage))]
+            fields += [*self._pointer(self.code[library]), *self._pointer(self.block(of_stage))]
         name = self._name(data, "data")
         kinds = ", ".join(x.split()[0] for x in fields)
         self.lines.append(f"@{name} = internal constant {{ {kinds} }} {{ {', '.join(fields)} }}, align 64")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-
-import llvmlite.binding as llvm
+from typing import Any
 
 from ..errors import UnknownName
 from ..jit.emit.platform import Platform
-from ..jit.engine import CPU, LEVELS
+from ..jit.engine import CPU, LEVELS, foreign_machine
 from ..jit.engine import target as host
 from ..jit.number import Number
 
@@ -32,12 +31,8 @@ class Machine(CPU):
     def fitting(self, kind: Number) -> int:
         return self.lanes if self.scalar else super().fitting(kind)
 
-    def machine(self, level: int = 1) -> llvm.TargetMachine:
-        llvm.initialize_all_targets()
-        llvm.initialize_all_asmprinters()
-        return llvm.Target.from_triple(self.foreign).create_target_machine(
-            cpu=self.cpu, features=self.features, opt=level, reloc="pic", codemodel="default", abiname=self.abi
-        )
+    def machine(self, level: int = 1) -> Any:
+        return foreign_machine(self.foreign, level, cpu=self.cpu, features=self.features, abiname=self.abi)
 
     @property
     def several_objects(self) -> bool:

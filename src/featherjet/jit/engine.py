@@ -20,7 +20,7 @@ from ..errors import InputError, UnknownName
 from ..forks import Lock
 from .emit.platform import Platform
 from .number import DOUBLE, Number
-from .objects import ModuleText, unpacked
+from .objects import ModuleText, Tools, parsed, unpacked
 
 VARIABLE = "FEATHERJET_CPU"
 NATIVE = "native"
@@ -90,9 +90,17 @@ class CPU:
         return "\n".join([*versions, llvm.get_process_triple(), self.cpu, self.features])
 
 
-def target() -> CPU:
-    """The CPU that FEATHERJET_CPU selects now."""
-    return _target(os.environ.get(VARIABLE) or NATIVE)
+def target(name: str = "") -> CPU:
+    """The CPU that FEATHERJET_CPU selects now, or would select with another value."""
+    return _target(name or os.environ.get(VARIABLE) or NATIVE)
+
+
+def foreign_machine(triple: str, level: int, **options: Any) -> llvm.TargetMachine:
+    """A new target machine for another system than this; options: LLVM's names of its CPU, features and ABI."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    system = llvm.Target.from_triple(triple)
+    return system.create_target_machine(opt=level, reloc="pic", codemodel="default", **options)
 
 
 def targets() -> tuple[str, ...]:
@@ -186,3 +194,25 @@ class Library:
     def text(self, name: str) -> str:
         """A string constant of the code."""
         return ctypes.string_at(self.variable(name)).decode()
+
+
+class Excerpt(Library):
+    """Those modules of some code that have a function that is `wanted`, by its name, loaded unoptimised for this
+    machine. What they call in other modules does nothing.
+    """
+
+    def __init__(self, parts: Iterable[ModuleText], wanted: Callable[[str], bool]) -> None:
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=0)
+        head, context = Tools(machine).head, llvm.create_context()
+        read = (parsed(head + part.text, context) for part in parts)
+        first, *others = [m for m in read if any(not f.is_declaration and wanted(f.name) for f in m.functions)]
+        for other in others:
+            first.link_in(other)
+        missing = [f.name for f in first.functions if f.is_declaration and not f.name.startswith("llvm.")]
+        stubs = "\n".join(f'define void @"{name}"(ptr %m) {{ ret void }}' for name in missing)
+        first.link_in(parsed(head + stubs, context))
+        super().__init__(b"", target())
+        self._engine = llvm.create_mcjit_compiler(first, machine)
+        self._engine.finalize_object()

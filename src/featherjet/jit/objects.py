@@ -125,13 +125,8 @@ def object_of(target: ObjectTarget, *parts: ModuleText) -> bytes:
 
 def _compiled(target: ObjectTarget, *parts: ModuleText) -> bytes:
     """Parts as one object, compiled in a context of its own by a target machine of this thread's own."""
-    tools, context = _tools.of(target, min(part.level for part in parts)), llvm.create_context()
-    module, *others = (parsed(tools.head + part.text, context) for part in parts)
-    for x, part in zip((module, *others), parts, strict=True):
-        if part.simplify:
-            _unlocked("LLVMPY_RunNewModulePassManager", tools.passes, x, tools.builder)
-    for other in others:
-        module.link_in(other)
+    tools = _tools.of(target, min(part.level for part in parts))
+    module = tools.read(parts, llvm.create_context())
     error = ctypes.c_char_p()
     buffer = _unlocked("LLVMPY_TargetMachineEmitToMemory", tools.machine, module, 1, ctypes.byref(error))
     if not buffer:
@@ -157,15 +152,12 @@ def said(error: ctypes.c_char_p) -> str:
     return (error.value or b"nothing more").decode(errors="replace")
 
 
-def simplify(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Run the few passes that pay. The graph is simplified already, and the rest of LLVM's usual pipeline gains nothing
-    here, but takes as long as generating code."""
-    tools = Tools(machine)
-    _unlocked("LLVMPY_RunNewModulePassManager", tools.passes, module, tools.builder)
-
-
 class Tools:
-    """What turns text into code: a target machine, the passes of `simplify`, and the first lines of each text."""
+    """What turns text into code: a target machine, the first lines of each text, and the few passes that pay.
+
+    The graph is simplified already, and the rest of LLVM's usual pipeline gains nothing here, but takes as long as
+    generating code.
+    """
 
     def __init__(self, machine: llvm.TargetMachine) -> None:
         self.machine = machine
@@ -176,6 +168,49 @@ class Tools:
         self.passes.add_instruction_combine_pass()
         self.passes.add_simplify_cfg_pass()
         self.builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options())
+
+    def read(self, parts: Sequence[ModuleText], context: llvm.ContextRef) -> llvm.ModuleRef:
+        """Parts of code as one module, simplified."""
+        module, *others = modules = [parsed(self.head + part.text, context) for part in parts]
+        for x, part in zip(modules, parts, strict=True):
+            if part.simplify:
+                _unlocked("LLVMPY_RunNewModulePassManager", self.passes, x, self.builder)
+        for other in others:
+            module.link_in(other)
+        return module
+
+
+class Linker:
+    """Joins the code of several entries into one relocatable object."""
+
+    def __init__(self, machine: llvm.TargetMachine) -> None:
+        self._tools, self._context = Tools(machine), llvm.create_context()
+        self._modules: list[llvm.ModuleRef] = []
+
+    def add(self, parts: Sequence[ModuleText], name: str) -> None:
+        """Add code, whose `entry` gets a name of its own."""
+        module = self._tools.read(parts, self._context)
+        hide(module, {"entry"})
+        module.get_function("entry").name = name
+        self._modules.append(module)
+
+    def emit(self, text: str, visible: set[str]) -> bytes:
+        """The object: the code, and a module that calls it by those names. Only functions in `visible` can be seen."""
+        machine, module = self._tools.machine, parsed(self._tools.head + text, self._context)
+        for code in self._modules:
+            module.link_in(code)
+        hide(module, visible)
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_global_dead_code_eliminate_pass()
+        passes.run(module, self._tools.builder)
+        return machine.emit_object(module)
+
+
+def hide(module: llvm.ModuleRef, visible: set[str]) -> None:
+    """Make everything that a module defines internal, but for some names."""
+    for x in (*module.functions, *module.global_variables):
+        if not x.is_declaration and x.name not in visible:
+            x.linkage = "internal"
 
 
 class _Tools(threading.local):

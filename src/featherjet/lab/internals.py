@@ -8,25 +8,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..algorithms.quantities import quantity as find_quantity
 from ..algorithms.scan import Array, Scan
 from ..evaluate.crossover import remember as remember_crossovers
 from ..evaluate.differentiation import tree_tangent
 from ..evaluate.reference import evaluate
-from ..jit.engine import Library, target
+from ..jit.engine import NATIVE, Library, target
 from ..jit.graph import Expr, TooLong
 from ..jit.kernel import compile
-from ..jit.objects import compiled, sources
+from ..jit.objects import ModuleText, compiled
 from ..jit.straight import trace
 from ..model.model import Model
 from ..model.tree import Tree
 from ..treejit.looped.kernel import LoopedKernel
 from .instructions import quantity_instructions
-
-if TYPE_CHECKING:
-    import llvmlite.ir as ir
 
 __all__ = [
     "BatchFunction",
@@ -34,6 +31,7 @@ __all__ = [
     "TooLong",
     "TracedCode",
     "count_instructions",
+    "cpu_name",
     "instruction_set",
     "lanes",
     "load_function",
@@ -96,6 +94,11 @@ def instruction_set() -> str:
     return target().name
 
 
+def cpu_name() -> str:
+    """LLVM's name of this machine's CPU."""
+    return target(NATIVE).cpu
+
+
 def lanes() -> int:
     """How many doubles a vector register holds that code is made for."""
     return target().lanes
@@ -111,10 +114,10 @@ def reference_results(model: Model, quantity: str, inputs: Mapping[str, Array], 
     return evaluate(Tree(model), find_quantity(quantity), inputs, method=method)
 
 
-def load_function(module: ir.Module, name: str, signature: Any) -> Callable[..., Any]:
-    """Compile an LLVM module and return one of its functions; `signature` is a ctypes function type."""
+def load_function(text: str, name: str, signature: Any) -> Callable[..., Any]:
+    """Compile an LLVM module, a text, and return one of its functions; `signature` is a ctypes function type."""
     cpu = target()
-    code = Library(compiled(cpu, sources(module)), cpu)
+    code = Library(compiled(cpu, [ModuleText(text)]), cpu)
     function = signature(code.address(name))
     function.library = code  # so that the code lives as long as the function
     return function

@@ -5,19 +5,16 @@ from __future__ import annotations
 import ctypes
 import time
 
-import llvmlite.ir as ir
-
 from ..internals import lanes, load_function
 from .timing import one_core
 
-DOUBLE, I32, I64 = ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 CHAINS = 12  # independent ones: enough to hide the latency, few enough to stay in registers
 
 
 def fma_peak(seconds: float = 0.2) -> float:
     """Fused multiply-adds of doubles per second on one core, the best of many short runs."""
     signature = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_double, ctypes.c_double)
-    run = load_function(_module(), "peak", signature)
+    run = load_function(_text(lanes()), "peak", signature)
     turns, best = 100_000, 0.0
     with one_core():
         end = time.perf_counter() + seconds
@@ -28,39 +25,31 @@ def fma_peak(seconds: float = 0.2) -> float:
     return best
 
 
-def _module() -> ir.Module:
-    """double peak(turns, a, b): repeats x = a x + b in every chain and lane `turns` times."""
-    width = lanes()
-    V = ir.VectorType(DOUBLE, width)
-    module = ir.Module("peak")
-    f = ir.Function(module, ir.FunctionType(DOUBLE, [I64, DOUBLE, DOUBLE]), "peak")
-    fma = ir.Function(module, ir.FunctionType(V, [V, V, V]), f"llvm.fmuladd.v{width}f64")
-    entry, loop, end = (f.append_basic_block(name) for name in ("entry", "loop", "end"))
-    b = ir.IRBuilder(entry)
-    factors = [_in_all_lanes(b, x, V) for x in f.args[1:]]
-    b.branch(loop)
-    b.position_at_end(loop)
-    turn = b.phi(I64)
-    turn.add_incoming(I64(0), entry)
-    chains = [b.phi(V) for _ in range(CHAINS)]
-    following = []
-    for k, x in enumerate(chains):
-        x.add_incoming(ir.Constant(V, [1.0 + k] * width), entry)
-    for x in chains:
-        following.append(b.call(fma, [x, *factors]))
-        x.add_incoming(following[-1], loop)
-    done = b.add(turn, I64(1))
-    turn.add_incoming(done, loop)
-    b.cbranch(b.icmp_signed("<", done, f.args[0]), loop, end)
-    b.position_at_end(end)
-    total = following[0]
-    for x in following[1:]:
-        total = b.fadd(total, x)
-    b.ret(b.extract_element(total, I32(0)))
-    return module
-
-
-def _in_all_lanes(b: ir.IRBuilder, x: ir.Value, V: ir.VectorType) -> ir.Value:
-    undefined = ir.Constant(V, ir.Undefined)
-    first = b.insert_element(undefined, x, I32(0))
-    return b.shuffle_vector(first, undefined, ir.Constant(ir.VectorType(I32, V.count), [0] * V.count))
+def _text(width: int) -> str:
+    """LLVM's text of double peak(turns, a, b): x = a x + b in every chain and lane, `turns` times."""
+    V, starts = f"<{width} x double>", [", ".join([f"double {1.0 + k}"] * width) for k in range(CHAINS)]
+    chains = [f"%x{k} = phi {V} [ <{start}>, %entry ], [ %y{k}, %loop ]" for k, start in enumerate(starts)]
+    steps = [f"%y{k} = call {V} @llvm.fmuladd.v{width}f64({V} %x{k}, {V} %a, {V} %b)" for k in range(CHAINS)]
+    sums = [f"%s{k} = fadd {V} {f'%s{k - 1}' if k > 1 else '%y0'}, %y{k}" for k in range(1, CHAINS)]
+    everywhere = f"{V} undef, <{width} x i32> zeroinitializer"
+    return "\n".join([
+        f"declare {V} @llvm.fmuladd.v{width}f64({V}, {V}, {V})",
+        "define double @peak(i64 %turns, double %factor, double %addend) {",
+        "entry:",
+        f"%a0 = insertelement {V} undef, double %factor, i32 0",
+        f"%b0 = insertelement {V} undef, double %addend, i32 0",
+        f"%a = shufflevector {V} %a0, {everywhere}",
+        f"%b = shufflevector {V} %b0, {everywhere}",
+        "br label %loop",
+        "loop:",
+        "%turn = phi i64 [ 0, %entry ], [ %done, %loop ]",
+        *chains, *steps,
+        "%done = add i64 %turn, 1",
+        "%more = icmp slt i64 %done, %turns",
+        "br i1 %more, label %loop, label %end",
+        "end:",
+        *sums,
+        f"%result = extractelement {V} %s{CHAINS - 1}, i32 0",
+        "ret double %result",
+        "}",
+    ])  # fmt: skip

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy as np
 from ...evaluate.evaluator import processors
 from ...model.model import WORLD
 from ...robot.robot import Robot
-from ..internals import count_instructions, instruction_set, lanes
+from ..internals import count_instructions, cpu_name, instruction_set, lanes
 from . import robots
 from .checking import States, check
 from .contenders import BATCH, PIN_LOOP, WAYS, batch, make_contenders
@@ -130,13 +131,10 @@ def slope(x: np.ndarray, y: np.ndarray) -> float:
 
 def machine() -> dict[str, Any]:
     """The machine and the versions that a measurement depends on."""
-    import llvmlite
-    import llvmlite.binding as llvm
-
     from ... import __version__
 
     return {
-        "cpu": llvm.get_host_cpu_name(),
+        "cpu": cpu_name(),
         "lanes": lanes(),
         "instruction_set": instruction_set(),
         "cores": processors(),
@@ -144,6 +142,6 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "python": sys.version.split()[0],
         "numpy": np.__version__,
-        "llvmlite": llvmlite.__version__,
+        "llvmlite": version("llvmlite"),
         "featherjet": __version__,
     }
