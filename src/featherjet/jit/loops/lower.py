@@ -37,7 +37,7 @@ Sizes = Callable[[ir.IRBuilder, str], Value]  # the value of a size, or the addr
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRange:
     """A loop over columns that takes `width` at a time, from `first` on; of the last, only those in `mask` exist."""
 
     variable: int
@@ -66,14 +66,14 @@ class Lowering:
         kinds = [PTR, PTR, *[PTR] * function.arguments, *[I64] * function.integers]
         f = self.w.function(name, kinds, inline=inline)
         self._emitted[id(function)] = function, f
-        Code(self, function, f).emit()
+        FunctionCode(self, function, f).emit()
         return f
 
     def emitted(self, function: LoopFunction) -> ir.Function:
         return self._emitted[id(function)][1]
 
 
-class Code:
+class FunctionCode:
     """Emits one function."""
 
     def __init__(self, lowering: Lowering, function: LoopFunction, f: ir.Function) -> None:
@@ -81,7 +81,7 @@ class Code:
         self.by_width: dict[int, Lanes] = {lowering.w.L: lowering.w}
         self.samples = any(a.lanes is LaneRole.SAMPLES for a in function.arrays)
         self.b = ir.IRBuilder(f.append_basic_block("entry"))
-        self.columns: Columns | None = None
+        self.columns: ColumnRange | None = None
         self.integers: dict[int, Value] = {}
         self.bases: dict[int, Value] = {}
         self.kinds: dict[int, ir.Type] = {}  # of an entry of each local array
@@ -305,7 +305,7 @@ class Code:
         outer = self.columns
 
         def part(width: int, k: Value, mask: Value | None = None) -> None:
-            self.columns = Columns(s.variable, width, mask)
+            self.columns = ColumnRange(s.variable, width, mask)
             self.at(s.variable, k, s.body)
             self.columns = outer
 

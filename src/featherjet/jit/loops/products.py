@@ -15,7 +15,7 @@ VECTORS = 2  # of a block, where the number of columns is known only when code r
 
 
 class ProductCode:
-    """Emits one product at a place of a function's code (`lower.Code`)."""
+    """Emits one product at a place of a function's code (`lower.FunctionCode`)."""
 
     def __init__(self, code: Any, s: ScheduledProduct) -> None:
         self.code, self.s, self.b, self.w = code, s, code.b, code.lowering.w
