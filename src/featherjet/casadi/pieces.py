@@ -9,7 +9,6 @@ import numpy as np
 
 from ..arrays import Array
 from ..control.activations import Square
-from ..control.code import sources
 from ..control.integrators import advanced
 from ..control.motion import Body
 from ..control.runge_kutta import turned
@@ -42,7 +41,7 @@ class Traced(SparseTrace):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return ("control in casadi", sources(), self.own, tuple(self.inputs.items()))
+        return ("control in casadi", self.own, tuple(self.inputs.items()))
 
     def values(self, given: Mapping[str, Array]) -> list[Array]:
         return self.run(**{k: given[k] for k in self.inputs})

@@ -1,33 +1,16 @@
-"""Compiled code of problems: traced functions, found again on disk by the sources that trace them."""
+"""Compiled code of problems: traced functions of scalars."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Mapping, Sequence
-from functools import cache
-from pathlib import Path
 
 from ..jit.engine import target
 from ..jit.kernel import Kernel
 from ..jit.kernel import compile as compile_kernel
 from ..jit.straight import Function, Shape
 
-TRACED = (
-    "activations", "bending", "code", "frame_curvature", "grip_curvature", "integrators", "references", "residuals",
-    "rollout", "runge_kutta", "signals", "step_curvature", "terms",
-)  # fmt: skip
-
 REMEMBERED = 256  # kernels: windows and parts of a problem use them again
 _known: dict[str, Kernel] = {}
-
-
-@cache
-def sources() -> str:
-    """A hash of the sources that determine what is traced."""
-    digest = hashlib.sha256()
-    for name in TRACED:
-        digest.update((Path(__file__).parent / f"{name}.py").read_bytes())
-    return digest.hexdigest()
 
 
 def compiled(
@@ -40,6 +23,6 @@ def compiled(
         if len(_known) >= REMEMBERED:
             _known.clear()
         found = _known[whole] = compile_kernel(
-            function, inputs, ("control", sources(), key), name, outputs=outputs, fast_compile=True
+            function, inputs, ("control", key), name, outputs=outputs, fast_compile=True
         )
     return found

@@ -7,7 +7,6 @@ the robot: what they add to the cost's derivatives is G^T g and G^T C G, a produ
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,7 +18,7 @@ from ..errors import InputError
 from ..jit.autodiff import jacobian
 from ..jit.graph import Expr, Graph
 from ..jit.kernel import Kernel
-from ..jit.straight import Shape, loads, trace
+from ..jit.straight import Shape, is_own, loads, trace
 from .activations import Activation
 from .code import compiled
 from .cost import Constraint, Cost
@@ -29,7 +28,6 @@ from .residuals import Residual
 from .signals import KINDS, At, Entry, Sizes
 
 Array = np.ndarray
-PACKAGE = __name__.partition(".")[0]
 Row = dict[int, Any]  # entries that are not zero, by the number of their column
 
 
@@ -104,7 +102,7 @@ class Form(Lasting):
         """The rows of a term's residual and what they depend on, by a trace; one without signals is traced once."""
         residual, before = term.residual, len(at.known)
         kind = type(residual), residual.key(), self.size.places.digest, self.size.nu, reference.stop - reference.start
-        own = kind[1] is not None and is_ours(residual)
+        own = kind[1] is not None and is_own(residual)
         if own and kind in _looks:
             return _looks[kind]
         numbers = np.array([at.graph.load(("data", k)) for k in range(reference.start, reference.stop)])
@@ -157,24 +155,20 @@ class Form(Lasting):
         out.costs = out.costs or [0.0]
         return out
 
-    @property
+    @cached_property
     def key(self) -> Hashable:
-        """What determines the code; that of a user's function is its trace."""
+        """What determines the code; that of a user's functions is all that they trace."""
         keys = [t.residual.key() for t in self.terms]
-        own = [*(t.residual for t in self.terms), *(c.charged for c in self.costs)]
-        if any(k is None for k in keys) or not all(map(is_ours, own)):
-            return self._trace_digest()
+        users = [*(t.residual for t in self.terms), *(c.charged for c in self.costs)]
+        if any(k is None for k in keys) or not is_own(*users):
+            known = tuple(type(c.charged).__name__ * is_own(c.charged) for c in self.costs)
+            return trace(lambda **given: self.quadratic(given), self.inputs).digest, tuple(self.places), known
         names = tuple(type(t.residual).__name__ for t in self.terms)
         terms = names, tuple(keys), tuple(self.places), tuple(self.used), tuple(self.loads)
         charges = tuple(type(c.charged).__name__ for c in self.costs)
         signals = tuple((s.kind, s.viewpoint, e) for s, e in self.known.items())
         bounds = tuple((tuple((lo == hi).tolist()), *map(finite_rows, (lo, hi))) for lo, hi in self.bounds)
         return self.size.places.digest, self.size.nu, terms, charges, signals, bounds
-
-    def _trace_digest(self) -> str:
-        straight = trace(lambda **given: self.quadratic(given), self.inputs)
-        text = repr([straight.graph.ops, straight.roots])
-        return hashlib.sha256(text.encode()).hexdigest()
 
     # Results of the code
 
@@ -284,11 +278,6 @@ def stretched(what: str, x: Array, knots: int, n: int) -> Array:
         raise InputError(
             f"{what}: expected shape ({n},), or ({knots}, {n}) for the knots of its phase, got {x.shape}"
         ) from None
-
-
-def is_ours(x: object) -> bool:
-    """Whether keys tell all about an object's code: users' classes may do anything."""
-    return type(x).__module__.partition(".")[0] == PACKAGE
 
 
 def finite_rows(x: Array) -> tuple[bool, ...]:

@@ -31,7 +31,6 @@ KEY = "key"  # the file of the key that signs code
 KEY_BYTES = SIGNATURE_BYTES = 32
 LIMIT_MB = 512
 ROOM = 0.8  # of the limit: how much remains once the limit is exceeded, so that not every write has to make room
-DETERMINING = ("math", "model", "algorithms", "jit", "treejit", "evaluate")  # folders whose sources determine code
 
 
 class CacheWarning(FeatherjetWarning):
@@ -59,12 +58,20 @@ def remark() -> str:
 
 @cache
 def sources() -> str:
-    """A hash of the sources that determine compiled code."""
-    root = Path(__file__).parent.parent
+    """A hash of all sources of featherjet: whatever it traces and however it compiles, a change makes other code.
+
+    A package without sources, as in a frozen program, cannot tell what has changed: its code serves this process alone.
+    """
+    root, found = str(Path(__file__).parents[1]), []
+    for place, folders, names in os.walk(root):
+        folders[:] = [x for x in folders if x != "__pycache__"]
+        found += [os.path.join(place, x) for x in names if x.endswith(".py") and not x.startswith(".")]
+    if not found:
+        return secrets.token_hex()
     digest = hashlib.sha256()
-    for folder in DETERMINING:
-        for path in sorted((root / folder).rglob("*.py")):
-            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
+    for path in sorted(found):
+        with open(path, "rb", buffering=0) as file:
+            digest.update(path[len(root) :].encode() + b"\0" + file.read())
     return digest.hexdigest()
 
 

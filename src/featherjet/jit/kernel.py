@@ -26,15 +26,13 @@ from .library import labelled, library
 from .memory import POOL, SMALL
 from .number import DOUBLE, SINGLE, Number
 from .objects import sources
-from .straight import Function, Shape, Straight, shortest
+from .straight import Function, Shape, Straight, is_own, shortest
 from .workers import on_this_thread, workers
 
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
 KEPT = 50_000  # operations; a longer trace takes too much memory to keep for later
-SHORT = (
-    1e5  # nanoseconds, likewise: what a direct call of a batch may take, without looking for signals and other threads
-)
+SHORT = 1e5  # nanoseconds, likewise: what a direct call of a batch may take, blind to signals and other threads
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
@@ -56,7 +54,8 @@ def compile(
     """A kernel of straight-line code for function(**arrays of scalars) -> arrays of scalars.
 
     shapes: of one sample of each input, by name.
-    key: identifies the function and everything it depends on; must print the same in every process.
+    key: identifies the function and all it depends on besides this package's sources and these arguments; must print
+    the same in every process. Functions from elsewhere are identified by what they trace instead.
     cpu: the CPU to compile for; by default the one FEATHERJET_CPU selects.
     outputs: shapes of one sample of each result, if known before tracing.
     alternatives: functions with the same results; the shortest is compiled.
@@ -78,18 +77,14 @@ def compile(
             traced.append(best)
         return best
 
-    costly = limit is not None
-    return compile_straight(
-        straight,
-        key,
-        name,
-        shapes=shapes,
-        outputs=outputs,
-        cpu=cpu,
-        whose=whose,
-        costly=costly,
-        fast_compile=fast_compile,
-    )
+    if is_own(function, *alternatives):
+        whole = key, tuple(shapes.items()), watch, tuple((units or {}).items())
+    else:
+        foreign = straight()
+        traced[:] = [foreign] * (len(foreign.graph.ops) <= KEPT)
+        whole = foreign.digest
+    known: dict[str, Any] = {"shapes": shapes, "outputs": outputs, "cpu": cpu, "whose": whose}
+    return compile_straight(straight, whole, name, **known, costly=limit is not None, fast_compile=fast_compile)
 
 
 def compile_straight(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ import numpy as np
 from .graph import Expr, Graph
 from .schedule import Schedule
 
+OWN = {__name__.partition(".")[0], "numpy", *sys.stdlib_module_names}  # whose sources keys of code name, or need not
 Shape = tuple[int, ...]
 Function = Callable[..., Sequence[Any]]  # (**arrays of scalars) -> arrays of scalars
 
@@ -30,6 +34,13 @@ class Straight:
     @property
     def roots(self) -> list[int]:
         return [x.index for entries in (*(e for _, e in self.outputs), self.watched) for x in entries]
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything that code for this trace depends on."""
+        shapes = [shape for shape, _ in self.outputs]
+        facts = self.inputs, shapes, self.roots, len(self.watched), sorted(self.units.items())
+        return hashlib.sha256(f"{facts}\n{self.graph.text()}".encode()).hexdigest()
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -66,3 +77,28 @@ def trace(function: Function, inputs: Mapping[str, Shape], limit: int | None = N
     returned = len(outputs) - watch
     watched = [x for _, entries in outputs[returned:] for x in entries]
     return Straight(graph, dict(inputs), outputs[:returned], watched)
+
+
+def is_own(*functions: object) -> bool:
+    """Whether functions are this package's (or Python's, NumPy's), and so is all that they call, as far as it is bound
+    to them, closed over, or an attribute of an object that is. What objects do themselves, their class says.
+    """
+    left, seen = list(functions), set()
+    while left:
+        x = left.pop()
+        if id(x) in seen:
+            continue
+        seen.add(id(x))
+        if isinstance(x, partial):
+            left += [x.func, *x.args, *x.keywords.values()]
+        elif isinstance(x, MethodType):
+            left += [x.__func__, x.__self__]
+        else:
+            whose = x if isinstance(x, (FunctionType, type)) else type(x)
+            if whose.__module__.partition(".")[0] not in OWN:
+                return False
+            if isinstance(x, FunctionType):
+                left += [cell.cell_contents for cell in x.__closure__ or ()]
+            elif whose is not x:
+                left += filter(callable, getattr(x, "__dict__", {}).values())
+    return True

@@ -6,7 +6,6 @@ counts cores, and `jit.autodiff`, whose statements an experiment counts.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ from ..evaluate.differentiation import tree_tangent
 from ..evaluate.reference import evaluate
 from ..jit.engine import NATIVE, Library, target
 from ..jit.graph import Expr, TooLong
-from ..jit.kernel import compile
+from ..jit.kernel import compile_straight
 from ..jit.objects import ModuleText, compiled
 from ..jit.straight import trace
 from ..model.model import Model
@@ -62,8 +61,7 @@ class TracedCode:
         limit: int | None,
     ) -> None:
         self._name = name
-        self._function = lambda **inputs: function(Scan(tree, (), object), *inputs.values())
-        self._code = trace(self._function, shapes, limit)
+        self._code = trace(lambda **inputs: function(Scan(tree, (), object), *inputs.values()), shapes, limit)
         self.instructions = self._code.instructions
 
     @property
@@ -77,10 +75,7 @@ class TracedCode:
 
     def compiled(self) -> BatchFunction:
         """Machine code: call it with the inputs, arrays (B, *shape), and with arrays for the results or None."""
-        code = self._code
-        text = code.graph.text(code.roots) + repr((code.inputs, code.roots))
-        key = ("lab", hashlib.sha256(text.encode()).hexdigest())
-        kernel = compile(self._function, code.inputs, key, self._name)
+        kernel = compile_straight(lambda: self._code, self._code.digest, self._name)
         return lambda inputs, out=None: kernel(inputs, out, 1)[0]
 
 

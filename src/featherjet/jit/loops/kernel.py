@@ -27,6 +27,7 @@ from ..kernel import Kernel
 from ..library import library
 from ..number import Number
 from ..objects import ModuleText, sources
+from ..straight import is_own
 from .index import Index, lifted, size
 from .lower import Lowering
 from .program import LaneRole, LoopFunction
@@ -68,7 +69,7 @@ class LoopSpec:
         f, sides = self.function, (self.inputs, self.results, self.work)
         axes = tuple(tuple((k, *x) for k, x in side.items()) for side in sides)
         own = "loops", self.name, self.fill.value, axes, self.sizes, self.tables
-        if f.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        if is_own(f, *(x for _, x in self.constants)):
             return *own, f.__module__, f.__qualname__, self.constants
         return *own, text(self.traced())
 
