@@ -36,9 +36,10 @@ fuzz: $(VENV)/.test  ## mutants of files from outside, for MINUTES=120 or MUTANT
 soak: $(VENV)/.test  ## threads, forks, kills, cache wipes and memory limits for MINUTES=30; results and memory at the end
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m soak $(or $(MINUTES),30)
 
-lint: $(VENV)/.test  ## ruff and pyright
+lint: $(VENV)/.test  ## ruff, pyright, and what no file may have (tools/files.py)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/files.py
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 smoke: demo  ## the demo, and the derivatives of two more robots by complex step; needs no Pinocchio
