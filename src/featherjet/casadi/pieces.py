@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..algorithms.integrators import chart_rates, semi_implicit_euler
 from ..arrays import Array
 from ..control.activations import Square
-from ..control.integrators import advanced
 from ..control.motion import Body
-from ..control.runge_kutta import turned
 from ..control.signals import Signal
 from ..control.stage import Stage
 from ..control.terms import Form, vector
@@ -104,7 +103,7 @@ def step(body: Body) -> SparseTrace:
     places, nq, nv = body.size.places, body.size.nq, body.size.nv
 
     def euler(x: Array, a: Array, dt: Array) -> list[Array]:
-        return [vector(advanced(places, normalised(places, x), a, dt[0])[0])]
+        return [vector(semi_implicit_euler(places, normalised(places, x), a, dt[0])[0])]
 
     def jump(x: Array, a: Array) -> list[Array]:
         after = normalised(places, x)
@@ -116,10 +115,10 @@ def step(body: Body) -> SparseTrace:
 
 
 def rate(body: Body) -> SparseTrace:
-    """(w, v) -> R(w) v, see `control.runge_kutta`."""
+    """(w, v) -> R(w) v, see `algorithms.integrators`."""
     places, nv = body.size.places, body.size.nv
 
     def run(w: Array, v: Array) -> list[Array]:
-        return [vector(turned(places, w, v))]
+        return [vector(chart_rates(places, w, v))]
 
     return Traced({"w": nv, "v": nv}, {"rate": nv}, run, ("rate", places.digest))

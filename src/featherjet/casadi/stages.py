@@ -10,8 +10,8 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from ..algorithms.integrators import TABLEAUX
 from ..control.problem.problem import Problem
-from ..control.runge_kutta import TABLEAUX
 from ..control.stage import Stage
 from ..errors import InputError
 from ..evaluate.entries import SparseTrace
@@ -132,7 +132,7 @@ def torques(problem: Problem, stage: Stage, u: ca.MX) -> ca.MX:
 
 
 def after(stage: Stage, calls: Calls, x: ca.MX, u: ca.MX, a: ca.MX, problem: Problem) -> ca.MX:
-    """The next state; by Runge-Kutta as in `control.runge_kutta`."""
+    """The next state; by Runge-Kutta as in `algorithms.integrators`."""
     dt, nq = float(stage.dt[0]), problem.nq
     if "step" in calls:
         return calls["step"](x, a) if stage.body.hits else calls["step"](x, a, dt)

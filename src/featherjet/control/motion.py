@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..algorithms.frames.curvature import DofOrder
 from ..algorithms.quantities import FRAME, QUANTITIES
 from ..contact import Contacts
 from ..errors import InputError
@@ -15,7 +16,6 @@ from ..evaluate import frames
 from ..evaluate.evaluator import Evaluator
 from ..jit.effort import Effort
 from ..jit.kernel import Kernel
-from .frame_curvature import Order
 from .lasting import Lasting
 from .signals import DynamicsSlopes, Signal, Sizes, Slopes
 from .track import ONCE, Once
@@ -99,13 +99,13 @@ class Body(Lasting):
         return slice(self.driven[0], self.driven[-1] + 1) if len(self.driven) and self.in_order else self.driven
 
     @cached_property
-    def order(self) -> Order:
+    def order(self) -> DofOrder:
         """Which dofs are above others."""
-        return Order.of(self.evaluator.tree)
+        return DofOrder.of(self.evaluator.tree)
 
     @cached_property
-    def still(self) -> Array:
-        """No accelerations."""
+    def zero_acceleration(self) -> Array:
+        """Joint accelerations (nv,) of zero."""
         return np.zeros(self.size.nv)
 
 
@@ -213,7 +213,7 @@ class Motion:
         found = self._found.get(name)
         if found is not None:
             return found
-        known = {"q": self.q, "v": self.v, "a": self.body.still}
+        known = {"q": self.q, "v": self.v, "a": self.body.zero_acceleration}
         given = [known[i.name] for i in QUANTITIES[name].inputs]
         return self._run(name, self.body.kernel(name), *given)
 

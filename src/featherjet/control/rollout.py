@@ -9,17 +9,17 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ..algorithms.integrators import moved_state, state_difference
 from ..evaluate.evaluator import Evaluator
 from ..jit.chain import Chain, Link
 from ..jit.kernel import Kernel
 from ..jit.memory import POOL
 from ..jit.sequence import InRows, InSequence
 from ..math.scalars import where_less
-from ..model.configuration import Places
 from .code import compiled
-from .integrators import advanced
+from .compiled.integrators import difference_kernel, euler_kernel, move_state_kernel
+from .compiled.runge_kutta import RungeKutta
 from .motion import NO_RESTITUTION, Body, Motion
-from .runge_kutta import RungeKutta
 from .stage import Segment, Stage
 from .track import ONCE, Once, Track
 
@@ -57,11 +57,11 @@ class Rollout:
 
     @cached_property
     def _difference(self) -> Kernel:
-        return difference_code(self.places)
+        return difference_kernel(self.places)
 
     @cached_property
     def _integrate(self) -> Kernel:
-        return integrate_code(self.places)
+        return move_state_kernel(self.places)
 
     @property
     def state_space(self) -> list[Kernel]:
@@ -208,7 +208,10 @@ class Plan:
             stage.values(m, leg.out)
             self.motions.append(m)
         track.run(
-            integrate_code(p.evaluator.places), self.raw[..., p.T, :], self.gap[..., p.T, :], out=(self.x[..., p.T, :],)
+            move_state_kernel(p.evaluator.places),
+            self.raw[..., p.T, :],
+            self.gap[..., p.T, :],
+            out=(self.x[..., p.T, :],),
         )
         last = p.terminal.motion(self.x[..., p.T :, :], self.u[..., :0, :], track=track)
         self.last_costs = p.terminal.values(last).costs
@@ -234,38 +237,6 @@ class Plan:
 # Code
 
 
-def difference_code(places: Places) -> Kernel:
-    """(x0, x1) -> the tangent at x0 that leads to x1."""
-    nq, nv = places.nq, places.nv
-
-    def run(x0: Array, x1: Array) -> list[Array]:
-        return [np.array([*way(places, x0, x1), *(x1[nq:] - x0[nq:])], object)]
-
-    shapes = {"x0": (nq + nv,), "x1": (nq + nv,)}
-    return compiled(run, shapes, ("difference", places.digest), "differences", [(2 * nv,)])
-
-
-def integrate_code(places: Places) -> Kernel:
-    """(x, dx) -> the state that a tangent leads to."""
-    nq, nv = places.nq, places.nv
-
-    def run(x: Array, dx: Array) -> list[Array]:
-        return [np.array(moved(places, x, dx), object)]
-
-    return compiled(run, {"x": (nq + nv,), "dx": (2 * nv,)}, ("integrate", places.digest), "moves", [(nq + nv,)])
-
-
-def way(places: Places, x0: Array, x1: Array) -> list[Any]:
-    """The tangent from one configuration to another."""
-    return [y for p in places.nodes for y in p.manifold.difference(x0[p.q], x1[p.q])]
-
-
-def moved(places: Places, x: Array, dx: Array) -> list[Any]:
-    nq, nv = places.nq, places.nv
-    q = [y for p in places.nodes for y in p.manifold.integrate(x[p.q], dx[p.v])]
-    return [*q, *(a + b for a, b in zip(x[nq:], dx[nv:], strict=True))]
-
-
 def policy_step(body: Body) -> Kernel:
     """A knot: (raw, gap, xs, us, k, K, lower, upper, dt) -> state, control, a, forces, raw state of the next knot."""
     places, nu = body.size.places, body.size.nu
@@ -273,8 +244,8 @@ def policy_step(body: Body) -> Kernel:
     nx, ndx = nq + nv, 2 * nv
 
     def policy(raw: Any, gap: Any, xs: Any, us: Any, k: Any, K: Any, lower: Any, upper: Any) -> list[Array]:
-        x = np.array(moved(places, raw, gap), object)
-        dx = [*way(places, xs, x), *(x[nq:] - xs[nq:])]
+        x = np.array(moved_state(places, raw, gap), object)
+        dx = state_difference(places, xs, x)
         u = []
         for i in range(nu):
             total = us[i] - k[i]
@@ -285,16 +256,12 @@ def policy_step(body: Body) -> Kernel:
         tau[driven] = u
         return [x, np.array(u, object), x[:nq], x[nq:], tau]
 
-    def step(x: Any, a: Any, dt: Any) -> list[Array]:
-        return [np.array(advanced(places, x, a, dt[0])[0], object)]
-
     given = {
         "raw": (nx,), "gap": (ndx,), "xs": (nx,), "us": (nu,), "k": (nu,), "K": (nu * ndx,), "lower": (nu,),
         "upper": (nu,),
     }  # fmt: skip
     key = places.digest, tuple(driven)
     first = compiled(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)])
-    last = compiled(step, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)])
     forces = ("forces",) if body.rows else ()
     links = [
         Link(first, (*given, "x", "u", "q", "v", "tau")),
@@ -302,7 +269,7 @@ def policy_step(body: Body) -> Kernel:
     ]
     between: dict[str, tuple[int, ...]] = {"q": (nq,), "v": (nv,), "tau": (nv,)}
     if body.integrator == "euler":
-        links.append(Link(last, ("x", "a", "dt", "next")))
+        links.append(Link(euler_kernel(places), ("x", "a", "dt", "next")))
     else:
         more, temporaries = RungeKutta(body, body.integrator).links("x", "a")
         links += more
@@ -317,7 +284,7 @@ def impact_step(body: Body) -> Kernel:
     nq, nv, nx = places.nq, places.nv, places.nq + places.nv
 
     def arrive(raw: Any, gap: Any) -> list[Array]:
-        x = np.array(moved(places, raw, gap), object)
+        x = np.array(moved_state(places, raw, gap), object)
         return [x, x[:nq], x[nq:]]
 
     def leave(x: Any, a: Any) -> list[Array]:

@@ -12,10 +12,10 @@ import numpy as np
 from ..jit.kernel import Kernel
 from .bending import Bending
 from .compiled.gauss_newton import GaussNewtonSum
-from .integrators import euler, euler_slopes
+from .compiled.integrators import euler_kernel, euler_slopes_kernel
+from .compiled.runge_kutta import RungeKutta
 from .lasting import Lasting
 from .motion import Body, Motion
-from .runge_kutta import RungeKutta
 from .signals import KINDS, Entry, Slopes
 from .terms import Form, given_to
 from .track import ONCE, Once
@@ -78,11 +78,11 @@ class Stage(Lasting):
 
     @cached_property
     def step(self) -> Kernel:
-        return euler(self.body.size)
+        return euler_kernel(self.body.size.places)
 
     @cached_property
     def step_slopes(self) -> Kernel:
-        return euler_slopes(self.body.size, self.body.driven)
+        return euler_slopes_kernel(self.body.size, self.body.driven)
 
     def motion(self, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Once = ONCE) -> Motion:
         return Motion(self.body, x, u, known, track)

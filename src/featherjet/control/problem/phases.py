@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ... import arrays
+from ...algorithms.integrators import TABLEAUX
 from ...contact import Contacts
 from ...errors import InputError, UnknownName
 from ..cost import Constraint, Cost
-from ..runge_kutta import TABLEAUX
 
 INTEGRATORS = ("euler", *TABLEAUX)
 

@@ -11,16 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ... import arrays
 from ...errors import InputError, UnknownName
-from ...evaluate.evaluator import Evaluator, HasEvaluator
+from ...evaluate.evaluator import HasEvaluator
 from ...evaluate.frames import numbers
 from ...jit.engine import target
-from ...model.configuration import limits, unit_parts
-from ...model.model import WORLD, Model
+from ...model.model import Model
 from ..ahead import Wanted
+from ..compiled.exact_hessian import add_second_derivatives
 from ..cost import Constraint, Cost
-from ..curvature import add_curvature, refuse_exact
 from ..horizon import Quadratic, Values
 from ..motion import Body, Motion
 from ..rollout import NOTHING, Rollout
@@ -30,6 +28,7 @@ from ..stage import Blocks, Found, Segment, Stage
 from ..still import holding, still_kernels
 from ..terms import Form
 from ..track import ONCE, Once, Track
+from .checks import checked_state, compiled_evaluator, driven_dofs, effort_limits, refuse_exact
 from .contact_forces import ContactForces, contact_forces
 from .phases import Impact, Phase
 
@@ -200,7 +199,7 @@ class Problem:
         if self.exact and costates is not None:
             for (s, start, stop), m, results in zip(self.every, way.motions, way.results, strict=True):
                 after = None if s is self.terminal else costates[..., start + 1 : stop + 1, :]
-                add_curvature(s, m, after, out.blocks(slice(start, stop), not s.body.size.nu), results)
+                add_second_derivatives(s, m, after, out.blocks(slice(start, stop), not s.body.size.nu), results)
         return out.quadratic
 
     def compile(self, batch: bool = False) -> None:
@@ -377,52 +376,6 @@ class Buffers:
             next=self.next, cost=self.cost, equality=self.equality, inequality=self.inequality, Fx=self.Fx, Fu=self.Fu,
             Lx=self.Lx, Lu=self.Lu, Lxx=self.Lxx, Lxu=self.Lxu, Luu=self.Luu, **parts,
         )  # fmt: skip
-
-
-# What a problem is made of
-
-
-def compiled_evaluator(robot: HasEvaluator) -> Evaluator:
-    """The evaluator of a robot, or one like it that compiles."""
-    evaluator = getattr(robot, "evaluator", None)
-    if not isinstance(evaluator, Evaluator):
-        raise InputError(f"Problem: expected a robot first, such as fj.load(...), got {type(robot).__name__}")
-    if evaluator.coordinates is not None:
-        raise InputError("Problem: takes states in Pinocchio's convention; use robot.with_convention('pinocchio')")
-    if evaluator.tree.coupling is not None:
-        raise InputError("Problem: robots with mimicking joints are not supported; lock these joints with robot.lock")
-    if evaluator.backend == "compiled":
-        return evaluator
-    return Evaluator(evaluator.model, "compiled", evaluator.threads, evaluator.unroll)
-
-
-def checked_state(evaluator: Evaluator, x0: ArrayLike) -> Array:
-    """States (..., nx), with quaternions of norm one."""
-    model = evaluator.model
-    x = np.array(arrays.finite("x0", x0, (model.nq + model.nv,), f"nq + nv = {model.nq + model.nv}"))
-    x[..., : model.nq] = unit_parts(model, "x0", x[..., : model.nq])
-    return x
-
-
-def driven_dofs(model: Model, actuated: Sequence[str] | None) -> Array:
-    """The dofs that controls drive."""
-    names = list(model.joint_names)
-    if actuated is None:
-        chosen = [k for k, j in enumerate(model.joints) if j.parent != WORLD or j.kind.name != "free"]
-    else:
-        for name in actuated:
-            if name not in names:
-                raise UnknownName("joint", name, names)
-        chosen = [names.index(name) for name in actuated]
-    dofs = [i for k in chosen for i in range(model.v_starts[k], model.v_starts[k] + model.joints[k].kind.manifold.nv)]
-    if not dofs:
-        raise InputError("actuated: no joint is driven; name at least one")
-    return np.array(dofs)
-
-
-def effort_limits(evaluator: Evaluator) -> Array:
-    """The largest torque of each dof, infinite if the model has none."""
-    return limits(evaluator.space).effort
 
 
 def runs(knots: Array, ends: Sequence[int]) -> list[tuple[int, int]]:

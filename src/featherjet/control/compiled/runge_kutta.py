@@ -1,7 +1,6 @@
-"""Runge-Kutta methods on the manifold of configurations [Munthe-Kaas 1999], for next states and their Jacobians.
+"""Compiled Runge-Kutta steps at all knots: next states, and their Jacobians; see `algorithms.integrators`.
 
-In the chart q (+) w around a knot's q, a motion is dw/dt = R(w) v, dv/dt = a(q (+) w, v, u), where R is the inverse of
-the right Jacobian of (+). Stages move (w, v) from (0, v) by shares of dt; controls are constant over a step.
+Stages move (w, v) from (0, v) by shares of dt; controls are constant over a step.
 """
 
 from __future__ import annotations
@@ -11,23 +10,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jit.autodiff import jacobian
-from ..jit.chain import Link
-from ..jit.kernel import Kernel
-from .code import compiled
-from .motion import Body, Motion
+from ...algorithms.integrators import TABLEAUX, chart_rates, moved
+from ...jit.autodiff import jacobian
+from ...jit.chain import Link
+from ...jit.kernel import Kernel
+from ..code import compiled
+from ..motion import Body, Motion
 
 Array = np.ndarray
 
 
-class Tableau(NamedTuple):
-    """shares: of dt from each stage to the next; weights: of the stages in the step."""
+class RungeKuttaPoint(NamedTuple):
+    """A stage of a step: its place (w, v) in the chart around the knot, and slopes by z = (q, v, u).
 
-    shares: tuple[float, ...]
-    weights: tuple[float, ...]
+    at: the motion there; dw, dv (..., nv, nd): slopes; back, along: Jacobians of q (+) w by q and w; rate_w, rate_v: of
+    R(w) v.
+    """
 
-
-TABLEAUX = {"rk2": Tableau((0.5,), (0.0, 1.0)), "rk4": Tableau((0.5, 0.5, 1.0), (1 / 6, 1 / 3, 1 / 3, 1 / 6))}
+    at: Motion
+    w: Array
+    v: Array
+    dw: Array
+    dv: Array
+    back: Array
+    along: Array
+    rate_w: Array
+    rate_v: Array
 
 
 class RungeKutta:
@@ -43,7 +51,7 @@ class RungeKutta:
         n = places.nv
 
         def run(w: Array, v: Array) -> list[Array]:
-            found = turned(places, w, v)
+            found = chart_rates(places, w, v)
             graph = w[0].graph
             J = jacobian([graph.lift(x) for x in found], [*w, *v], "forward")
             return [np.array(found, object), J[:, :n], J[:, n:]]
@@ -63,18 +71,18 @@ class RungeKutta:
                 at = Motion(self.body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
         return np.concatenate([move.values(m.q, W)[0], m.v + V], -1)
 
-    def linear(self, m: Motion, dt: float, next: Array, Fx: Array, Fu: Array) -> None:
-        """Write next states and their Jacobians."""
-        body = self.body
-        nv, nu = body.size.nv, body.size.nu
+    def points(self, m: Motion, dt: float) -> tuple[list[RungeKuttaPoint], Array, Array, Array, Array]:
+        """The stages of steps from a motion's states; w of the whole step and dw (..., nv, nd), next v and dv."""
+        body, nv, nd = self.body, m.size.nv, 2 * m.size.nv + m.size.nu
         move, turns = body.kernel("integrate"), body.kernel("integrate_jacobians")
-        by_q, by_v, by_u = np.split(np.eye(2 * nv + nu), [nv, 2 * nv])
+        by_q, by_v, by_u = np.split(np.eye(nd), [nv, 2 * nv])
         w, v, at = np.zeros_like(m.v), m.v, m
-        dw, dv = np.zeros((*m.v.shape, 2 * nv + nu)), np.broadcast_to(by_v, (*m.v.shape, 2 * nv + nu))
-        W, V, dW, dV = np.zeros_like(w), m.v, np.zeros_like(dw), dv
+        dw, dv = np.zeros((*m.v.shape, nd)), np.broadcast_to(by_v, (*m.v.shape, nd))
+        points, W, V, dW, dV = [], np.zeros_like(w), m.v, np.zeros_like(dw), dv
         for share, weight in zip((*self.tableau.shares, 0.0), self.tableau.weights, strict=True):
             rate, rate_w, rate_v = self.rates.values(w, v)
             back, along = turns.values(m.q, w)
+            points.append(RungeKuttaPoint(at, w, v, dw, dv, back, along, rate_w, rate_v))
             s = at.a_slopes
             assert s.v is not None
             assert s.u is not None
@@ -86,10 +94,17 @@ class RungeKutta:
                 w, v = share * dt * rate, m.v + share * dt * at.a
                 dw, dv = share * dt * dr, by_v + share * dt * da
                 at = Motion(body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
-        back, along = turns.values(m.q, W)
+        return points, W, dW, V, dV
+
+    def linear(self, m: Motion, dt: float, next: Array, Fx: Array, Fu: Array) -> None:
+        """Write next states and their Jacobians."""
+        body, ndx = self.body, 2 * m.size.nv
+        _, W, dW, V, dV = self.points(m, dt)
+        back, along = body.kernel("integrate_jacobians").values(m.q, W)
+        by_q = np.eye(m.size.nv, dW.shape[-1])
         F = np.concatenate([back @ by_q + along @ dW, dV], -2)
-        next[...] = np.concatenate([move.values(m.q, W)[0], V], -1)
-        Fx[...], Fu[...] = F[..., : 2 * nv], F[..., 2 * nv :]
+        next[...] = np.concatenate([body.kernel("integrate").values(m.q, W)[0], V], -1)
+        Fx[...], Fu[...] = F[..., :ndx], F[..., ndx:]
 
     def links(self, x: str, a: str) -> tuple[list[Link], dict[str, tuple[int, ...]]]:
         """The links of a chain from a state and its accelerations to "next", after those that compute them.
@@ -119,7 +134,7 @@ class RungeKutta:
         nq, nv = places.nq, places.nv
 
         def run(x: Any, w: Any, v: Any, a: Any, dt: Any) -> list[Array]:
-            rate = turned(places, w, v)
+            rate = chart_rates(places, w, v)
             after = [share * dt[0] * r for r in rate]
             return [np.array(y, object) for y in (rate, after, moved(places, x, after), x[nq:] + share * dt[0] * a)]
 
@@ -132,7 +147,7 @@ class RungeKutta:
         nq, nv, stages = places.nq, places.nv, len(b)
 
         def run(x: Any, w: Any, v: Any, dt: Any, **rest: Any) -> list[Array]:
-            rates = [*(rest[f"r{k}"] for k in range(stages - 1)), np.array(turned(places, w, v), object)]
+            rates = [*(rest[f"r{k}"] for k in range(stages - 1)), np.array(chart_rates(places, w, v), object)]
             W = sum(c * dt[0] * r for c, r in zip(b, rates, strict=True))
             V = x[nq:] + sum(c * dt[0] * rest[f"a{k}"] for k, c in enumerate(b))
             return [np.array([*moved(places, x, W), *V], object)]
@@ -140,17 +155,3 @@ class RungeKutta:
         inner = {f"r{k}": (nv,) for k in range(stages - 1)} | {f"a{k}": (nv,) for k in range(stages)}
         inputs = {"x": (nq + nv,), "w": (nv,), "v": (nv,), **inner, "dt": (1,)}
         return compiled(run, inputs, (self.name, places.digest), "steps", [(nq + nv,)])
-
-
-def turned(places: Any, w: Any, v: Any) -> list[Any]:
-    """R(w) v."""
-    found: list[Any] = []
-    for p in places.nodes:
-        J = p.manifold.right_jacobian_inverse(list(w[p.v]))
-        found += [sum((a * b for a, b in zip(row, v[p.v], strict=True)), 0.0) for row in J]
-    return found
-
-
-def moved(places: Any, x: Any, w: Any) -> list[Any]:
-    """q (+) w."""
-    return [y for p in places.nodes for y in p.manifold.integrate(x[p.q], list(w[p.v]))]

@@ -1,4 +1,4 @@
-"""Second derivatives of where frames are and how they move, contracted with weights, for all knots at once.
+"""Second derivatives of where frames are and how they move, contracted with weights; arrays with any leading axes.
 
 A column s_k of a frame's Jacobian, as the frame sees it, turns with all dofs further out: with ds_k/dq_h = -s_h x s_k
 for h strictly below k's joint and zero otherwise, and with u_k = sum of s_j v_j over j strictly above k's joint, the
@@ -18,23 +18,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.tree import Tree
+from ...model.tree import Tree
 
 Array = np.ndarray
 LINEAR, ANGULAR = slice(0, 3), slice(3, 6)
 
 
-class Order(NamedTuple):
+class DofOrder(NamedTuple):
     """Which dofs are above others on a path to the root, (nv, nv): entry [h, k] is 1 if h is above k, else 0.
 
-    strictly: of another joint; same: of the same joint.
+    strictly: h belongs to another joint than k; same: both belong to one joint.
     """
 
     strictly: Array
     same: Array
 
     @classmethod
-    def of(cls, tree: Tree) -> Order:
+    def of(cls, tree: Tree) -> DofOrder:
         strictly, same = np.zeros((tree.nv, tree.nv)), np.zeros((tree.nv, tree.nv))
         for node in tree.nodes:
             same[node.v, node.v] = 1.0
@@ -81,16 +81,16 @@ def dual(a: Array, w: Array) -> Array:
     return np.concatenate([linear, angular], -2)
 
 
-def placed(order: Order, s: Array, w: Array) -> Array:
-    """Of w.xi, the frame being at T exp(xi): (..., nv, nv)."""
+def placement_curvature(order: DofOrder, s: Array, w: Array) -> Array:
+    """The Hessian (..., nv, nv) of w.xi by q, where the frame moves from T to T exp(xi)."""
     upper = 0.5 * (transposed(dual(s, w[..., None])) @ s) * order.strictly
     return upper + transposed(upper)
 
 
-class Moved:
-    """A frame whose Jacobian is s, and whose robot moves with rates v (..., nv), as the frame sees it."""
+class MovingFrame:
+    """The motion of a frame with Jacobian s (..., 6, nv), in its own axes, at joint velocities v (..., nv)."""
 
-    def __init__(self, order: Order, s: Array, v: Array) -> None:
+    def __init__(self, order: DofOrder, s: Array, v: Array) -> None:
         self.order, self.s = order, s
         self.shares = s * v[..., None, :]
         self.u = self.shares @ order.strictly  # of the body above each joint
@@ -103,13 +103,13 @@ class Moved:
         return -self.alpha
 
     def velocity(self, w: Array) -> Curvature:
-        """Of w.y."""
+        """Second derivatives of w.y, the frame's velocity y."""
         beta = dual(self.s, w[..., None])
         qq = self.order.symmetric(transposed(self.alpha) @ beta)
         return Curvature(qq, -(transposed(beta) @ self.s) * self.order.strictly.T)
 
     def acceleration(self, a: Array, w: Array) -> Curvature:
-        """Of w.dy/dt; by (q, a) too."""
+        """Second derivatives of w.dy/dt at joint accelerations a (..., nv), by (q, a) too."""
         order, s, u, alpha, w = self.order, self.s, self.u, self.alpha, w[..., None]
         beta, rest = dual(s, w), self.y - u
         steep, braked = dual(alpha, w), dual(rest, w)
@@ -124,7 +124,10 @@ class Moved:
         return Curvature(order.symmetric(qq), qv, slopes + transposed(slopes), slopes)
 
     def seen(self, W: Array, r: Array | None) -> Curvature:
-        """Of w.(X y), where X turns along dof k as dX = X (r_k x), and W = X^T w; r None: X is fixed to the frame."""
+        """Second derivatives of w.(X y), where X turns along dof k as dX = X (r_k x); None: X is fixed to the frame.
+
+        W: X^T w, the weights in the axes of the frame.
+        """
         fixed = self.velocity(W)
         if r is None:
             return fixed
@@ -136,14 +139,14 @@ class Moved:
 
 
 def rotations(s: Array) -> Array:
-    """The angular halves of motions."""
+    """Motions without their linear halves."""
     out = np.zeros_like(s)
     out[..., ANGULAR, :] = s[..., ANGULAR, :]
     return out
 
 
-def viewed(w: Array, T: Array, viewpoint: str) -> Array:
-    """X^T w for the X that takes a motion as a frame at T (..., 4, 4) sees it to that of a viewpoint."""
+def weights_in_frame(w: Array, T: Array, viewpoint: str) -> Array:
+    """X^T w (..., 6), where X takes motions from the axes of a frame at T (..., 4, 4) to those of a viewpoint."""
     if viewpoint == "local":
         return w
     linear, angular = w[..., LINEAR], w[..., ANGULAR]
@@ -153,6 +156,6 @@ def viewed(w: Array, T: Array, viewpoint: str) -> Array:
     return np.concatenate([(x[..., None, :] @ R)[..., 0, :] for x in (linear, angular)], -1)
 
 
-def turns(s: Array, viewpoint: str) -> Array | None:
-    """The r of `Moved.seen` for a viewpoint."""
+def viewpoint_turns(s: Array, viewpoint: str) -> Array | None:
+    """The r that `MovingFrame.seen` takes for a viewpoint."""
     return {"local": None, "world": s, "world_aligned": rotations(s)}[viewpoint]
