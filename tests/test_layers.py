@@ -19,7 +19,7 @@ ROOT = Path(featherjet.__file__).parent
 LAYERS = (
     "errors", "atomic", "forks", "arrays", "terminal", "display", "math", "geometry", "model", "models", "conventions",
     "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact", "simulation", "export", "robot", "verify",
-    "transition", "control", "bridges", "jax", "torch", "casadi", "crocoddyl", "__init__", "lab", "cli", "__main__",
+    "transitions", "control", "bridges", "jax", "torch", "casadi", "crocoddyl", "__init__", "lab", "cli", "__main__",
 )  # fmt: skip
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 HEAVY = (
@@ -88,6 +88,21 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
 
     for name in NAMES:
         visit(name, [])
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py"], ids=str)
+def test_no_name_of_a_package_hides_its_module(path: Path) -> None:
+    """`import featherjet.something` gives the module of that name, and nothing else."""
+    package, hidden = path.parent.parts, []
+    for node in ast.walk(ast.parse((ROOT / path).read_text())):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            hidden.append(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            hidden.append(node.id)
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            own = isinstance(node, ast.ImportFrom) and node.level == 1 and not node.module
+            hidden += [x.asname or x.name for x in node.names if not (own and x.asname in (None, x.name))]
+    assert not {name for name in hidden if (*package, name) in NAMES}
 
 
 def test_jit_knows_no_robot() -> None:

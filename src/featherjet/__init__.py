@@ -19,7 +19,7 @@ from .robot.convert import convert
 from .robot.loading import load, robots
 from .robot.robot import Robot
 from .simulation import Servo, TimeStep, Trajectory, World
-from .transition import Clip, Target, Transition, transition
+from .transitions import Clip, Target, Transition, transition
 from .view.show import show
 
 __all__ = [

@@ -59,8 +59,8 @@ code = euler(Sizes(places, 0, ()))
 print(json.dumps([code([x, V, np.array([0.1])], None, 1)[0][0].tolist(), advanced(places, x, V, 0.1)[0]]))
 """,
     "transition": """
-from featherjet.transition import rodrigues
-from featherjet.transition.compiled import SampledFormula
+from featherjet.transitions import rodrigues
+from featherjet.transitions.compiled import SampledFormula
 x = np.linspace(-1, 1, 9)[None]
 print(json.dumps([SampledFormula(rodrigues.lift_planar, 1, 9, c)(V[:1], x)[0].tolist() for c in (True, False)]))
 """,
@@ -118,7 +118,7 @@ EDITS = [
         "bridge",
     ),
     Edit("control/integrators.py", "way = [dt * (y + dt * z)", "way = [dt * (y - dt * z)", "control"),
-    Edit("transition/rodrigues.py", "return [jets[0], jets[1], c, s", "return [jets[1], jets[0], c, s", "transition"),
+    Edit("transitions/rodrigues.py", "return [jets[0], jets[1], c, s", "return [jets[1], jets[0], c, s", "transition"),
     Edit("treejit/stepping.py", "0.5 * (v + guess)", "0.5 * (v - guess)", "treejit"),
     Edit("casadi/pieces.py", "vector([*q, *x[places.nq :]])", "vector([*q, *-x[places.nq :]])", "casadi"),
 ]

@@ -15,6 +15,6 @@ except ModuleNotFoundError as error:
 from .functions import function
 from .horizons import horizon
 from .shared import library
-from .stages import StageFunction, stages
+from .stage_functions import StageFunction, stages
 
 __all__ = ["StageFunction", "function", "horizon", "library", "stages"]

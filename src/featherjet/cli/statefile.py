@@ -14,7 +14,7 @@ from ..files.npz import read_npz
 from ..model.io.xmltree import read_bytes
 from ..model.lock import coordinates
 from ..robot.robot import Robot
-from ..transition import Clip
+from ..transitions import Clip
 
 KNOWN = ("q", "v", "dt")
 

@@ -12,11 +12,11 @@ from ..contact import PointContact
 from ..errors import InputError
 from ..robot.robot import Robot
 from ..terminal import progress
-from ..transition import Target, Transition
-from ..transition import transition as plan
-from ..transition.checks import ROOT_FORCES
-from ..transition.limits import LIMITED
-from ..transition.solve import SOLVERS
+from ..transitions import Target, Transition
+from ..transitions import transition as plan
+from ..transitions.checks import ROOT_FORCES
+from ..transitions.limits import LIMITED
+from ..transitions.solve import SOLVERS
 from .output import fail, line
 from .parsing import add_out, add_robot, command, count, load_robot, positive
 from .statefile import read_state

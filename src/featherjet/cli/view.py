@@ -13,7 +13,7 @@ from ..robot.loading import load
 from ..robot.robot import Robot
 from ..simulation import trajectory
 from ..simulation.trajectory import Trajectory
-from ..transition import Transition
+from ..transitions import Transition
 from ..view.show import show
 from .output import line
 from .parsing import ROOTS, command, port, positive

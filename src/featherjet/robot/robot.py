@@ -48,7 +48,7 @@ from ..model.configuration import Limits
 from ..model.lock import lock
 from ..model.model import Array, Model
 from ..simulation.playback import Playback, sampled
-from ..simulation.simulate import Controller, simulate
+from ..simulation.simulating import Controller, simulate
 from ..simulation.trajectory import Trajectory
 from . import products
 from .ahead import tasks

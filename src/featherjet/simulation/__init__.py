@@ -1,7 +1,7 @@
 """Simulation: smooth integrators on the manifold of q, time stepping with contacts, trajectories."""
 
 from .servos import Servo
-from .simulate import simulate
+from .simulating import simulate
 from .timestep import StepDerivatives, StepGradients, StepResult, TimeStep
 from .trajectory import Trajectory
 from .world import World

@@ -13,13 +13,13 @@ import featherjet as fj
 from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.algorithms.scan import Scan
 from featherjet.jit.straight import trace
-from featherjet.transition.chart import FlatChart
-from featherjet.transition.constraints import Conditions, FrameCondition, LimitCondition, ZeroTorqueCondition
-from featherjet.transition.energy import TorqueEnergy
-from featherjet.transition.metric import gauss_newton
-from featherjet.transition.slopes import TorqueSlopes
-from featherjet.transition.spline import Spline
-from featherjet.transition.supports import EASE, Supports
+from featherjet.transitions.chart import FlatChart
+from featherjet.transitions.constraints import Conditions, FrameCondition, LimitCondition, ZeroTorqueCondition
+from featherjet.transitions.energy import TorqueEnergy
+from featherjet.transitions.metric import gauss_newton
+from featherjet.transitions.slopes import TorqueSlopes
+from featherjet.transitions.spline import Spline
+from featherjet.transitions.supports import EASE, Supports
 from helpers import agree, every_kind, to_pinocchio
 
 STEP = 1e-30

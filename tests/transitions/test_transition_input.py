@@ -7,7 +7,7 @@ import pytest
 
 import featherjet as fj
 from featherjet.errors import FeatherjetError, InputError, MissingExtra, UnknownName
-from featherjet.transition import plan
+from featherjet.transitions import plan
 
 REST = np.zeros(7)
 START = np.array([0, 0.5, 0, -1.2, 0, 0.8, 0])
@@ -101,7 +101,7 @@ def test_the_guard_guards(arm):
 )  # fmt: skip
 def test_it_is_refused(arm, changes, says, monkeypatch):
     if "takes no conditions" in says:  # that is the solver's to say, still before it begins
-        from featherjet.transition import solve
+        from featherjet.transitions import solve
 
         monkeypatch.setattr(plan, "solve", solve.solve)
         monkeypatch.setattr(solve, "Search", None)
@@ -171,7 +171,7 @@ def test_without_scipy(arm, monkeypatch):
 
 
 def test_without_cyipopt(arm, monkeypatch):
-    from featherjet.transition import solve
+    from featherjet.transitions import solve
 
     monkeypatch.setattr(plan, "solve", solve.solve)
     monkeypatch.setitem(__import__("sys").modules, "cyipopt", None)
@@ -180,7 +180,7 @@ def test_without_cyipopt(arm, monkeypatch):
 
 
 def test_times_outside(arm, monkeypatch):
-    from featherjet.transition import solve
+    from featherjet.transitions import solve
 
     monkeypatch.setattr(plan, "solve", solve.solve)
     result = fj.transition(arm, (START, REST), (END, REST), 1.0, intervals=1, max_iterations=1)
