@@ -25,7 +25,7 @@ def spring(t, q, v):
     foot = robot.frame_placement(q, "foot")[:3, 3]
     leg = foot - [0.0, 0.0, q[0]]
     length = np.linalg.norm(leg)
-    J = robot.frame_jacobian(q, "foot", "world_aligned")[:3, 1:]
+    J = robot.frame_jacobian(q, "foot", viewpoint="world_aligned")[:3, 1:]
     rising = foot[2] < 1e-4 and v[0] > 0
     stretch = (2000 if rising else 1500) * (REST - length) * leg / length
     steady = np.array([-60 * leg[0] - 4 * (J @ v[1:])[0], 0.0, 0.0])  # keeps the foot below the hip

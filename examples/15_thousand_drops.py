@@ -18,7 +18,7 @@ stance[8::3], stance[9::3] = 0.6, -1.2
 
 # A thousand drops: from 5 to 25 cm, turned and turning a little, joints held by servos.
 worlds = 1000
-ground = fj.Ground(robot, [fj.Foot(f, 0.02) for f in FEET], friction=0.7)
+ground = fj.Ground(robot, [fj.Foot(f, radius=0.02) for f in FEET], friction=0.7)
 q = robot.integrate(stance, 0.15 * rng.normal(size=(worlds, robot.nv)) * (np.arange(robot.nv) < 6))
 q[:, 2] -= ground.gap(robot, q).min(-1) - rng.uniform(0.05, 0.25, worlds)
 v = 0.5 * rng.normal(size=(worlds, robot.nv)) * (np.arange(robot.nv) < 6)
@@ -43,7 +43,7 @@ assert np.mean(up > 0.9) > 0.8
 
 # One drops onto a stair: its front feet stand higher than its hind feet.
 stair = fj.HeightField([-2.0, 0.1, 0.1001, 2.0], [-2.0, 2.0], np.array([[0, 0], [0, 0], [0.08, 0.08], [0.08, 0.08]]))
-stairs = fj.Ground(robot, [fj.Foot(f, 0.02) for f in FEET], friction=0.9, terrain=stair)
+stairs = fj.Ground(robot, [fj.Foot(f, radius=0.02) for f in FEET], friction=0.9, terrain=stair)
 q = stance.copy()
 q[2] -= stairs.gap(robot, q).min() - 0.02
 world = fj.World(robot, q, np.zeros(robot.nv), stairs, dt=4e-3)

@@ -16,7 +16,7 @@ robot = fj.Robot(builder.build())
 ground = fj.Ground(robot, [fj.Foot("ball", radius=0.05)], friction=0.4, restitution=0.7)
 
 DT, STEPS = 8e-3, 100
-step = fj.TimeStep(robot, ground, DT)
+step = fj.TimeStep(robot, ground, dt=DT)
 q = robot.neutral()
 q[2] = 1.0
 target = np.array([2.0, 0.5, 0.7])

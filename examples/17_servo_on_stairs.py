@@ -19,7 +19,7 @@ edges = 0.6 + TREAD * np.arange(STEPS)
 x = np.sort(np.concatenate([[-2.0, 4.0], edges, edges + 1e-4]))  # a riser is 0.1 mm wide: a wall
 z = RISE * (x[:, None] > edges).sum(1)
 stairs = fj.HeightField(x, [-2.0, 2.0], np.stack([z, z], -1))
-ground = fj.Ground(robot, [fj.Foot(f, 0.02) for f in FEET], friction=0.9, terrain=stairs)
+ground = fj.Ground(robot, [fj.Foot(f, radius=0.02) for f in FEET], friction=0.9, terrain=stairs)
 
 
 def leg(forward, down):

@@ -55,7 +55,7 @@ def backward(xs: np.ndarray, us: np.ndarray, mu: float):
     """Feedforward and gains of every step, and the decrease that they promise."""
     A, B = linearised(xs, us)
     q = xs[:, :n]
-    J = robot.frame_jacobian(q[-1], "tool", "world_aligned")[:3]
+    J = robot.frame_jacobian(q[-1], "tool", viewpoint="world_aligned")[:3]
     away = robot.frame_placement(q[-1], "tool")[:3, 3] - goal
     p = np.concatenate([reach * J.T @ away, rest * xs[-1, n:]])
     P = np.zeros((2 * n, 2 * n))

@@ -67,9 +67,9 @@ class Pair(NamedTuple):
 
 
 def both(model: fj.Model, unroll: bool = False, shared: bool = True, fext: bool = True) -> Pair:
-    compiled = fj.Robot(model, "compiled", threads=1, unroll=unroll)
+    compiled = fj.Robot(model, backend="compiled", threads=1, unroll=unroll)
     compiled.evaluator.tree.shared = shared and not unroll  # type: ignore[attr-defined]
-    return Pair(compiled, fj.Robot(model, "numpy"), fext)
+    return Pair(compiled, fj.Robot(model, backend="numpy"), fext)
 
 
 def small_quadruped(joints: Sequence[str] = ("HAA",)) -> fj.Model:

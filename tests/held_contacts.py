@@ -40,9 +40,9 @@ def draw(robot: fj.Robot, rng: np.random.Generator, closed: bool) -> fj.Contacts
         what = other if closed and apart and k < 2 else None
         at, offset, axes = placement(), placement(), str(rng.choice(["local", "world_aligned"]))
         held.append(
-            fj.SurfaceContact(frame, what, at, offset, axes)
+            fj.SurfaceContact(frame, other=what, at=at, offset=offset, axes=axes)
             if rng.random() < 0.5
-            else fj.PointContact(frame, what, at[:3, 3], offset[:3, 3], axes)
+            else fj.PointContact(frame, other=what, at=at[:3, 3], offset=offset[:3, 3], axes=axes)
         )
     gains = (rng.uniform(0, 9), rng.uniform(0, 5)) if rng.random() < 0.7 else (0.0, 0.0)
-    return fj.Contacts(robot, held, gains, rng.uniform(0.1, 2))
+    return fj.Contacts(robot, held, baumgarte=gains, damping=rng.uniform(0.1, 2))

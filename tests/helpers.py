@@ -170,7 +170,7 @@ def models(draw: st.DrawFn, kinds: Sequence[str] = tuple(KINDS), most: int = 10,
     hypothesis draws the tree and, for each joint, the seed of its numbers: to draw every number would take longer than
     most of what is tested. Failures shrink to few joints, and to plain ones where numbers do not matter.
     """
-    b = fj.ModelBuilder("drawn", draw(st.sampled_from([(0.0, 0.0, -9.81), (1.0, -2.0, 3.0)])))
+    b = fj.ModelBuilder("drawn", gravity=draw(st.sampled_from([(0.0, 0.0, -9.81), (1.0, -2.0, 3.0)])))
     joints = st.tuples(st.integers(0, 3), st.integers(0, 9), st.sampled_from(kinds), st.integers(0, 10_000))
     for i, (back, apart, kind, seed) in enumerate(draw(st.lists(joints, min_size=1, max_size=most))):
         numbers = Numbers(seed)

@@ -89,7 +89,7 @@ class Worker:
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
-        references = {name: fj.Robot(make(), "numpy") for name, make in MODELS.items()}
+        references = {name: fj.Robot(make(), backend="numpy") for name, make in MODELS.items()}
         self.states = {name: random_state(robot, 3000) for name, robot in references.items()}
         self.expected = {(n, x): results(r, x, self.states[n]) for n, r in references.items() for x in QUANTITIES}
         self.robots: dict[str, fj.Robot] = {}
@@ -108,7 +108,9 @@ class Worker:
     def round(self) -> None:
         """New robots, computed with on four threads; meanwhile a fork, and perhaps a cache that disappears."""
         rng = self.rng
-        self.robots = {name: fj.Robot(make(), "compiled", threads=rng.randint(1, 3)) for name, make in MODELS.items()}
+        self.robots = {
+            name: fj.Robot(make(), backend="compiled", threads=rng.randint(1, 3)) for name, make in MODELS.items()
+        }
         cases = [rng.sample(sorted(self.expected), 6) for _ in range(4)]
         threads = [threading.Thread(target=self.compute, args=(some,)) for some in cases]
         for thread in threads:

@@ -76,9 +76,9 @@ def test_forking_while_another_thread_compiles(tmp_path, monkeypatch):
     """The other thread is inside `compiled`, and so inside the locks of the library and of Kernel.batch."""
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(libraries, "_loaded", {})
-    s = random_state(fj.Robot(MODEL, "numpy"), 5)
-    expected = fj.Robot(MODEL, "numpy").inverse_dynamics(s.q, s.v, s.a)
-    robot, inside = fj.Robot(MODEL, "compiled"), threading.Event()
+    s = random_state(fj.Robot(MODEL, backend="numpy"), 5)
+    expected = fj.Robot(MODEL, backend="numpy").inverse_dynamics(s.q, s.v, s.a)
+    robot, inside = fj.Robot(MODEL, backend="compiled"), threading.Event()
     compiled, main = libraries.compiled, os.getpid()
 
     def slow(*args):
@@ -103,8 +103,8 @@ def test_forking_while_another_thread_is_in_llvm(tmp_path, monkeypatch):
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
     monkeypatch.setattr(libraries, "_loaded", {})
     q = np.array([0.1, 0.2, 0.3])
-    expected = fj.Robot(MODEL, "numpy").mass_matrix(q)
-    fj.Robot(MODEL, "compiled")
+    expected = fj.Robot(MODEL, backend="numpy").mass_matrix(q)
+    fj.Robot(MODEL, backend="compiled")
     taken = threading.Event()
 
     def hold(free: threading.Event) -> None:
@@ -114,7 +114,7 @@ def test_forking_while_another_thread_is_in_llvm(tmp_path, monkeypatch):
 
     end = held(hold)
     taken.wait()
-    right = in_child(lambda: bool(np.allclose(fj.Robot(MODEL, "compiled").mass_matrix(q), expected, rtol=1e-9)))
+    right = in_child(lambda: bool(np.allclose(fj.Robot(MODEL, backend="compiled").mass_matrix(q), expected, rtol=1e-9)))
     end()
     assert right
 

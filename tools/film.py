@@ -61,7 +61,7 @@ def gait(robot: fj.Robot) -> np.ndarray:
     for goals in foot_paths(robot):
         for _ in range(20):
             error = [g - robot.frame_placement(q, f"{leg}_FOOT")[:3, 3] for g, leg in zip(goals, LEGS, strict=True)]
-            J = [robot.frame_jacobian(q, f"{leg}_FOOT", frame="world_aligned")[:3, 6:] for leg in LEGS]
+            J = [robot.frame_jacobian(q, f"{leg}_FOOT", viewpoint="world_aligned")[:3, 6:] for leg in LEGS]
             q[7:] += np.linalg.lstsq(np.concatenate(J), np.concatenate(error), rcond=None)[0]
         found.append(q.copy())
     return np.array(found)
@@ -81,7 +81,7 @@ def walk(duration: float) -> fj.Trajectory:
         return (1 - share) * poses[k] + share * poses[(k + 1) % PHASES]
 
     servo = fj.Servo(robot, kp=700.0 * legs, kd=18.0 * legs, target=target)
-    ground = fj.Ground(robot, [fj.Foot(f"{leg}_FOOT", 0.03) for leg in LEGS], friction=0.9, terrain=stairs())
+    ground = fj.Ground(robot, [fj.Foot(f"{leg}_FOOT", radius=0.03) for leg in LEGS], friction=0.9, terrain=stairs())
     q = poses[0].copy()
     q[2] = -STAND + 0.05
     return robot.simulate(q, np.zeros(robot.nv), servo, ground, dt=2e-3, duration=duration)

@@ -56,7 +56,7 @@ def complex_steps(robot: Robot, quantity: str, by: str, **inputs: object) -> lis
     return [np.moveaxis(np.imag(r) / STEP, 0, -1) for r in results]
 
 
-def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6, **inputs: object) -> Array:
+def central_difference(robot: Robot, quantity: str, by: str, *, step: float = 1e-6, **inputs: object) -> Array:
     """The same by central differences: less accurate, but without complex numbers."""
     _check_step(step)
     given = _checked(robot, quantity, by, inputs)
@@ -65,7 +65,7 @@ def central_difference(robot: Robot, quantity: str, by: str, step: float = 1e-6,
     return np.moveaxis((ends[0] - ends[1]) / (2 * step), 0, -1)
 
 
-def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, step: float = 1e-6) -> Array:
+def differentiate(robot: Robot, f: Callable[[Array], Array], q: object, *, step: float = 1e-6) -> Array:
     """Central differences (..., nv), on the manifold, of your own function of q, (..., nq) -> (...)."""
     _check_step(step)
     at = robot.evaluator.checked_q("q", q)
@@ -82,7 +82,7 @@ class Finding(NamedTuple):
 
 
 def check(
-    robot: Robot, samples: int = 4, seed: int = 0, fext: bool = True, forward: bool = True, order: int = 1
+    robot: Robot, *, samples: int = 4, seed: int = 0, fext: bool = True, forward: bool = True, order: int = 1
 ) -> list[Finding]:
     """Compare all derivatives of a robot's dynamics with complex step, at random states.
 

@@ -227,8 +227,8 @@ def test_frames_equal_pinocchios(frame: str, case: tuple[fj.Robot, State], data:
     m = to_pinocchio(robot.model)
     d = m.createData()
     at, reference = m.getFrameId(name), REFERENCE_FRAMES[frame]
-    J = robot.frame_jacobian(s.q, name, frame)
-    v = robot.frame_velocity(s.q, s.v, name, frame)
+    J = robot.frame_jacobian(s.q, name, viewpoint=frame)
+    v = robot.frame_velocity(s.q, s.v, name, viewpoint=frame)
     T = robot.frame_placement(s.q, name)
     for k, (q, qd, _, _) in enumerate(samples(s)):
         agree(J[k], pin.computeFrameJacobian(m, d, q, at, reference).reshape(6, m.nv), ID, "Jacobian")
@@ -360,7 +360,7 @@ def test_symmetric() -> None:
         agree(M, np.swapaxes(M, -1, -2), 1e-15)
 
 
-@pytest.mark.parametrize("model", [fj.models.chain(70), fj.models.tree(63, 2)], ids=["chain70", "tree63"])
+@pytest.mark.parametrize("model", [fj.models.chain(70), fj.models.tree(63, branching=2)], ids=["chain70", "tree63"])
 def test_large_systems(model: fj.Model) -> None:
     robot = fj.Robot(model)
     s = random_state(robot, 2)

@@ -63,7 +63,7 @@ def test_by_complex_step(seed: int, forces: bool) -> None:
 
 def test_lengths_of_a_double_pendulum() -> None:
     """tau2 = (m2 c2^2 + I2) a2 + ... + m2 c2 l1 (a1 cos q2 + v1^2 sin q2) + g c2 m2 cos(q1 + q2), by l1."""
-    robot = fj.Robot(fj.models.auto_tree(2), "numpy").with_gravity((0.0, -9.81, 0.0))
+    robot = fj.Robot(fj.models.auto_tree(2), backend="numpy").with_gravity((0.0, -9.81, 0.0))
     q, v, a = np.random.default_rng(0).normal(size=(3, 2))
     by = robot.inverse_dynamics_placement_derivatives(q, v, a)
     lengths = np.einsum("ijk,jk->ij", by, robot.model.length_directions)
@@ -87,7 +87,7 @@ def test_a_mimicking_joint_moves_with_its_leader() -> None:
     b.add_body(two, 1.0, (0.3, 0.0, 0.1), np.eye(3))
     three = b.add_joint("three", "prismatic", two, axis=(1, 0, 0), mimic=Mimic("two", 0.5, 0.1))
     b.add_body(three, 0.7, (0.0, 0.1, 0.1), np.eye(3))
-    robot = fj.Robot(b.build(), "numpy")
+    robot = fj.Robot(b.build(), backend="numpy")
     q, v, a = np.random.default_rng(1).normal(size=(3, robot.nv))
     tau = robot.inverse_dynamics(q, v, a)
     by = robot.inverse_dynamics_placement_derivatives(q, v, a)

@@ -63,7 +63,7 @@ def made_of(robot: fj.Robot, q: np.ndarray, name) -> np.ndarray:
     These are turned, moved by the frame's distance from the origin and, in coordinates of angles, scaled by their
     rates; terms may cancel, but their rounding stays. Rates have one velocity as a factor, drifts have two.
     """
-    J = robot.frame_jacobian(q, name, "world")
+    J = robot.frame_jacobian(q, name, viewpoint="world")
     return np.maximum(1.0, np.abs(J).max((-2, -1)) ** 2)
 
 
@@ -80,11 +80,11 @@ def test_equal_pinocchios(robot: fj.Robot, viewpoint) -> None:
         for name in some_frames(robot)[:3]:
             i = m.getFrameId(name)
             J = pin.getFrameJacobian(m, data, i, VIEWPOINTS[viewpoint])
-            agree(robot.frame_jacobian(q, name, viewpoint), J, 1e-12)
+            agree(robot.frame_jacobian(q, name, viewpoint=viewpoint), J, 1e-12)
             dJ = pin.getFrameJacobianTimeVariation(m, data, i, VIEWPOINTS[viewpoint])
             size, speed = float(made_of(robot, q, name)), float(np.linalg.norm(v))
-            agree(robot.jacobian_derivative(q, v, name, viewpoint), dJ, 1e-12, "rate", size * speed)
-            agree(robot.jacobian_drift(q, v, name, viewpoint), dJ @ v, 1e-12, "drift", size * speed**2)
+            agree(robot.jacobian_derivative(q, v, name, viewpoint=viewpoint), dJ, 1e-12, "rate", size * speed)
+            agree(robot.jacobian_drift(q, v, name, viewpoint=viewpoint), dJ @ v, 1e-12, "drift", size * speed**2)
 
 
 def test_hessians_equal_pinocchios(robot: fj.Robot, viewpoint) -> None:
@@ -101,7 +101,7 @@ def test_hessians_equal_pinocchios(robot: fj.Robot, viewpoint) -> None:
     for joint in (robot.njoints - 1, robot.njoints // 2, 0):
         tensor = np.array(pin.getJointKinematicHessian(m, data, joint + 1, VIEWPOINTS[viewpoint]))
         theirs = tensor.ravel().reshape(tensor.shape, order="F")
-        ours = robot.jacobian_hessian(q, robot.joint_names[joint], viewpoint)
+        ours = robot.jacobian_hessian(q, robot.joint_names[joint], viewpoint=viewpoint)
         if viewpoint == "local":
             for _, _, _, iv in configuration.parts(robot.model):
                 assert not ours[:, iv, iv].any()
@@ -118,13 +118,13 @@ def test_equal_complex_step(robot: fj.Robot, viewpoint, convention: str) -> None
     s = random_state(own, 2)
     for name in some_frames(own):
         along = stepped(own, s.q[:, None], np.eye(own.nv), name, viewpoint)
-        H_ = own.jacobian_hessian(s.q, name, viewpoint)
+        H_ = own.jacobian_hessian(s.q, name, viewpoint=viewpoint)
         size, speed = made_of(own, s.q, name), np.linalg.norm(s.v, axis=-1)
         each_agrees(H_, np.moveaxis(along, 1, -1), TIGHT, f"hessian of {name}", size)
-        dJ = own.jacobian_derivative(s.q, s.v, name, viewpoint)
+        dJ = own.jacobian_derivative(s.q, s.v, name, viewpoint=viewpoint)
         each_agrees(dJ, stepped(own, s.q, s.v, name, viewpoint), TIGHT, f"rate of {name}", size * speed)
         each_agrees(dJ, times(H_, s.v[:, None]), TIGHT, "eq. 18", size * speed)
-        drift = own.jacobian_drift(s.q, s.v, name, viewpoint)
+        drift = own.jacobian_drift(s.q, s.v, name, viewpoint=viewpoint)
         each_agrees(drift, times(dJ, s.v), TIGHT, "drift", size * speed**2)
 
 
@@ -136,11 +136,11 @@ def test_random_trees(case: tuple[fj.Robot, State]) -> None:
     size, speed = made_of(robot, s.q, name), np.linalg.norm(s.v, axis=-1)
     for viewpoint in VIEWPOINTS:
         along = stepped(robot, s.q[:, None], np.eye(robot.nv), name, viewpoint)
-        H_ = robot.jacobian_hessian(s.q, name, viewpoint)  # type: ignore[arg-type]
+        H_ = robot.jacobian_hessian(s.q, name, viewpoint=viewpoint)  # type: ignore[arg-type]
         each_agrees(H_, np.moveaxis(along, 1, -1), TIGHT, viewpoint, size)
-        dJ = robot.jacobian_derivative(s.q, s.v, name, viewpoint)  # type: ignore[arg-type]
+        dJ = robot.jacobian_derivative(s.q, s.v, name, viewpoint=viewpoint)  # type: ignore[arg-type]
         each_agrees(dJ, times(H_, s.v[:, None]), TIGHT, viewpoint, size * speed)
-        drift = robot.jacobian_drift(s.q, s.v, name, viewpoint)  # type: ignore[arg-type]
+        drift = robot.jacobian_drift(s.q, s.v, name, viewpoint=viewpoint)  # type: ignore[arg-type]
         each_agrees(drift, times(dJ, s.v), TIGHT, viewpoint, size * speed**2)
 
 
@@ -152,12 +152,12 @@ def test_a_jacobian_has_the_columns_of_the_joints_on_its_path(robot: fj.Robot) -
     columns = np.swapaxes(robot.evaluator("joint_columns", q), -1, -2)
     for name in robot.frame_names:
         moves = robot.evaluator.tree.moves(robot.model.frame(name).joint)
-        agree(robot.frame_jacobian(q, name, "world"), columns * moves, 1e-13)
+        agree(robot.frame_jacobian(q, name, viewpoint="world"), columns * moves, 1e-13)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
 def test_one_code_serves_all_frames_even_in_one_batch(backend: str, viewpoint) -> None:
-    robot = fj.Robot(every_kind().model, backend)
+    robot = fj.Robot(every_kind().model, backend=backend)
     q, v = robot.random_configuration(0), np.linspace(-1, 1, robot.nv)
     names = robot.frame_names
     batch = np.stack([frame_of(robot, name)["frame"] for name in names])
@@ -165,8 +165,8 @@ def test_one_code_serves_all_frames_even_in_one_batch(backend: str, viewpoint) -
     moves = robot.evaluator("frame_velocity", q, v, batch, viewpoint=viewpoint)
     places = robot.evaluator("frame_placement", q, batch)
     for name, J_, move, T in zip(names, J, moves, places, strict=True):
-        agree(robot.frame_jacobian(q, name, viewpoint), J_, 1e-15)
-        agree(robot.frame_velocity(q, v, name, viewpoint), J_ @ v, 1e-14, floor=1.0)
+        agree(robot.frame_jacobian(q, name, viewpoint=viewpoint), J_, 1e-15)
+        agree(robot.frame_velocity(q, v, name, viewpoint=viewpoint), J_ @ v, 1e-14, floor=1.0)
         agree(move, J_ @ v, 1e-14, floor=1.0)
         f = robot.model.frame(name)
         body = np.eye(4) if f.joint < 0 else robot.forward_kinematics(q)[f.joint]
@@ -178,7 +178,7 @@ def test_one_code_serves_all_frames_even_in_one_batch(backend: str, viewpoint) -
 def test_frames_of_large_robots(viewpoint) -> None:
     """Above a number of joints robots share code: the same numbers as the reference's."""
     model = fj.models.random_tree(90, seed=4)
-    robot, reference = fj.Robot(model, "compiled"), fj.Robot(model, "numpy")
+    robot, reference = fj.Robot(model, backend="compiled"), fj.Robot(model, backend="numpy")
     assert not robot.evaluator.compiler.unrolls(QUANTITIES["jacobian"])
     q, v = robot.random_configuration(0, 2), np.ones((2, robot.nv))
     for name in (robot.frame_names[0], robot.frame_names[-1], (robot.frame_names[40], POINT)):
@@ -186,7 +186,7 @@ def test_frames_of_large_robots(viewpoint) -> None:
             found = getattr(robot, call)(*given_, name, viewpoint)
             agree(found, getattr(reference, call)(*given_, name, viewpoint), 1e-12, call, floor=1.0)
         agree(robot.frame_placement(q, name), reference.frame_placement(q, name), 1e-12)
-    single = robot.frame_jacobian(q.astype(np.float32), robot.frame_names[-1], viewpoint)
+    single = robot.frame_jacobian(q.astype(np.float32), robot.frame_names[-1], viewpoint=viewpoint)
     assert single.dtype == np.float32
 
 
@@ -194,7 +194,7 @@ def test_a_point_moves_as_its_placement_says(robot: fj.Robot) -> None:
     """J_P of a point is the derivative of its position, and (name, 0) is the frame itself."""
     q = robot.random_configuration(0)
     name = robot.joint_names[-1]
-    J = robot.frame_jacobian(q, (name, POINT), "world_aligned")
+    J = robot.frame_jacobian(q, (name, POINT), viewpoint="world_aligned")
     moved = configuration.integrate(robot.model, q, 1j * H * np.eye(robot.nv))
     T = robot.evaluator.reference("forward_kinematics", {"q": moved})[0][:, -1]
     p = (T @ np.append(POINT, 1.0))[:, :3]
@@ -210,7 +210,9 @@ def test_acceleration_of_a_frame(robot: fj.Robot, viewpoint) -> None:
     moved = configuration.integrate(robot.model, s.q, 1j * H * s.v)
     J = robot.evaluator.reference("jacobian", {"q": moved} | frame_of(robot, name), viewpoint=viewpoint)[0]
     rate = times(J, s.v + 1j * H * s.a).imag / H
-    got = times(robot.frame_jacobian(s.q, name, viewpoint), s.a) + robot.jacobian_drift(s.q, s.v, name, viewpoint)
+    got = times(robot.frame_jacobian(s.q, name, viewpoint=viewpoint), s.a) + robot.jacobian_drift(
+        s.q, s.v, name, viewpoint=viewpoint
+    )
     agree(got, rate, 1e-12)
 
 
@@ -225,11 +227,11 @@ def test_frames_of_the_world_do_not_move() -> None:
         q, v = fj.convert(robot, own, s.q, s.v)[:2]
         assert v is not None
         for viewpoint in VIEWPOINTS:
-            hessian = own.jacobian_hessian(q, "table", viewpoint)  # type: ignore[arg-type]
+            hessian = own.jacobian_hessian(q, "table", viewpoint=viewpoint)  # type: ignore[arg-type]
             assert hessian.shape == (2, 6, 6, 6)
             assert not hessian.any()
-            assert not own.jacobian_derivative(q, v, "table", viewpoint).any()  # type: ignore[arg-type]
-            assert not own.jacobian_drift(q, v, "table", viewpoint).any()  # type: ignore[arg-type]
+            assert not own.jacobian_derivative(q, v, "table", viewpoint=viewpoint).any()  # type: ignore[arg-type]
+            assert not own.jacobian_drift(q, v, "table", viewpoint=viewpoint).any()  # type: ignore[arg-type]
 
 
 def test_batches_broadcast(viewpoint) -> None:
@@ -237,17 +239,17 @@ def test_batches_broadcast(viewpoint) -> None:
     s = random_state(robot, 4)
     name = robot.frame_names[-1]
     one, n = s.q[1], robot.nv
-    dJ = robot.jacobian_derivative(s.q[:, None], s.v[:2], name, viewpoint)
+    dJ = robot.jacobian_derivative(s.q[:, None], s.v[:2], name, viewpoint=viewpoint)
     assert dJ.shape == (4, 2, 6, n)
-    agree(dJ[1, 0], robot.jacobian_derivative(one, s.v[0], name, viewpoint), 1e-13)
-    assert robot.jacobian_drift(one, s.v, name, viewpoint).shape == (4, 6)
-    assert robot.jacobian_hessian(s.q.reshape(2, 2, -1), name, viewpoint).shape == (2, 2, 6, n, n)
-    assert robot.jacobian_hessian(s.q[:0], name, viewpoint).shape == (0, 6, n, n)
+    agree(dJ[1, 0], robot.jacobian_derivative(one, s.v[0], name, viewpoint=viewpoint), 1e-13)
+    assert robot.jacobian_drift(one, s.v, name, viewpoint=viewpoint).shape == (4, 6)
+    assert robot.jacobian_hessian(s.q.reshape(2, 2, -1), name, viewpoint=viewpoint).shape == (2, 2, 6, n, n)
+    assert robot.jacobian_hessian(s.q[:0], name, viewpoint=viewpoint).shape == (0, 6, n, n)
     own = robot.with_convention("drake")
     q, u = fj.convert(robot, own, s.q, s.v)[:2]
-    assert own.jacobian_derivative(q[:, None], u[:2], name, viewpoint).shape == (4, 2, 6, n)  # type: ignore[index]
-    wide = own.jacobian_drift(q[:, None], u[:2], name, viewpoint)  # type: ignore[index]
-    agree(wide[1, 0], own.jacobian_drift(q[1], u[0], name, viewpoint), 1e-13)  # type: ignore[index]
+    assert own.jacobian_derivative(q[:, None], u[:2], name, viewpoint=viewpoint).shape == (4, 2, 6, n)  # type: ignore[index]
+    wide = own.jacobian_drift(q[:, None], u[:2], name, viewpoint=viewpoint)  # type: ignore[index]
+    agree(wide[1, 0], own.jacobian_drift(q[1], u[0], name, viewpoint=viewpoint), 1e-13)  # type: ignore[index]
 
 
 def test_mimicking_joints_count_with_their_leaders() -> None:
@@ -262,9 +264,9 @@ def test_mimicking_joints_count_with_their_leaders() -> None:
     q, v = np.array([0.3, 0.4]), np.array([1.0, -2.0])
     for viewpoint in VIEWPOINTS:
         along = stepped(robot, q, np.eye(2), "c", viewpoint)
-        H_ = robot.jacobian_hessian(q, "c", viewpoint)  # type: ignore[arg-type]
+        H_ = robot.jacobian_hessian(q, "c", viewpoint=viewpoint)  # type: ignore[arg-type]
         agree(H_, np.moveaxis(along, 0, -1), 1e-12)
-        drift = robot.jacobian_drift(q, v, "c", viewpoint)  # type: ignore[arg-type]
+        drift = robot.jacobian_drift(q, v, "c", viewpoint=viewpoint)  # type: ignore[arg-type]
         agree(drift, H_ @ v @ v, 1e-12)
 
 
@@ -306,7 +308,7 @@ def test_bad_input(call: str) -> None:
         ask(*given, "no such")
     with pytest.raises(UnknownName, match="unknown frame 'no such'"):
         ask(*given, ("no such", POINT))
-    with pytest.raises(UnknownName, match="frame choice"):
+    with pytest.raises(UnknownName, match="viewpoint"):
         ask(*given, last, "moon")
     with pytest.raises(InputError, match=r"point: expected shape \(\.\.\., 3\)"):
         ask(*given, (last, [1.0, 2.0]))

@@ -169,7 +169,7 @@ def test_differences_of_nothing_but_rounding() -> None:
 @pytest.mark.parametrize("quantity", [ID, FD])
 def test_methods_do_different_work(quantity: str) -> None:
     """The same numbers by different operations; on chains they rank as the papers say."""
-    tree = fj.Robot(fj.models.chain(12), "numpy").evaluator.tree
+    tree = fj.Robot(fj.models.chain(12), backend="numpy").evaluator.tree
     work = {
         m.name: operations(m, tree)
         for m in fj.methods(quantity)
@@ -189,7 +189,7 @@ def test_methods_do_different_work(quantity: str) -> None:
 @pytest.mark.parametrize("name, growth", [("idsva", 2), ("chain-rule", 2), ("balafoutis-patel", 2), ("lagrangian", 3)])
 def test_work_grows_as_the_table_says(name: str, growth: int) -> None:
     """Third differences of operations on chains vanish for O(n^2), and are positive for O(n^3)."""
-    trees = [fj.Robot(fj.models.chain(n), "numpy").evaluator.tree for n in range(4, 9)]
+    trees = [fj.Robot(fj.models.chain(n), backend="numpy").evaluator.tree for n in range(4, 9)]
     work = [operations(methods.find(ID, name), tree) for tree in trees]
     third = np.diff(work, 3)
     assert np.all(third == 0) if growth == 2 else np.all(third > 0), work
@@ -221,7 +221,7 @@ TRACED = [(quantity, name) for quantity in (ID, FD, INVERSE) for name in names(q
 @pytest.mark.parametrize("quantity, name", TRACED)
 def test_methods_run_on_expressions(quantity: str, name: str) -> None:
     """What a compiler will do: trace with scalars that have no values; the interpreter gives the same numbers."""
-    robot = fj.Robot(fj.models.random_tree(4, seed=9), "numpy")
+    robot = fj.Robot(fj.models.random_tree(4, seed=9), backend="numpy")
     s = random_state(robot, 1)
     graph, roots, matrices = on_expressions(methods.find(quantity, name), robot.evaluator.tree, quantity != INVERSE)
     values = {"q": s.q[0], "v": s.v[0], "a": s.a[0], "tau": s.a[0], "fext": s.fext[0].ravel()}
@@ -264,7 +264,7 @@ def test_a_later_layer_can_bring_a_method(monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
 def test_unknown_methods_name_the_choices(backend: str) -> None:
-    robot = fj.Robot(fj.models.chain(3), backend)
+    robot = fj.Robot(fj.models.chain(3), backend=backend)
     q, v = robot.neutral(), np.zeros(3)
     with pytest.raises(UnknownName, match="did you mean: idsva") as caught:
         robot.inverse_dynamics_derivatives(q, v, v, method="idsv")
@@ -309,7 +309,7 @@ def test_singular_mass_matrices_are_refused(method: str) -> None:
     b.add_joint("arm", "revolute")
     b.add_body("arm", 1.0, (0.1, 0.0, 0.0), 0.1 * np.eye(3))
     b.add_joint("ghost", "revolute", "arm")
-    robot = fj.Robot(b.build(), "numpy")
+    robot = fj.Robot(b.build(), backend="numpy")
     zero = np.zeros(2)
     with pytest.raises(SingularMassMatrix, match="'ghost'"):
         robot.forward_dynamics_derivatives(zero, zero, zero, method=method)
@@ -317,14 +317,14 @@ def test_singular_mass_matrices_are_refused(method: str) -> None:
 
 def test_the_default_is_what_it_was() -> None:
     """No method given: IDSVA; DMM or AZA by size on NumPy; kernels where compiled."""
-    small, large = every_kind(3, 8), fj.Robot(fj.models.chain(fdsva.AZA_FROM), "numpy")
+    small, large = every_kind(3, 8), fj.Robot(fj.models.chain(fdsva.AZA_FROM), backend="numpy")
     for robot, method in ((small, "fdsva-dmm"), (large, "fdsva-aza")):
         s = random_state(robot, 1)
         for x, y in zip(
             robot.forward_dynamics_derivatives(*s), robot.forward_dynamics_derivatives(*s, method=method), strict=True
         ):
             np.testing.assert_array_equal(x, y)
-    compiled, shared = (fj.Robot(fj.models.chain(3), "compiled", unroll=x) for x in (True, False))
+    compiled, shared = (fj.Robot(fj.models.chain(3), backend="compiled", unroll=x) for x in (True, False))
     s = random_state(compiled, 2)
     for robot, quantity, name in ((compiled, FD, "fdsva-factor"), (shared, FD, "direct"), (shared, ID, "idsva")):
         call = getattr(robot, quantity)
@@ -341,7 +341,7 @@ def test_the_default_is_what_it_was() -> None:
 
 def test_a_named_method_is_the_one_that_runs() -> None:
     """Also on a small robot, whose default is another: rounding tells the two apart."""
-    robot = fj.Robot(fj.models.chain(5), "compiled", unroll=True)
+    robot = fj.Robot(fj.models.chain(5), backend="compiled", unroll=True)
     s = random_state(robot, 2)
     default, direct, small = (
         robot.forward_dynamics_derivatives(*s, method=m) for m in ("auto", "direct", "fdsva-factor")

@@ -61,16 +61,16 @@ def test_frames_against_complex_step(frame: Any, case: tuple[fj.Robot, State], d
     name = data.draw(st.sampled_from(robot.frame_names))
     q, v, a = s.q[0], s.v[0], s.a[0]
     known = {"viewpoint": frame}
-    by_q, by_v = robot.frame_velocity_derivatives(q, v, name, frame)
+    by_q, by_v = robot.frame_velocity_derivatives(q, v, name, viewpoint=frame)
     rates = {"q": q, "v": v, "a": 0 * a} | frame_of(robot, name)
-    J = robot.frame_jacobian(q, name, frame)
+    J = robot.frame_jacobian(q, name, viewpoint=frame)
     agree(by_v, J, EXACT, "dv_dv", 1e-3)
     # v = J v, and the acceleration at a unit a without velocity is a column of J: both by one quantity
     along = stepped(robot, "jacobian", "q", {"q": q} | frame_of(robot, name), **known)
     true = np.stack([along[:, k] * v[k] for k in range(robot.nv)]).sum(0)
     scale = np.abs(J).max() * np.abs(v).max()
     agree(by_q, true, STEP, "dv_dq", scale)
-    found = robot.frame_acceleration_derivatives(q, v, a, name, frame)
+    found = robot.frame_acceleration_derivatives(q, v, a, name, viewpoint=frame)
     rates["a"] = a
     scale *= 1 + np.abs(v).max() + np.abs(a).max()
     for by, x in zip("qva", found, strict=True):
@@ -91,8 +91,8 @@ def test_joints_against_pinocchio(case: tuple[fj.Robot, State]) -> None:
             theirs = pin.getJointAccelerationDerivatives(m, d, j, reference)
             v_v = pin.getJointVelocityDerivatives(m, d, j, reference)[1]
             v_q, a_q, a_v, a_a, v_v = (np.reshape(x, (6, robot.nv)) for x in (*theirs, v_v))
-            velocity = robot.frame_velocity_derivatives(s.q[0], s.v[0], name, frame)
-            acceleration = robot.frame_acceleration_derivatives(s.q[0], s.v[0], s.a[0], name, frame)
+            velocity = robot.frame_velocity_derivatives(s.q[0], s.v[0], name, viewpoint=frame)
+            acceleration = robot.frame_acceleration_derivatives(s.q[0], s.v[0], s.a[0], name, viewpoint=frame)
             agree(velocity.dv_dv, v_v, EXACT, "dv_dv", 1.0)
             agree(acceleration.da_dv, a_v, STEP, "da_dv", 1.0)
             agree(acceleration.da_da, a_a, EXACT, "da_da", 1.0)
@@ -120,7 +120,7 @@ def test_pinocchio_in_the_world(kind: str) -> None:
     b.add_joint("root", "prismatic", axis=(0.6, 0.0, 0.8))
     b.add_joint("joint", kind, "root", place, axis=(0.0, 0.6, 0.8), pitch=0.2)
     b.add_body("joint", 1.0, (0.1, 0.2, 0.3), np.eye(3))
-    robot = fj.Robot(b.build(), "numpy")
+    robot = fj.Robot(b.build(), backend="numpy")
     s = random_state(robot, size=1)
     q, v, a = s.q[0], s.v[0], s.a[0]
     m = to_pinocchio(robot.model)
@@ -135,7 +135,7 @@ def test_pinocchio_in_the_world(kind: str) -> None:
 
     h = 1e-6
     true = np.array([(acceleration(h * e) - acceleration(-h * e)) / (2 * h) for e in np.eye(robot.nv)]).T
-    ours = robot.frame_acceleration_derivatives(q, v, a, "joint", "world").da_dq
+    ours = robot.frame_acceleration_derivatives(q, v, a, "joint", viewpoint="world").da_dq
     assert ours == pytest.approx(true, abs=1e-7)
     assert theirs[:, 0] == pytest.approx(true[:, 0], abs=1e-7)
     close = np.abs(theirs[:, 1:] - true[:, 1:]).max() < 1e-7
@@ -149,7 +149,7 @@ def test_accelerations_equal_pinocchios(frame: Any) -> None:
     m = to_pinocchio(robot.model)
     d = m.createData()
     for name in robot.frame_names:
-        got = robot.frame_acceleration(s.q, s.v, s.a, name, frame)
+        got = robot.frame_acceleration(s.q, s.v, s.a, name, viewpoint=frame)
         for k in range(3):
             pin.forwardKinematics(m, d, s.q[k], s.v[k], s.a[k])
             agree(got[k], pin.getFrameAcceleration(m, d, m.getFrameId(name), FRAMES[frame]).vector, EXACT, name, 1e-3)
@@ -169,10 +169,10 @@ def test_frames_of_the_world_and_points() -> None:
         assert x.shape == (2, 6, 3)
         assert not x.any()
     assert not robot.frame_acceleration(*s[:3], "still").any()
-    point = robot.frame_velocity_derivatives(s.q, s.v, ("j", (0.1, 0.2, 0.3)), "world_aligned")
-    agree(point.dv_dv, robot.frame_jacobian(s.q, ("j", (0.1, 0.2, 0.3)), "world_aligned"), EXACT)
-    with pytest.raises(UnknownName, match="frame choice 'globe'"):
-        robot.frame_velocity_derivatives(s.q, s.v, "j", "globe")  # type: ignore[arg-type]
+    point = robot.frame_velocity_derivatives(s.q, s.v, ("j", (0.1, 0.2, 0.3)), viewpoint="world_aligned")
+    agree(point.dv_dv, robot.frame_jacobian(s.q, ("j", (0.1, 0.2, 0.3)), viewpoint="world_aligned"), EXACT)
+    with pytest.raises(UnknownName, match="viewpoint 'globe'"):
+        robot.frame_velocity_derivatives(s.q, s.v, "j", viewpoint="globe")  # type: ignore[arg-type]
 
 
 # Statics
@@ -266,7 +266,7 @@ def with_parameters(robot: fj.Robot, parameters: np.ndarray) -> fj.Robot:
         xx, xy, yy, xz, yz, zz = p[4:]
         about = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         joints.append(replace(joint, body=Body(m, c, about - m * (c @ c * np.eye(3) - np.outer(c, c)))))
-    return fj.Robot(replace(robot.model, joints=tuple(joints)), "numpy")
+    return fj.Robot(replace(robot.model, joints=tuple(joints)), backend="numpy")
 
 
 def test_forward_dynamics_by_parameters() -> None:
@@ -324,7 +324,7 @@ def call(robot: fj.Robot, name: str, args: list[np.ndarray]) -> list[np.ndarray]
 @pytest.mark.parametrize("name", CALLS)
 def test_batches_shapes_and_backends(name: str) -> None:
     model = every_kind(3, 6).model
-    robot = fj.Robot(model, "numpy")
+    robot = fj.Robot(model, backend="numpy")
     s = random_state(robot, 4)
     args = [getattr(s, x) for x in CALLS[name]]
     batch = call(robot, name, args)
@@ -335,7 +335,7 @@ def test_batches_shapes_and_backends(name: str) -> None:
         np.testing.assert_array_equal(x, y.reshape(2, 2, *y.shape[1:]))
     for x, y in zip(call(robot, name, [a[:0] for a in args]), batch, strict=True):
         assert x.shape == (0, *y.shape[1:])
-    for x, y in zip(call(fj.Robot(model, "compiled"), name, args), batch, strict=True):
+    for x, y in zip(call(fj.Robot(model, backend="compiled"), name, args), batch, strict=True):
         each_agrees(x, y, STEP, name)
     with pytest.raises(InputError, match="q: expected shape"):
         call(robot, name, [s.v[..., :1], *args[1:]])

@@ -174,7 +174,7 @@ def test_where_the_world_is_does_not_matter(case: tuple[fj.Robot, State], seed: 
     rng = np.random.default_rng(seed)
     X = pin.SE3(pin.exp3(rng.normal(size=3)), 10 * rng.normal(size=3)).homogeneous
     model = robot.model
-    b = fj.ModelBuilder("moved", X[:3, :3] @ model.gravity)
+    b = fj.ModelBuilder("moved", gravity=X[:3, :3] @ model.gravity)
     for j in model.joints:
         parent = None if j.parent < 0 else model.joints[j.parent].name
         placement = X @ j.placement if parent is None else j.placement
@@ -204,7 +204,7 @@ def test_a_pendulum_by_hand() -> None:
 def test_a_spinning_top_by_hand() -> None:
     """Euler's equations of a free rotation: tau = I a + w x I w."""
     I = np.diag([1.0, 2.0, 2.5])
-    b = fj.ModelBuilder("top", (0.0, 0.0, 0.0))
+    b = fj.ModelBuilder("top", gravity=(0.0, 0.0, 0.0))
     b.add_joint("ball", "spherical")
     b.add_body("ball", 1.0, inertia=I)
     robot = fj.Robot(b.build())

@@ -59,14 +59,14 @@ def check(robot: fj.Robot, name: str, seed: int, size: int = 2) -> None:
 @settings(max_examples=25)
 @given(model=models(most=7), seed=st.integers(0, 99))
 def test_drawn_trees(name, model, seed):
-    check(fj.Robot(model, "numpy"), name, seed)
+    check(fj.Robot(model, backend="numpy"), name, seed)
 
 
 @settings(max_examples=25)
 @given(model=models(most=7), seed=st.integers(0, 99))
 def test_body_coordinates_give_what_ground_coordinates_give(model, seed):
     """The adjoint and tangent of Balafoutis and Patel's recursion against the formulas of docs/second-order.md (2)."""
-    robot = fj.Robot(model, "numpy")
+    robot = fj.Robot(model, backend="numpy")
     s, d = (
         {k: np.moveaxis(np.asarray(x), 0, -1) for k, x in parts.items()}
         for parts in (random_state(robot, 2, seed)._asdict(), directions(robot, 2, seed))
@@ -115,7 +115,7 @@ def test_compiled_with_forces(name, unroll):
 
 
 def test_out_bound_calls_and_mistakes():
-    robot = fj.Robot(fj.models.arm(), "numpy")
+    robot = fj.Robot(fj.models.arm(), backend="numpy")
     s = random_state(robot, 4)
     out = tuple(np.empty((4, robot.nv)) for _ in range(3))
     found = robot.inverse_dynamics_vjp(s.q, s.v, s.a, s.a[0], out=out)

@@ -98,7 +98,7 @@ def added(monkeypatch) -> Quantity:
 
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
 def test_an_added_quantity_is_everywhere(added, backend):
-    robot = fj.Robot(fj.models.arm(), backend)
+    robot = fj.Robot(fj.models.arm(), backend=backend)
     s = random_state(robot, 5)
     g = robot.gravity(s.q)
     vg, dyad = robot.evaluator("power", s.q, s.v)

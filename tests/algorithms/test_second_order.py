@@ -58,13 +58,13 @@ def check(robot: fj.Robot, name: str, seed: int, tolerance: float, size: int = 2
 @settings(max_examples=25)
 @given(model=models(most=7), seed=st.integers(0, 99))
 def test_inverse_dynamics_of_drawn_trees(model, seed):
-    check(fj.Robot(model, "numpy"), "inverse_dynamics", seed, INVERSE)
+    check(fj.Robot(model, backend="numpy"), "inverse_dynamics", seed, INVERSE)
 
 
 @settings(max_examples=15)
 @given(model=models(most=5), seed=st.integers(0, 99))
 def test_forward_dynamics_of_drawn_trees(model, seed):
-    check(fj.Robot(model, "numpy"), "forward_dynamics", seed, FORWARD)
+    check(fj.Robot(model, backend="numpy"), "forward_dynamics", seed, FORWARD)
 
 
 @pytest.mark.parametrize("name, tolerance", [*zip(DYNAMICS, (INVERSE, FORWARD), strict=True)])
@@ -91,7 +91,7 @@ def test_errors_of_forward_dynamics_are_those_of_the_mass_matrix(name, root):
 
     In long doubles both agree a thousand times better. What remains follows the condition of M in either precision.
     """
-    robot = fj.Robot(fj.load(name, root=root).model, "numpy")
+    robot = fj.Robot(fj.load(name, root=root).model, backend="numpy")
     s, w = random_state(robot, 1, 1), np.random.default_rng(1).normal(size=(1, robot.nv))
     long = s._replace(**{k: x.astype(np.longdouble) for k, x in s._asdict().items()})
     want = expected(robot, "forward_dynamics", long, w.astype(np.longdouble))
@@ -149,7 +149,7 @@ def test_second_derivatives_are_the_hessians_of_every_entry(name):
 def test_compiled_second_derivatives():
     """Small robots have code of their own; large ones without loops take that of the contracted Hessians."""
     for model, unroll in ((fj.models.chain(3), None), (fj.models.chain(3), False)):
-        robot, reference = fj.Robot(model, "compiled", unroll=unroll), fj.Robot(model, "numpy")
+        robot, reference = fj.Robot(model, backend="compiled", unroll=unroll), fj.Robot(model, backend="numpy")
         if unroll is False:
             robot.evaluator.compiler.compiles_fast = lambda record: False  # type: ignore[method-assign]
         s = random_state(reference, 11)
@@ -192,7 +192,7 @@ def test_a_pendulum():
     b = fj.ModelBuilder("pendulum", gravity=(0, 0, -9.81))
     b.add_joint("swing", "revolute", axis=(0, 1, 0), armature=0.2)
     b.add_body("swing", 2.0, (0, 0, -0.5), np.diag([0.1, 0.1, 0.1]))
-    robot = fj.Robot(b.build(), "numpy")
+    robot = fj.Robot(b.build(), backend="numpy")
     q, v, a, w = np.array([[0.7], [1.3], [-0.4], [1.7]])
     H = robot.inverse_dynamics_hessian(q, v, a, w)
     agree(H.qq, [[-1.7 * 2 * 9.81 * 0.5 * np.sin(0.7)]], 1e-14)
@@ -211,7 +211,7 @@ def test_a_double_pendulum():
     b.add_body("upper", 1.0, (0, 0, -1), np.zeros((3, 3)))
     b.add_joint("lower", "revolute", "upper", transform(p=(0, 0, -1)), axis=(0, 1, 0))
     b.add_body("lower", 1.0, (0, 0, -1), np.zeros((3, 3)))
-    robot = fj.Robot(b.build(), "numpy")
+    robot = fj.Robot(b.build(), backend="numpy")
     (q, v, a, w), s, c = np.array([[0.3, 0.8], [1.1, -0.6], [0.5, 1.9], [0.7, -1.2]]), np.sin(0.8), np.cos(0.8)
     H = robot.inverse_dynamics_hessian(q, v, a, w)
     tau1 = -c * (2 * a[0] + a[1]) + s * (2 * v[0] * v[1] + v[1] ** 2)

@@ -38,7 +38,7 @@ def doubles() -> Iterator[None]:
 
 @cache
 def robot() -> fj.Robot:
-    return fj.Robot(lamp(), "compiled", threads=2, unroll=True)
+    return fj.Robot(lamp(), backend="compiled", threads=2, unroll=True)
 
 
 @cache
@@ -249,7 +249,7 @@ def pendulum() -> fj.Robot:
     b = fj.ModelBuilder("pendulum")
     b.add_joint("pivot", "revolute", None, np.eye(4), axis=(0.0, 1.0, 0.0))
     b.add_body("pivot", 2.0, (0.0, 0.0, -0.5), np.diag([0.1, 0.1, 0.1]))
-    return fj.Robot(b.build(), "compiled", unroll=True)
+    return fj.Robot(b.build(), backend="compiled", unroll=True)
 
 
 def swings(dynamics: Callable[..., Any], move: Callable[..., Any], gain: Any) -> Any:
@@ -357,7 +357,7 @@ def test_what_is_refused() -> None:
     with pytest.raises(InputError, match=r"featherjet\.jax\.wrap"):
         jax.jit(robot().inverse_dynamics)(q, v, a)
     with pytest.raises(InputError, match="numpy"):
-        wrap(fj.Robot(robot().model, "numpy"))
+        wrap(fj.Robot(robot().model, backend="numpy"))
     with pytest.raises(InputError, match="expected a robot"):
         wrap(3)  # type: ignore[arg-type]
 

@@ -24,10 +24,10 @@ def hopper() -> tuple[fj.Robot, fj.Ground, np.ndarray, np.ndarray]:
     b.add_body("root", 1.5, inertia=0.006 * np.eye(3))
     b.add_joint("swing", "revolute", "root", axis=(0, 1, 0), damping=0.01)
     b.add_body("swing", 0.3, com=(0.0, 0.0, -0.05), inertia=0.001 * np.eye(3))
-    robot = fj.Robot(b.build(), "compiled")
+    robot = fj.Robot(b.build(), backend="compiled")
     q, v = robot.neutral(), np.zeros(7)
     q[2], v[0], v[4] = 0.15, 1.0, 3.0
-    return robot, fj.Ground(robot, [fj.Foot("root", 0.1)], friction=0.4, restitution=0.6), q, v
+    return robot, fj.Ground(robot, [fj.Foot("root", radius=0.1)], friction=0.4, restitution=0.6), q, v
 
 
 @cache
@@ -41,7 +41,7 @@ def torques() -> np.ndarray:
 def by_numpy() -> tuple[float, np.ndarray]:
     """The loss, how far and how fast the ball is at the end, and its gradient by the torques."""
     robot, ground, q, v = hopper()
-    step = fj.TimeStep(robot, ground, DT)
+    step = fj.TimeStep(robot, ground, dt=DT)
     u, states = torques(), []
     for tau in u:
         states.append((q, v))
@@ -59,7 +59,7 @@ def by_numpy() -> tuple[float, np.ndarray]:
 def test_numpy_by_differences() -> None:
     """The oracle itself: a rollout with bounces, moved a little."""
     robot, ground, q0, v0 = hopper()
-    step, ends = fj.TimeStep(robot, ground, DT), []
+    step, ends = fj.TimeStep(robot, ground, dt=DT), []
     direction = np.random.default_rng(1).normal(size=torques().shape)
     for s in (1e-6, -1e-6):
         q, v = q0, v0
@@ -89,9 +89,9 @@ def test_a_scan_in_jax() -> None:
         agree(value, by_numpy()[0], 1e-12)
         agree(gradient, by_numpy()[1], 1e-10)
         many = jax.vmap(wrapped.step, in_axes=(None, 0, None, None, None))(q, jnp.stack([v, 2 * v]), 0 * v, ground, DT)
-        agree(many.v[1], fj.TimeStep(robot, ground, DT)(q, 2 * v).v, 1e-12)
+        agree(many.v[1], fj.TimeStep(robot, ground, dt=DT)(q, 2 * v).v, 1e-12)
         rows = jax.jacfwd(lambda v: wrapped.step(q, v, 0 * v, ground, DT).v)(jnp.asarray(v))
-        agree(rows, fj.TimeStep(robot, ground, DT).derivatives(q, v).dv_dv, 1e-12)
+        agree(rows, fj.TimeStep(robot, ground, dt=DT).derivatives(q, v).dv_dv, 1e-12)
     finally:
         jax.config.update("jax_enable_x64", before)
 
@@ -110,7 +110,7 @@ def test_a_loop_in_torch() -> None:
     agree(u.grad.numpy(), by_numpy()[1], 1e-10)
     q, v = torch.tensor(q0), torch.tensor(v0)
     rows = torch.func.jacrev(lambda v: wrapped.step(q, v, 0 * v, ground, DT).v)(v)
-    agree(rows.numpy(), fj.TimeStep(robot, ground, DT).derivatives(q0, v0).dv_dv, 1e-12)
+    agree(rows.numpy(), fj.TimeStep(robot, ground, dt=DT).derivatives(q0, v0).dv_dv, 1e-12)
 
 
 def test_what_is_not_finite_gives_nan_and_quaternions_are_normalised() -> None:

@@ -31,7 +31,7 @@ F = torch.func
 
 @cache
 def robot() -> fj.Robot:
-    return fj.Robot(lamp(), "compiled", threads=1, unroll=True)
+    return fj.Robot(lamp(), backend="compiled", threads=1, unroll=True)
 
 
 @cache
@@ -58,7 +58,7 @@ FUNCTIONS = {
     "integrate": (Selection(), lambda w, *x: w.integrate(*x)),
     "difference": (Selection(), lambda w, *x: w.difference(*x)),
     "frame_placement": (Selection("tip"), lambda w, *x: w.frame_placement(*x, "tip")),
-    "frame_velocity": (Selection("tip", "world"), lambda w, *x: w.frame_velocity(*x, "tip", "world")),
+    "frame_velocity": (Selection("tip", "world"), lambda w, *x: w.frame_velocity(*x, "tip", viewpoint="world")),
     "jacobian": (Selection("tip"), lambda w, *x: w.frame_jacobian(*x, "tip")),
     "center_of_mass": (Selection(), lambda w, *x: w.center_of_mass(*x)),
     "kinetic_energy": (Selection(), lambda w, *x: w.kinetic_energy(*x)),
@@ -238,7 +238,7 @@ def test_third_derivatives_are_refused() -> None:
 
 @cache
 def pendulum() -> Any:
-    return wrap(fj.Robot(fj.models.chain(2), "compiled", threads=1))
+    return wrap(fj.Robot(fj.models.chain(2), backend="compiled", threads=1))
 
 
 def state(grad: bool = False) -> list[Any]:
@@ -286,7 +286,7 @@ def test_exported_programs() -> None:
 
 
 def test_a_compiled_program_without_its_robot_says_so() -> None:
-    w = wrap(fj.Robot(fj.models.chain(1), "compiled"))
+    w = wrap(fj.Robot(fj.models.chain(1), backend="compiled"))
     digest = operator.registered(w.function("gravity")).digest
     q = torch.zeros(1, dtype=torch.float64)
     assert torch.equal(operator.operator([q], digest)[0], w.gravity(q))
@@ -376,7 +376,7 @@ def test_refusals() -> None:
         (lambda: w.forward_dynamics(q, v.half(), tau), "v: expected torch.float64 or torch.float32"),
         (lambda: w.forward_dynamics(q, v, tau[:, :1]), r"tau: expected shape \(..., 2\), got \(2, 1\)"),
         (lambda: w.forward_dynamics(q.to("meta"), v, tau), "q: expected a tensor on the CPU, got one on meta"),
-        (lambda: wrap(fj.Robot(fj.models.chain(2), "numpy")), "fj.torch needs compiled code"),
+        (lambda: wrap(fj.Robot(fj.models.chain(2), backend="numpy")), "fj.torch needs compiled code"),
         (lambda: wrap(robot().with_convention("kindr")), "fj.torch is not available in the convention 'kindr'"),
     ):
         with pytest.raises(InputError, match=said):

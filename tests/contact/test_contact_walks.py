@@ -19,7 +19,7 @@ from helpers import agree
 
 TOLERANCE = 1e-9  # conditions of M and G
 SAMPLES = 5
-PLAIN = fj.Robot(TREE, "numpy")
+PLAIN = fj.Robot(TREE, backend="numpy")
 RECORDS = [x for x in QUANTITIES.values() if x.held is not None]
 
 
@@ -63,7 +63,7 @@ def test_walks_compute_what_matrices_do(record: Quantity, closed: bool) -> None:
 @pytest.mark.parametrize("name", ["constrained_dynamics_derivatives", "impulse_dynamics_derivatives"])
 def test_slopes_are_those_of_code(name: str, closed: bool) -> None:
     """The stage of derivatives that contacts add: forces on bodies, the entries of rows, and the factor of G."""
-    rng, compiled = np.random.default_rng(5), fj.Robot(TREE, "compiled").evaluator
+    rng, compiled = np.random.default_rng(5), fj.Robot(TREE, backend="compiled").evaluator
     record, contacts = QUANTITIES[name], draw(PLAIN, rng, closed)
     assert record.held is not None
     given = drawn(record, contacts, rng)

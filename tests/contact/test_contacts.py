@@ -68,7 +68,7 @@ def case(name: str, axes: str, gains: tuple[float, float] = (0.0, 0.0), damping:
         else:
             held.append(fj.SurfaceContact(frame, at=T, axes=axes))
         theirs.append(rigid(robot, model, frame, pin.SE3(T), frame in points, AXES[axes], gains))
-    return Case(robot, q, v, tau, fj.Contacts(robot, held, gains, damping), model, theirs)
+    return Case(robot, q, v, tau, fj.Contacts(robot, held, baumgarte=gains, damping=damping), model, theirs)
 
 
 def rigid(
@@ -159,7 +159,7 @@ def test_a_closed_loop_is_pinocchios(gains: tuple[float, float]) -> None:
     rng = np.random.default_rng(1)
     q = robot.random_configuration(rng)
     v, tau = rng.normal(size=(2, robot.nv))
-    contacts = fj.Contacts(robot, [fj.SurfaceContact("left_hand", "right_hand", axes="local")], gains)
+    contacts = fj.Contacts(robot, [fj.SurfaceContact("left_hand", other="right_hand", axes="local")], baumgarte=gains)
     model, other = to_pinocchio(robot.model), robot.model.frame("right_hand")
     at = pin.SE3(np.array(other.placement))
     theirs = pin.StdVec_RigidConstraintModel()
@@ -192,11 +192,11 @@ def draw_contacts(robot: fj.Robot, seed: int, damping: float = 3.0) -> fj.Contac
         axes = str(rng.choice(list(AXES)))
         at, offset = placement(), placement()
         held.append(
-            fj.SurfaceContact(frame, other, at, offset, axes)
+            fj.SurfaceContact(frame, other=other, at=at, offset=offset, axes=axes)
             if k
-            else fj.PointContact(frame, other, at[:3, 3], offset[:3, 3], axes)
+            else fj.PointContact(frame, other=other, at=at[:3, 3], offset=offset[:3, 3], axes=axes)
         )
-    return fj.Contacts(robot, held, (5.0, 2.0), damping)
+    return fj.Contacts(robot, held, baumgarte=(5.0, 2.0), damping=damping)
 
 
 def complex_step(robot: fj.Robot, contacts: fj.Contacts, quantity: str, by: str, inputs: dict) -> list:
@@ -232,7 +232,7 @@ def check_impulses(robot: fj.Robot, contacts: fj.Contacts, q, v) -> None:
 @settings(max_examples=10)
 @given(models(most=8), st.integers(0, 1000))
 def test_derivatives_are_exact(convention: str, model: fj.Model, seed: int) -> None:
-    robot = fj.Robot(model, "numpy").with_convention(convention)
+    robot = fj.Robot(model, backend="numpy").with_convention(convention)
     contacts = draw_contacts(robot, seed)
     rng = np.random.default_rng(seed)
     q = robot.random_configuration(rng)
@@ -249,8 +249,8 @@ def test_derivatives_with_mimicking_joints(root: str, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     q = robot.random_configuration(rng)
     v, tau = rng.normal(size=(2, robot.nv))
-    held = [fj.PointContact("l3", at=(0.1, 0.2, 0.3)), fj.PointContact("l6", "l2", axes="local")]
-    contacts = fj.Contacts(robot, held, (5.0, 2.0), 1e-2)
+    held = [fj.PointContact("l3", at=(0.1, 0.2, 0.3)), fj.PointContact("l6", other="l2", axes="local")]
+    contacts = fj.Contacts(robot, held, baumgarte=(5.0, 2.0), damping=1e-2)
     check_constrained(robot, contacts, q, v, tau)
     check_impulses(robot, contacts, q, v)
     a, forces = robot.constrained_dynamics(q, v, tau, contacts)
@@ -266,8 +266,8 @@ def test_every_convention_has_the_same_contacts(convention: str, backend: str) -
     """Motions and torques are told otherwise, forces are the same; batched, and into arrays that are given."""
     robot = fj.load("quadruped", backend=backend)
     own = robot.with_convention(convention)
-    held = [fj.PointContact("LF_foot", at=(0.1, 0.2, 0.3)), fj.PointContact("RH_foot", "LH_foot", axes="local")]
-    contacts = fj.Contacts(own, held, (5.0, 2.0), 1e-3)
+    held = [fj.PointContact("LF_foot", at=(0.1, 0.2, 0.3)), fj.PointContact("RH_foot", other="LH_foot", axes="local")]
+    contacts = fj.Contacts(own, held, baumgarte=(5.0, 2.0), damping=1e-3)
     rng = np.random.default_rng(0)
     q, (v, tau) = robot.random_configuration(rng, (2, 1)), rng.normal(size=(2, 3, robot.nv))
     here = fj.convert(robot, own, q, v, tau=tau)
@@ -293,7 +293,7 @@ def test_every_convention_has_the_same_contacts(convention: str, backend: str) -
 
 def test_a_mass_on_a_string_in_the_worlds_axes() -> None:
     """A ball turning about a held point of its own: kindr's acceleration is the world's, towards that point."""
-    b = fj.ModelBuilder("ball", (0.0, 0.0, 0.0))
+    b = fj.ModelBuilder("ball", gravity=(0.0, 0.0, 0.0))
     b.add_joint("root", "free")
     b.add_body("root", 2.0, inertia=0.1 * np.eye(3))
     own = fj.Robot(b.build()).with_convention("kindr")
@@ -310,7 +310,7 @@ def test_a_mass_on_a_string_in_the_worlds_axes() -> None:
 @settings(max_examples=10)
 @given(models(most=8), st.integers(0, 1000))
 def test_forces_balance_and_contacts_give_way_by_damping_alone(model: fj.Model, seed: int) -> None:
-    robot = fj.Robot(model, "numpy")
+    robot = fj.Robot(model, backend="numpy")
     contacts = draw_contacts(robot, seed)
     rng = np.random.default_rng(seed)
     q = robot.random_configuration(rng)
@@ -334,7 +334,7 @@ def test_a_held_point_accelerates_as_baumgarte_says() -> None:
     v = c.v + 1j * H * a
     for held in c.contacts.held:
         point = c.robot.frame_placement(c.q, held.frame)[:3, 3]
-        velocity = c.robot.frame_velocity(c.q, c.v, held.frame, "world_aligned")[:3]
+        velocity = c.robot.frame_velocity(c.q, c.v, held.frame, viewpoint="world_aligned")[:3]
         f = c.robot.model.frame(held.frame)
         body = c.robot.evaluator.reference("forward_kinematics", {"q": q})[0][f.joint] @ f.placement
         S = c.robot.evaluator.reference("joint_columns", {"q": q})[0]
@@ -356,7 +356,7 @@ def test_a_held_surface_accelerates_as_baumgarte_says(angle: float) -> None:
     axis = np.array([2.0, -1.0, 2.0]) / 3
     R, at, v = pin.exp3(angle * axis), np.array([0.3, -0.2, 0.5]), np.array([0.1, 0.2, -0.3, 0.4, 0.5, -0.6])
     q = np.concatenate([at, pin.Quaternion(R).coeffs()])
-    contacts = fj.Contacts(robot, [fj.SurfaceContact("root", at=np.eye(4))], (100.0, 20.0))
+    contacts = fj.Contacts(robot, [fj.SurfaceContact("root", at=np.eye(4))], baumgarte=(100.0, 20.0))
     a = robot.constrained_dynamics(q, v, np.zeros(6), contacts).a
     agree(a[:3], -100 * R.T @ at - 20 * v[:3], 1e-12)
     agree(a[3:], -100 * np.sin(angle) * axis - 20 * v[3:], 1e-12)
@@ -374,7 +374,9 @@ def test_elastic_impulses_keep_energy_and_loops_keep_momentum() -> None:
     elastic, plastic = (robot.impulse_dynamics(q, v, ground, r).v for r in (1.0, 0.0))
     agree(robot.kinetic_energy(q, elastic), before, 1e-12)
     assert robot.kinetic_energy(q, plastic) < 0.9 * before
-    loop = fj.Contacts(robot, [fj.PointContact("left_hand", "right_foot")])  # far apart, and still no moment is made
+    loop = fj.Contacts(
+        robot, [fj.PointContact("left_hand", other="right_foot")]
+    )  # far apart, and still no moment is made
     after = robot.impulse_dynamics(q, v, loop)
     assert np.abs(after.impulses).max() > 0.1
     agree(robot.centroidal_momentum(q, after.v), robot.centroidal_momentum(q, v), 1e-12)
@@ -403,8 +405,8 @@ def test_the_smallest_forces_hold_the_base() -> None:
 def test_the_algorithms_can_be_traced() -> None:
     """On expressions, which have no values to branch on; the interpreter then gives what NumPy gives."""
     robot = fj.load("quadruped")
-    held = [fj.PointContact("LF_foot", at=(0.1, 0.2, 0.3)), fj.PointContact("RH_foot", "LH_foot", axes="local")]
-    contacts = fj.Contacts(robot, held, (5.0, 2.0))
+    held = [fj.PointContact("LF_foot", at=(0.1, 0.2, 0.3)), fj.PointContact("RH_foot", other="LH_foot", axes="local")]
+    contacts = fj.Contacts(robot, held, baumgarte=(5.0, 2.0))
     rng = np.random.default_rng(0)
     given = {"q": robot.random_configuration(rng)} | dict(zip(("v", "tau"), rng.normal(size=(2, 18)), strict=True))
     graph = Graph()
@@ -446,12 +448,12 @@ def test_code_with_mimicking_joints_does_not_depend_on_footholds_and_gains(tmp_p
         held = [fj.PointContact("l3", at=at)]
         found, expected = (
             (*r.constrained_dynamics(q, v, v, c), *r.impulse_dynamics(q, v, c, restitution))
-            for r, c in ((r, fj.Contacts(r, held, gains, damping)) for r in (robot, plain))
+            for r, c in ((r, fj.Contacts(r, held, baumgarte=gains, damping=damping)) for r in (robot, plain))
         )
         for x, y in zip(found, expected, strict=True):
             agree(x, y, 1e-11)
     assert len(robot.evaluator._kernels) == 2
-    free = [fj.Contacts(robot, [fj.PointContact("l3", at=at)], (0, 2)) for at in (None, (1, 2, 3))]
+    free = [fj.Contacts(robot, [fj.PointContact("l3", at=at)], baumgarte=(0, 2)) for at in (None, (1, 2, 3))]
     assert fingerprint(free[0].outline) == fingerprint(free[1].outline), "a place that nothing pulls to"
 
 
@@ -459,12 +461,15 @@ def test_compiled_code_gives_what_the_reference_gives() -> None:
     """Surfaces and loops, errors of position, derivatives, forces from outside."""
     rng = np.random.default_rng(0)
     at = transform(pin.exp3(rng.normal(size=3)), rng.normal(size=3))
-    held = [fj.SurfaceContact("tool", at=at), fj.PointContact("joint4", "joint2", (0.1, 0.2, 0.3), axes="local")]
+    held = [
+        fj.SurfaceContact("tool", at=at),
+        fj.PointContact("joint4", other="joint2", at=(0.1, 0.2, 0.3), axes="local"),
+    ]
     state, fext = rng.normal(size=(3, 5, 7)), rng.normal(size=(7, 6))
     results = []
     for backend in ("compiled", "numpy"):
         robot = fj.load("arm", backend=backend)
-        contacts = fj.Contacts(robot, held, (5.0, 2.0), 1e-2)
+        contacts = fj.Contacts(robot, held, baumgarte=(5.0, 2.0), damping=1e-2)
         results.append(
             (
                 *robot.constrained_dynamics(*state, contacts, fext),
@@ -484,7 +489,7 @@ def test_far_from_the_origin_nothing_is_lost() -> None:
     far = near.copy()
     far[:3] += 1e7
     v, tau = rng.normal(size=(2, robot.nv))
-    contacts = fj.Contacts(robot, [fj.PointContact(f) for f in FEET], (0.0, 3.0))
+    contacts = fj.Contacts(robot, [fj.PointContact(f) for f in FEET], baumgarte=(0.0, 3.0))
     for x, y in zip(
         robot.constrained_dynamics_derivatives(far, v, tau, contacts),
         robot.constrained_dynamics_derivatives(near, v, tau, contacts),
@@ -531,11 +536,11 @@ def test_contacts_that_become_singular_are_named() -> None:
     ("held", "settings", "error", "message"),
     [
         ([fj.PointContact("LF_fot")], {}, UnknownName, "did you mean: LF_foot"),
-        ([fj.PointContact("LF_foot", "nowhere")], {}, UnknownName, "unknown frame 'nowhere'"),
+        ([fj.PointContact("LF_foot", other="nowhere")], {}, UnknownName, "unknown frame 'nowhere'"),
         ([fj.PointContact("LF_foot", axes="world")], {}, UnknownName, "world_aligned"),
         ([fj.PointContact("LF_foot")] * 2, {}, InputError, "given twice"),
         ([fj.PointContact("LF_foot")] * 2, {"damping": 1e-3}, InputError, "given twice"),
-        ([fj.PointContact("LF_foot", "LF_KFE")], {}, InputError, "is on the same body"),
+        ([fj.PointContact("LF_foot", other="LF_KFE")], {}, InputError, "is on the same body"),
         ([fj.PointContact("LF_foot")], {"baumgarte": (1.0, 1.0)}, InputError, "give `at`"),
         ([fj.PointContact("LF_foot")], {"baumgarte": (0.0, -1.0)}, InputError, "not be negative"),
         ([fj.PointContact("LF_foot")], {"baumgarte": 3.0}, InputError, "baumgarte"),

@@ -14,7 +14,7 @@ from urdf_helpers import coupled_urdf
 
 HELD = {
     "quadruped": [fj.PointContact("LF_foot"), fj.SurfaceContact("RH_foot", axes="local")],
-    "humanoid": [fj.SurfaceContact("left_hand", "right_hand", axes="local"), fj.PointContact("left_foot")],
+    "humanoid": [fj.SurfaceContact("left_hand", other="right_hand", axes="local"), fj.PointContact("left_foot")],
 }
 
 

@@ -44,7 +44,7 @@ def everything(robot: fj.Robot, contacts: fj.Contacts, q, v, tau, fext) -> dict[
 def test_any_contacts_of_any_tree(closed: bool, size: tuple[int, ...]) -> None:
     """Batches that fill no vector, and single states, on a tree of all joints."""
     rng = np.random.default_rng(1)
-    compiled, plain = fj.Robot(TREE, "compiled"), fj.Robot(TREE, "numpy")
+    compiled, plain = fj.Robot(TREE, backend="compiled"), fj.Robot(TREE, backend="numpy")
     for _ in range(6):
         contacts = draw(plain, rng, closed)
         q = plain.random_configuration(rng, size=size or None)
@@ -70,7 +70,7 @@ def test_other_frames_and_places_compile_nothing() -> None:
     run(first)
     before = set(library._loaded)
     for held in ([fj.PointContact(f) for f in feet], [fj.SurfaceContact(feet[2], at=np.eye(4), axes="local")]):
-        contacts = fj.Contacts(robot, held, (0.0, 2.0), 1e-3)
+        contacts = fj.Contacts(robot, held, baumgarte=(0.0, 2.0), damping=1e-3)
         run(contacts)
     assert set(library._loaded) == before
 
@@ -106,7 +106,7 @@ def test_singular_contacts_are_refused() -> None:
 
 def test_batches_threads_and_results_of_any_layout() -> None:
     """Bit for bit the same on any number of threads; into arrays whose rows are not contiguous; in other precisions."""
-    robot = fj.Robot(TREE, "compiled", threads=1)
+    robot = fj.Robot(TREE, backend="compiled", threads=1)
     rng = np.random.default_rng(3)
     contacts = draw(robot, rng, closed=False)
     q = robot.random_configuration(rng, size=300)

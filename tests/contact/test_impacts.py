@@ -82,7 +82,7 @@ def test_bounces_create_no_energy(mu: float) -> None:
 def test_code_and_sweeps_agree(mu: float) -> None:
     """On feet, of which each has its own leg; on slopes, and with restitution."""
     slow, contacts, q, v = quadruped()
-    fast = fj.Robot(slow.model, "compiled")
+    fast = fj.Robot(slow.model, backend="compiled")
     normal = np.random.default_rng(2).normal(size=(4, 3)) * 0.2 + np.array([0, 0, 1.0])
     for e in (0.0, 0.5):
         expected = slow.impulse_dynamics(q, v, contacts, e, friction=mu, normal=normal)
@@ -133,7 +133,7 @@ def test_impacts_in_other_conventions(convention: str) -> None:
 def test_samples_without_solution_are_nan(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no percussions are found, which some are made to be here, the result says so."""
     robot, contacts, q, v = quadruped()
-    robot = fj.Robot(robot.model, backend)
+    robot = fj.Robot(robot.model, backend=backend)
     expected = robot.impulse_dynamics(q, v, contacts, 0.5, friction=1.5)
     bad = np.arange(12) % 3 == 0
     one = robot.delassus(q, contacts)[bad][:, 0, 0]

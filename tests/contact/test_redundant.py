@@ -61,7 +61,7 @@ class State:
 
     def __init__(self, name: str, backend: str, axes: str = "world_aligned") -> None:
         make, held = CASES[name]
-        self.robot = robot = fj.Robot(make(), backend)
+        self.robot = robot = fj.Robot(make(), backend=backend)
         self.contacts = fj.Contacts(robot, held(axes))
         rng = np.random.default_rng(4)
         self.q = robot.random_configuration(rng)
@@ -80,8 +80,8 @@ class State:
         """How the contacts accelerate, in world axes: from the accelerations of their frames."""
         out = []
         for c in self.contacts.held:
-            A = self.robot.frame_acceleration(self.q, self.v, a, c.frame, "world_aligned")
-            V = self.robot.frame_velocity(self.q, self.v, c.frame, "world_aligned")
+            A = self.robot.frame_acceleration(self.q, self.v, a, c.frame, viewpoint="world_aligned")
+            V = self.robot.frame_velocity(self.q, self.v, c.frame, viewpoint="world_aligned")
             r = self.robot.frame_placement(self.q, c.frame)[:3, :3] @ c.placement(c.offset, "offset")[:3, 3]
             turn = np.cross(A[3:], r) + np.cross(V[3:], np.cross(V[3:], r))
             out.append(A[:3] + np.cross(V[3:], V[:3]) + turn)

@@ -150,9 +150,9 @@ HELD: dict[str, Callable[[fj.Robot], fj.Contacts]] = {
     "held points": lambda r: fj.Contacts(
         r,
         [fj.PointContact("foot", at=(0.1, 0.2, 0.3)), fj.PointContact("hand", axes="local", at=(0.3, 0, 0))],
-        (7.0, 5.0),
+        baumgarte=(7.0, 5.0),
     ),
-    "a held surface": lambda r: fj.Contacts(r, [fj.SurfaceContact("foot", at=PLACE)], (7.0, 5.0)),
+    "a held surface": lambda r: fj.Contacts(r, [fj.SurfaceContact("foot", at=PLACE)], baumgarte=(7.0, 5.0)),
     "a damped surface": lambda r: fj.Contacts(r, [fj.SurfaceContact("foot", axes="local")], damping=0.1),
 }
 
@@ -207,7 +207,7 @@ def test_a_reach_converges_quadratically() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda r: fj.Contacts(r, [fj.PointContact("foot", "hand")]), "'foot-hand' is between two bodies"),
+        (lambda r: fj.Contacts(r, [fj.PointContact("foot", other="hand")]), "'foot-hand' is between two bodies"),
         (lambda r: fj.Contacts(r, [fj.PointContact("foot")], damping=0.1), "'foot' is damped"),
         (
             lambda r: fj.Contacts(r, [fj.SurfaceContact("foot"), fj.PointContact("foot", offset=(0.1, 0, 0))]),

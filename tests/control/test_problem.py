@@ -87,7 +87,7 @@ class Walk:
             (CenterOfMass(points[0]), lambda x, u, c: robot.center_of_mass(x[:nq]) - points[0]),
             (
                 Velocity(FEET[1], viewpoint="world_aligned"),
-                lambda x, u, c: robot.frame_velocity(x[:nq], x[nq:], FEET[1], "world_aligned"),
+                lambda x, u, c: robot.frame_velocity(x[:nq], x[nq:], FEET[1], viewpoint="world_aligned"),
             ),
         ]
         flying = [

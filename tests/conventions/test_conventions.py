@@ -127,7 +127,7 @@ def test_sheet_matrices_of_a_floating_base() -> None:
     x = fj.convert(robot, kindr, q).q
     C = so3.matrix_from_quaternion(x[3:7])
     one, zero = np.eye(3), np.zeros((3, 3))
-    agree(kindr.frame_jacobian(x, base, "world_aligned")[:, :6], np.block([[one, zero], [zero, C]]), TIGHT)
+    agree(kindr.frame_jacobian(x, base, viewpoint="world_aligned")[:, :6], np.block([[one, zero], [zero, C]]), TIGHT)
     F = np.zeros((19, 18))
     F[:3, :3], F[3:7, 3:6], F[7:, 6:] = one, so3.quaternion_rate_map(x[3:7], "B").T / 2, np.eye(12)
     agree(kindr.rate_map(x), F, TIGHT)
@@ -136,7 +136,7 @@ def test_sheet_matrices_of_a_floating_base() -> None:
     agree(kindr.rate_map_inverse(x), Fbar, TIGHT)
     y = fj.convert(robot, drake, q).q
     agree(y[:7], np.concatenate([x[3:7], x[:3]]), 0.0)
-    agree(drake.frame_jacobian(y, base, "world_aligned")[:, :6], np.block([[zero, one], [one, zero]]), TIGHT)
+    agree(drake.frame_jacobian(y, base, viewpoint="world_aligned")[:, :6], np.block([[zero, one], [one, zero]]), TIGHT)
 
 
 # Derivatives
@@ -186,11 +186,11 @@ def test_derivatives_of_frames(own: fj.Robot, viewpoint) -> None:
     q, v, a = s.q[0], s.v[0], s.a[0]
     name = own.frame_names[-1]
     view, place = {"viewpoint": viewpoint}, frame_of(own, name)
-    by_q, by_v = own.frame_velocity_derivatives(q, v, name, viewpoint)
+    by_q, by_v = own.frame_velocity_derivatives(q, v, name, viewpoint=viewpoint)
     along = stepped(own, "jacobian", "q", {"q": q} | place, **view)
     agree(by_q, along.swapaxes(-1, -2) @ v, STEP, "velocity", floor=1e-3)
-    agree(by_v, own.frame_jacobian(q, name, viewpoint), 1e-12)
-    got = own.frame_acceleration_derivatives(q, v, a, name, viewpoint)
+    agree(by_v, own.frame_jacobian(q, name, viewpoint=viewpoint), 1e-12)
+    got = own.frame_acceleration_derivatives(q, v, a, name, viewpoint=viewpoint)
     for by, x in zip("qva", got, strict=True):
         true = stepped(own, "frame_acceleration", by, {"q": q, "v": v, "a": a} | place, **view)
         agree(x, true, STEP, f"acceleration by {by}", floor=1e-3)
@@ -442,12 +442,14 @@ def test_mujoco_kinematics(pair) -> None:
         agree(T[:3, 3], d.xpos[body] + d.xmat[body].reshape(3, 3) @ point, 1e-12, "position")
         jacp, jacr = np.zeros((2, 3, m.nv))
         mujoco.mj_jac(m, d, jacp, jacr, T[:3, 3], body)
-        J = own.frame_jacobian(s.q[0], (name, point), "world_aligned")
+        J = own.frame_jacobian(s.q[0], (name, point), viewpoint="world_aligned")
         agree(J, np.vstack([jacp, jacr]), 1e-12, "mj_jac")
         mujoco.mj_jacDot(m, d, jacp, jacr, T[:3, 3], body)
         rate = np.vstack([jacp, jacr])
-        agree(own.jacobian_derivative(s.q[0], s.v[0], (name, point), "world_aligned"), rate, 1e-11, "mj_jacDot")
-        drift = own.jacobian_drift(s.q[0], s.v[0], (name, point), "world_aligned")
+        agree(
+            own.jacobian_derivative(s.q[0], s.v[0], (name, point), viewpoint="world_aligned"), rate, 1e-11, "mj_jacDot"
+        )
+        drift = own.jacobian_drift(s.q[0], s.v[0], (name, point), viewpoint="world_aligned")
         agree(drift, rate @ s.v[0], 1e-10, "mj_jacDot qvel")
 
 
@@ -486,7 +488,7 @@ def small(backend: str) -> fj.Robot:
     b.add_joint("knee", "revolute", "base", transform(np.eye(3), np.array([0.1, 0.3, -0.4])), axis=(1, 2, 3))
     for name in ("base", "knee"):
         b.add_body(name, 1.5, np.array([0.1, -0.05, 0.02]), np.diag([0.02, 0.03, 0.04]))
-    return fj.Robot(b.build(), backend)
+    return fj.Robot(b.build(), backend=backend)
 
 
 def test_backends_agree() -> None:
@@ -587,7 +589,9 @@ def test_mimic_joints_keep_their_places() -> None:
     s = random_state(robot, 2)
     q, u = fj.convert(robot, own, s.q, s.v)[:2]
     assert u is not None
-    agree(own.frame_velocity(q, u, "c", "world"), robot.frame_velocity(s.q, s.v, "c", "world"), 1e-12)
+    agree(
+        own.frame_velocity(q, u, "c", viewpoint="world"), robot.frame_velocity(s.q, s.v, "c", viewpoint="world"), 1e-12
+    )
 
 
 # What is refused

@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def taken(backend: str = "numpy") -> str:
     """The method whose results `fdsva` has, bit by bit."""
-    robot = fj.Robot(MODEL, backend)
+    robot = fj.Robot(MODEL, backend=backend)
     q, v, tau = np.random.default_rng(0).normal(size=(3, N))
     names = ("fdsva", "fdsva-dmm", "fdsva-aza")
     found, *known = (robot.forward_dynamics_derivatives(q, v, tau, method=m).da_dq for m in names)

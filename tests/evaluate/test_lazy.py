@@ -41,7 +41,7 @@ QUANTITIES = {
     "one result": lambda r, q, v, a: r.inverse_dynamics(q, v, a),
     "several": lambda r, q, v, a: r.inverse_dynamics_derivatives(q, v, a),
     "a number": lambda r, q, v, a: r.kinetic_energy(q, v),
-    "a frame": lambda r, q, v, a: r.frame_jacobian(q, FOOT, "world_aligned"),
+    "a frame": lambda r, q, v, a: r.frame_jacobian(q, FOOT, viewpoint="world_aligned"),
     "contacts": lambda r, q, v, a: r.constrained_dynamics(q, v, a, HELD),
     "impulses": lambda r, q, v, a: r.impulse_dynamics(q, v, HELD),
     "derivatives of impulses": lambda r, q, v, a: r.impulse_dynamics_derivatives(q, v, HELD),

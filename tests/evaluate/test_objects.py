@@ -18,7 +18,7 @@ THROUGH = pytest.mark.parametrize("through", [lambda x: pickle.loads(pickle.dump
 
 @BOTH
 def test_masked_entries_are_refused(backend):
-    robot, q = fj.Robot(MODEL, backend), np.ma.masked_array([0.1, 0.2, 0.3], mask=[0, 1, 0])
+    robot, q = fj.Robot(MODEL, backend=backend), np.ma.masked_array([0.1, 0.2, 0.3], mask=[0, 1, 0])
     for _ in range(2):
         with pytest.raises(InputError, match="q: some entries are masked"):
             robot.gravity(q)
@@ -28,7 +28,7 @@ def test_masked_entries_are_refused(backend):
 
 def test_masked_entries_are_refused_by_models_and_bound_calls():
     model, hidden = fj.models.chain(3), np.ma.masked_array([0.1, 0.2, 0.3], mask=[0, 1, 0])
-    step = fj.Robot(model, "numpy").bind("gravity")
+    step = fj.Robot(model, backend="numpy").bind("gravity")
     with pytest.raises(InputError, match="q: some entries are masked"):
         step.q = hidden
     assert (step.q == 0).all()
@@ -39,13 +39,13 @@ def test_masked_entries_are_refused_by_models_and_bound_calls():
     with pytest.raises(ModelError, match="masked"):
         b.add_body("a", 1.0, hidden)
     with pytest.raises(InputError, match="masked"):
-        fj.Robot(model, "numpy").lock({"joint0": hidden[1:2]})
+        fj.Robot(model, backend="numpy").lock({"joint0": hidden[1:2]})
 
 
 @BOTH
 @pytest.mark.parametrize("size", [(), (5,), (100,)])
 def test_results_that_share_memory_are_refused(backend, size):
-    robot = fj.Robot(MODEL, backend)
+    robot = fj.Robot(MODEL, backend=backend)
     q = np.zeros((*size, 3))
     for _ in range(3):  # single states: the direct call too
         expected = robot.inverse_dynamics_derivatives(q, q, q)
@@ -65,7 +65,7 @@ def test_results_that_share_memory_are_refused(backend, size):
 @BOTH
 @THROUGH
 def test_bound_calls_are_copied_with_their_inputs(backend, through):
-    step = fj.Robot(MODEL, backend).bind("inverse_dynamics")
+    step = fj.Robot(MODEL, backend=backend).bind("inverse_dynamics")
     step.q, step.v, step.a = 0.3, [1.0, 2.0, 3.0], 0.5
     step()
     other = through(step)
@@ -79,7 +79,7 @@ def test_bound_calls_are_copied_with_their_inputs(backend, through):
 
 @BOTH
 def test_pickled_contacts_belong_to_their_robot(backend):
-    robot = fj.Robot(fj.models.quadruped(), backend)
+    robot = fj.Robot(fj.models.quadruped(), backend=backend)
     feet = [f.name for f in robot.model.frames if "foot" in f.name.lower()][:2]
     contacts = fj.Contacts(robot, [fj.PointContact(name) for name in feet])
     q, v = robot.neutral(), np.zeros(robot.nv)
@@ -88,7 +88,7 @@ def test_pickled_contacts_belong_to_their_robot(backend):
     np.testing.assert_array_equal(robot.constrained_dynamics(q, v, v, apart).a, expected)
     both = pickle.loads(pickle.dumps((robot, contacts)))
     np.testing.assert_array_equal(both[0].constrained_dynamics(q, v, v, both[1]).a, expected)
-    other = fj.Robot(fj.models.humanoid(), backend)
+    other = fj.Robot(fj.models.humanoid(), backend=backend)
     with pytest.raises(InputError, match="another robot"):
         other.constrained_dynamics(other.neutral(), np.zeros(other.nv), np.zeros(other.nv), contacts)
 
@@ -96,4 +96,4 @@ def test_pickled_contacts_belong_to_their_robot(backend):
 @pytest.mark.parametrize("count", [0, -1, 10**9, 10**400, True, 2.0, "2"])
 def test_impossible_numbers_of_threads_are_refused(count):
     with pytest.raises(InputError, match="threads"):
-        fj.Robot(MODEL, "numpy", threads=count)
+        fj.Robot(MODEL, backend="numpy", threads=count)

@@ -50,8 +50,8 @@ CALLS = {
     "static_torque_derivatives": lambda r, s: r.static_torque_derivatives(s.q, s.fext),
     "torque_regressor": lambda r, s: r.torque_regressor(s.q, s.v, s.a),
     "da_dfext": lambda r, s: r.forward_dynamics_force_derivatives(s.q),
-    "jacobian_derivative": lambda r, s: r.jacobian_derivative(s.q, s.v, "LF_foot", "world"),
-    "jacobian_hessian": lambda r, s: r.jacobian_hessian(s.q, "RH_foot", "local"),
+    "jacobian_derivative": lambda r, s: r.jacobian_derivative(s.q, s.v, "LF_foot", viewpoint="world"),
+    "jacobian_hessian": lambda r, s: r.jacobian_hessian(s.q, "RH_foot", viewpoint="local"),
     "projected": lambda r, s: r.projected_newton_euler(s.q, s.v),
 }
 
@@ -108,7 +108,7 @@ def test_what_would_take_too_long_is_left_to_the_reference(monkeypatch):
 def test_a_singular_mass_matrix_is_refused_by_every_method():
     builder = fj.ModelBuilder("massless")
     builder.add_joint("a", "revolute", axis=[0, 0, 1])
-    robot = fj.Robot(builder.build(), "compiled", threads=1)
+    robot = fj.Robot(builder.build(), backend="compiled", threads=1)
     with pytest.raises(fj.errors.SingularMassMatrix, match="'a'"):
         robot.forward_dynamics_derivatives([0.0], [0.0], [0.0], method="fdsva-ltl")
 

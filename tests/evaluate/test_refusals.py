@@ -37,7 +37,7 @@ def overflowing(size: int) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 @pytest.mark.parametrize("size", [3, 20, 3000])
 def test_a_result_that_is_not_finite_names_quantity_and_sample(backend, size):
-    robot, q, v = fj.Robot(arm(1.0), backend), np.zeros((size, 2)), overflowing(size)
+    robot, q, v = fj.Robot(arm(1.0), backend=backend), np.zeros((size, 2)), overflowing(size)
     with pytest.raises(NonFiniteResult, match=rf"bias: b\[\d\] is (nan|-?inf) at sample \({size // 2},\)") as caught:
         robot.bias(q, v)
     assert isinstance(caught.value, FloatingPointError)
@@ -50,7 +50,7 @@ def test_a_result_that_is_not_finite_names_quantity_and_sample(backend, size):
 @BOTH
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 def test_single_states_too(backend):
-    robot, q = fj.Robot(arm(1.0), backend), np.zeros(2)
+    robot, q = fj.Robot(arm(1.0), backend=backend), np.zeros(2)
     for _ in range(3):  # the later ones by the direct call
         robot.bias(q, np.ones(2))
     with pytest.raises(NonFiniteResult, match=r"bias: b\[0\] is"):
@@ -64,14 +64,14 @@ def test_single_states_too(backend):
 @BOTH
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_large_numbers_are_fine_where_results_are_finite(backend, dtype):
-    robot = fj.Robot(arm(1.0), backend)
+    robot = fj.Robot(arm(1.0), backend=backend)
     v = np.array([[1.0, 2.0], [1e9, 1.0]], dtype)
     assert np.isfinite(robot.bias(np.zeros((2, 2), dtype), v)).all()
     assert np.isfinite(robot.mass_matrix(np.array([1e100, 3.0]))).all()
 
 
 def test_single_precision_overflows_earlier():
-    robot, q = fj.Robot(arm(1.0), "compiled"), np.zeros((4, 2), np.float32)
+    robot, q = fj.Robot(arm(1.0), backend="compiled"), np.zeros((4, 2), np.float32)
     with pytest.raises(NonFiniteResult, match="too large for float32"):
         robot.bias(q, np.full((4, 2), 1e25, np.float32))
 
@@ -81,7 +81,7 @@ def test_single_precision_overflows_earlier():
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 def test_models_too_large_for_single_precision_are_computed_in_double(backend, unroll):
     """Rounded to the nearest float32; where that is infinite, an error names quantity and sample."""
-    robot = fj.Robot(arm(1e28), backend, unroll=unroll)
+    robot = fj.Robot(arm(1e28), backend=backend, unroll=unroll)
     assert not robot.model.modest
     for size in ((), (3,), (300,)):
         q, v = np.full((*size, 2), 0.5), np.ones((*size, 2))
@@ -111,7 +111,7 @@ def test_most_models_have_room_in_single_precision(mass, modest):
 @BOTH
 @pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
 def test_doubles_that_do_not_fit_into_out_are_refused(backend):
-    robot, q, out = fj.Robot(arm(1.0), backend), np.full((4, 2), 0.5), np.zeros((4, 2), np.float32)
+    robot, q, out = fj.Robot(arm(1.0), backend=backend), np.full((4, 2), 0.5), np.zeros((4, 2), np.float32)
     robot.bias(q, 1e10 * q, out=out)
     assert np.isfinite(out).all()
     with pytest.raises(NonFiniteResult, match="too large for float32"):
@@ -124,7 +124,7 @@ def test_doubles_that_do_not_fit_into_out_are_refused(backend):
 @pytest.mark.filterwarnings("ignore::featherjet.errors.PhysicsWarning")
 def test_a_mass_matrix_that_is_not_positive_definite_is_refused(backend, unroll, mass):
     """Both its margin d and its diagonal are negative, so their ratio is positive and says nothing."""
-    robot = fj.Robot(arm(mass), backend, unroll=unroll)
+    robot = fj.Robot(arm(mass), backend=backend, unroll=unroll)
     q = np.array([[0.1, 0.4], [0.2, 0.3]])
     assert np.linalg.eigvalsh(robot.mass_matrix(q)).min() < 0
     for x in (q, q[0]):
@@ -146,7 +146,7 @@ def test_an_impossible_body_in_a_possible_robot():
     m.add_joint("b", "revolute", "a")
     m.add_body("b", 5.0, (0.1, 0.0, 0.0), np.eye(3))
     with pytest.warns(fj.errors.PhysicsWarning):
-        robot = fj.Robot(m.build(), "numpy")
+        robot = fj.Robot(m.build(), backend="numpy")
     a = robot.forward_dynamics(np.zeros(2), np.zeros(2), np.ones(2))
     np.testing.assert_allclose(robot.inverse_dynamics(np.zeros(2), np.zeros(2), a), 1.0)
 

@@ -94,8 +94,8 @@ def test_a_base_of_euler_rates_is_a_chain_of_joints(pair, state) -> None:
         for k, (a, b) in enumerate(pairs):
             agree(a, b, 1e-10, f"{name} {k}")
     for name, more in (("frame_jacobian", ()), ("jacobian_derivative", (u,)), ("jacobian_drift", (u,))):
-        got = getattr(own, name)(q, *more, "knee", "world_aligned")
-        agree(got, getattr(chain, name)(x, *more, "knee", "world_aligned"), 1e-11, name)
+        got = getattr(own, name)(q, *more, "knee", viewpoint="world_aligned")
+        agree(got, getattr(chain, name)(x, *more, "knee", viewpoint="world_aligned"), 1e-11, name)
 
 
 def test_products_and_contacts_are_those_of_the_chain(pair, state) -> None:
@@ -212,7 +212,7 @@ def test_configurations_move_along_u() -> None:
 def test_backends_batches_and_pickles(pair, state) -> None:
     own, _ = pair
     _, q, u, du, _ = state
-    fast = fj.Robot(own.model, "compiled").with_convention("kindr").with_velocities(euler_rates)
+    fast = fj.Robot(own.model, backend="compiled").with_convention("kindr").with_velocities(euler_rates)
     assert own.backend == "numpy"
     d = own.inverse_dynamics_derivatives(q, u, du)
     out = tuple(np.empty((5, 7, 7)) for _ in range(3))

@@ -29,7 +29,7 @@ from featherjet.model.io.urdf import parse_urdf
 
 @cache
 def arm() -> fj.Robot:
-    return fj.Robot(fj.models.arm(), "numpy")
+    return fj.Robot(fj.models.arm(), backend="numpy")
 
 
 @cache
@@ -97,14 +97,14 @@ def states_seeds() -> list[bytes]:
 
 
 def trajectory_seeds() -> list[bytes]:
-    robot = fj.Robot(fj.models.random_tree(4, seed=2), "numpy")
+    robot = fj.Robot(fj.models.random_tree(4, seed=2), backend="numpy")
     path = folder() / "seed.npz"
     robot.simulate(robot.neutral(), np.zeros(robot.nv), dt=0.01, duration=0.03, progress=False).save(path)
     return [path.read_bytes()]
 
 
 def transition_seeds() -> list[bytes]:
-    robot = fj.Robot(fj.models.chain(2), "numpy")
+    robot = fj.Robot(fj.models.chain(2), backend="numpy")
     path = folder() / "seed.npz"
     ends = (robot.neutral(), np.zeros(2)), (np.full(2, 0.1), np.zeros(2))
     fj.transition(robot, *ends, 0.5, intervals=3, max_iterations=2).save(path)
@@ -121,7 +121,7 @@ def model_seeds() -> list[bytes]:
 
 def use(model: fj.Model) -> None:
     """What was accepted has finite dynamics, or an error says what is too large."""
-    robot = fj.Robot(model, "numpy")
+    robot = fj.Robot(model, backend="numpy")
     robot.inverse_dynamics(robot.neutral(), np.ones(robot.nv), np.ones(robot.nv))
     robot.forward_dynamics(robot.neutral(), np.ones(robot.nv), np.ones(robot.nv))
 
@@ -154,18 +154,18 @@ class Target:
 
 
 TARGETS = {
-    "urdf": Target(lambda data: use(parse_urdf(data, mimic=True)), urdf_seeds, "xml"),
-    "mjcf": Target(read_mjcf, mjcf_seeds, "xml"),
-    "model": Target(lambda data: use(saved.loads(data.decode("utf-8", "replace"))), model_seeds, "json"),
-    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds, "json"),
-    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, "npz"),
-    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, "npz"),
+    "urdf": Target(lambda data: use(parse_urdf(data, mimic=True)), urdf_seeds, position="xml"),
+    "mjcf": Target(read_mjcf, mjcf_seeds, position="xml"),
+    "model": Target(lambda data: use(saved.loads(data.decode("utf-8", "replace"))), model_seeds, position="json"),
+    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds, position="json"),
+    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, position="npz"),
+    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, position="npz"),
     "clip": Target(
         lambda data: read_state(arm(), in_file("c.npz", data)),
-        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], "npz",
+        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], position="npz",
     ),
-    "trajectory": Target(read_trajectory, trajectory_seeds, "npz"),
-    "transition": Target(read_transition, transition_seeds, "npz"),
+    "trajectory": Target(read_trajectory, trajectory_seeds, position="npz"),
+    "transition": Target(read_transition, transition_seeds, position="npz"),
 }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def refuse(*_: Any) -> bytes:
 def test_what_was_asked_for_is_there_afterwards(fresh, monkeypatch, kept):
     if not kept:
         monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
-    robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
+    robot = fj.Robot(fj.models.arm(), backend="compiled", unroll=True)
     kernels = [kernel(robot, name, Effort.FULL) for name in ("gravity", "bias", "mass_matrix")]
     with Ahead("some code") as ahead:
         libraries_ahead = [k.load(DOUBLE, False)[0] for k in kernels]
@@ -47,7 +47,7 @@ def test_what_was_asked_for_is_there_afterwards(fresh, monkeypatch, kept):
         assert not any(library.loaded for library in libraries_ahead)
     assert all(library.loaded for library in libraries_ahead)
     monkeypatch.setattr(libraries, "compiled", refuse)
-    reference = fj.Robot(fj.models.arm(), "numpy")
+    reference = fj.Robot(fj.models.arm(), backend="numpy")
     s = random_state(robot, 9)
     for k, given in zip(kernels, ((s.q,), (s.q, s.v), (s.q,)), strict=True):
         (found,) = k.values(*given)
@@ -55,12 +55,12 @@ def test_what_was_asked_for_is_there_afterwards(fresh, monkeypatch, kept):
     if kept:
         monkeypatch.setattr(libraries, "_loaded", {})
         del ahead
-        again = fj.Robot(fj.models.arm(), "compiled", unroll=True)
+        again = fj.Robot(fj.models.arm(), backend="compiled", unroll=True)
         kernel(again, "bias", Effort.FULL).values(s.q, s.v)
 
 
 def test_an_error_while_text_is_written_leaves_nothing_behind(fresh):
-    robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
+    robot = fj.Robot(fj.models.arm(), backend="compiled", unroll=True)
 
     def fail() -> None:
         with Ahead("some code"):
@@ -70,14 +70,14 @@ def test_an_error_while_text_is_written_leaves_nothing_behind(fresh):
     with pytest.raises(ZeroDivisionError):
         fail()
     s = random_state(robot, 3)
-    expected = fj.Robot(fj.models.arm(), "numpy").gravity(s.q)
+    expected = fj.Robot(fj.models.arm(), backend="numpy").gravity(s.q)
     np.testing.assert_allclose(robot.gravity(s.q), expected, rtol=0, atol=1e-11)
 
 
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 @pytest.mark.parametrize("name", ["forward_dynamics_derivatives", "inverse_dynamics_derivatives", "gravity"])
 def test_code_for_one_use_gives_the_same_numbers(name, unroll):
-    robot = fj.Robot(fj.models.quadruped(), "compiled", unroll=unroll)
+    robot = fj.Robot(fj.models.quadruped(), backend="compiled", unroll=unroll)
     for size in (1, 3, 9):
         s = random_state(robot, size)
         given = [s.q, s.v, s.a][: len(QUANTITIES[name].inputs)]
@@ -89,7 +89,7 @@ def test_code_for_one_use_gives_the_same_numbers(name, unroll):
 
 @pytest.mark.parametrize("name", ["constrained_dynamics", "constrained_dynamics_derivatives", "contact_jacobian"])
 def test_code_for_one_use_holds_contacts_alike(name):
-    robot = fj.Robot(fj.models.quadruped(), "compiled")
+    robot = fj.Robot(fj.models.quadruped(), backend="compiled")
     held = fj.Contacts(robot, [fj.PointContact(f) for f in FEET])
     for size in (1, 3, 9):
         s = random_state(robot, size)

@@ -83,12 +83,12 @@ def thin(monkeypatch) -> list[int]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_where_a_batch_is_cut_does_not_change_a_bit(thin, monkeypatch, threads, rng):
-    s = random_state(fj.Robot(MODEL, "numpy"), 8003)
-    robot = fj.Robot(MODEL, "compiled", threads)
+    s = random_state(fj.Robot(MODEL, backend="numpy"), 8003)
+    robot = fj.Robot(MODEL, backend="compiled", threads=threads)
     cut = robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
     assert len(thin) > 50
     monkeypatch.undo()
-    whole = fj.Robot(MODEL, "compiled", 1).inverse_dynamics_derivatives(s.q, s.v, s.a)
+    whole = fj.Robot(MODEL, backend="compiled", threads=1).inverse_dynamics_derivatives(s.q, s.v, s.a)
     for x, y in zip(cut, whole, strict=True):
         np.testing.assert_array_equal(x, y)
 
@@ -96,7 +96,7 @@ def test_where_a_batch_is_cut_does_not_change_a_bit(thin, monkeypatch, threads, 
 @pytest.mark.parametrize("shape", [(2, 4000), (4000, 2), (3, 50, 7), (1, 1, 5000)])
 @pytest.mark.parametrize("layout", ["plain", "broadcast", "strided", "overlapping"])
 def test_batches_of_every_shape_are_right(thin, shape, layout):
-    robot, reference = fj.Robot(MODEL, "compiled", 2), fj.Robot(MODEL, "numpy")
+    robot, reference = fj.Robot(MODEL, backend="compiled", threads=2), fj.Robot(MODEL, backend="numpy")
     s = random_state(reference, prod(shape))
     q, v, a = (x.reshape(*shape, 3).copy() for x in (s.q, s.v, s.a))
     if layout == "broadcast":
@@ -111,8 +111,8 @@ def test_batches_of_every_shape_are_right(thin, shape, layout):
 
 def test_long_batches_are_many_calls(thin, monkeypatch):
     """Also those with small results, and those whose first axis is short."""
-    s = random_state(fj.Robot(MODEL, "numpy"), 8000)
-    robot = fj.Robot(MODEL, "compiled", 1)
+    s = random_state(fj.Robot(MODEL, backend="numpy"), 8000)
+    robot = fj.Robot(MODEL, backend="compiled", threads=1)
     robot.kinetic_energy(s.q, s.v)
     assert len(thin) > 20
     del thin[:]
@@ -123,15 +123,15 @@ def test_long_batches_are_many_calls(thin, monkeypatch):
 @pytest.mark.parametrize("shape", [(0,), (5, 0), (0, 20), (20, 0, 2)])
 def test_batches_of_nothing(shape):
     x, out = np.zeros((*shape, 3)), np.zeros((*shape, 3))
-    assert fj.Robot(MODEL, "compiled").inverse_dynamics(x, x, x, out=out) is out
+    assert fj.Robot(MODEL, backend="compiled").inverse_dynamics(x, x, x, out=out) is out
 
 
 # Ctrl-C
 
 
 def test_one_thread_is_interrupted_between_slices(thin, monkeypatch):
-    s = random_state(fj.Robot(MODEL, "numpy"), 8000)
-    robot = fj.Robot(MODEL, "compiled", 1)
+    s = random_state(fj.Robot(MODEL, backend="numpy"), 8000)
+    robot = fj.Robot(MODEL, backend="compiled", threads=1)
     counted = Kernel._run
 
     def interrupting(self, code, inputs, out):
@@ -147,8 +147,8 @@ def test_one_thread_is_interrupted_between_slices(thin, monkeypatch):
 
 def test_no_helper_writes_after_the_exception(thin, monkeypatch):
     """Helpers are in the middle of a slice when Ctrl-C comes; they finish it first."""
-    s = random_state(fj.Robot(MODEL, "numpy"), 8000)
-    robot = fj.Robot(MODEL, "compiled", 3)
+    s = random_state(fj.Robot(MODEL, backend="numpy"), 8000)
+    robot = fj.Robot(MODEL, backend="compiled", threads=3)
     out = np.zeros((8000, 3))
     busy, noticed = threading.Barrier(3), threading.Event()
     ended: list[int] = []

@@ -30,7 +30,7 @@ from featherjet.treejit.tables import Tables
 
 MODEL = fj.models.chain(3)
 Q = np.array([0.1, -0.4, 0.7])
-EXPECTED = fj.Robot(MODEL, "numpy").gravity(Q)
+EXPECTED = fj.Robot(MODEL, backend="numpy").gravity(Q)
 COMPILED: dict[str, bytes] = {}
 
 
@@ -71,11 +71,11 @@ def forget(monkeypatch) -> None:
 
 def two_kernels() -> None:
     works()
-    fj.Robot(MODEL, "compiled").mass_matrix(Q)
+    fj.Robot(MODEL, backend="compiled").mass_matrix(Q)
 
 
 def works() -> None:
-    np.testing.assert_allclose(fj.Robot(MODEL, "compiled").gravity(Q), EXPECTED, rtol=1e-13)
+    np.testing.assert_allclose(fj.Robot(MODEL, backend="compiled").gravity(Q), EXPECTED, rtol=1e-13)
 
 
 def test_code_is_kept_and_found_again(folder, compilations, monkeypatch):
@@ -103,7 +103,7 @@ def test_targets_do_not_share_code(folder, compilations, monkeypatch):
 def test_robots_of_the_same_joint_kinds_share_code(folder, compilations):
     for n in (2, 5, 30):
         q = np.linspace(-1, 1, n)
-        compiled, reference = (fj.Robot(fj.models.chain(n), b).gravity(q) for b in ("compiled", "numpy"))
+        compiled, reference = (fj.Robot(fj.models.chain(n), backend=b).gravity(q) for b in ("compiled", "numpy"))
         np.testing.assert_allclose(compiled, reference, rtol=0, atol=1e-13 * np.abs(reference).max())
     assert len(compilations) == 1
     assert len(cache.files()) == 1
@@ -130,7 +130,7 @@ def arm(
 ) -> fj.Model:
     """Three joints, of which the second can be changed in every way there is."""
     a, b, c = names
-    m = fj.ModelBuilder("arm", (0.0, 1.0, gravity))
+    m = fj.ModelBuilder("arm", gravity=(0.0, 1.0, gravity))
     m.add_joint(a, "revolute", axis=(0, 1, 0))
     m.add_body(a, 1.0, (0.1, 0.2, 0.3), np.diag([0.1, 0.2, 0.15]))
     mimic = None if multiplier is None else Mimic(a, multiplier, offset)
@@ -170,8 +170,8 @@ def test_unrolled_code_is_found_again_by_the_same_robot_only(folder, compilation
 
     def right(**change) -> None:
         model = arm(**change)
-        expected = fj.Robot(model, "numpy").gravity(q[: model.nq])
-        found = fj.Robot(model, "compiled", unroll=True).gravity(q[: model.nq])
+        expected = fj.Robot(model, backend="numpy").gravity(q[: model.nq])
+        found = fj.Robot(model, backend="compiled", unroll=True).gravity(q[: model.nq])
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
     changes = ({}, {"mass": 3.0}, {"multiplier": 2.0}, {"multiplier": 2.0, "offset": 0.3})
@@ -186,7 +186,7 @@ def test_unrolled_code_is_found_again_by_the_same_robot_only(folder, compilation
 
 
 def test_one_state_and_batches_have_their_own_code(folder, compilations):
-    robot = fj.Robot(arm(), "compiled", unroll=True)
+    robot = fj.Robot(arm(), backend="compiled", unroll=True)
     q = np.zeros((5, 3))
     robot.gravity(q[0])
     assert len(compilations) == 1
@@ -195,14 +195,14 @@ def test_one_state_and_batches_have_their_own_code(folder, compilations):
     assert len(compilations) == 2
     robot.gravity(q[0])
     assert len(compilations) == 2
-    rolled = fj.Robot(arm(), "compiled", unroll=False)
+    rolled = fj.Robot(arm(), backend="compiled", unroll=False)
     rolled.gravity(q[0])
     rolled.gravity(q)
     assert len(compilations) == 3, "rolled, one code does both"
 
 
 def test_kernels_forces_and_kinds_have_their_own_code():
-    chain = fj.Robot(MODEL, "numpy").evaluator.tree
+    chain = fj.Robot(MODEL, backend="numpy").evaluator.tree
     from featherjet.treejit.tables import variants
 
     names = {

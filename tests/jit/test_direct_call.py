@@ -58,7 +58,7 @@ def test_the_same_bits_as_the_general_way(pair, name):
 
 
 def test_it_is_taken_from_the_second_call_on(monkeypatch):
-    robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
+    robot = fj.Robot(fj.models.arm(), backend="compiled", unroll=True)
     q = np.linspace(-1, 1, 7)
     general = []
     kernel = featherjet.jit.kernel.Kernel
@@ -87,7 +87,7 @@ def test_it_is_taken_from_the_second_call_on(monkeypatch):
 
 def test_results_may_be_what_an_earlier_call_returned(monkeypatch):
     """Several results come with names: given back as `out`, they are as fast as a plain tuple."""
-    robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
+    robot = fj.Robot(fj.models.arm(), backend="compiled", unroll=True)
     for size in ((), (3,)):
         q, v, a = np.random.default_rng(0).normal(size=(3, *size, 7))
         expected = robot.inverse_dynamics_derivatives(q, v, a)
@@ -380,7 +380,7 @@ def test_where_headers_are_not_known_everything_goes_the_general_way(monkeypatch
     q = np.linspace(-1, 1, 7)
     gravity = known.gravity(q)
     monkeypatch.setattr(featherjet.jit.kernel, "headers_are_known", lambda: False)
-    robot = fj.Robot(fj.models.arm(), "compiled", unroll=unroll)
+    robot = fj.Robot(fj.models.arm(), backend="compiled", unroll=unroll)
     for (name, args), want in zip(cases, expected, strict=True):
         for x, y in zip(results(robot, name, *args), want, strict=True):
             np.testing.assert_array_equal(x, y)
@@ -401,7 +401,7 @@ def test_codes_for_other_objects_are_not_mistaken_for_this_processs():
 
 
 def test_a_robot_may_go_while_its_results_stay():
-    robot = fj.Robot(fj.models.arm(), "compiled", unroll=True)
+    robot = fj.Robot(fj.models.arm(), backend="compiled", unroll=True)
     q = np.linspace(-1, 1, 7)
     kept = [robot.gravity(q) for _ in range(3)]
     expected = kept[0].copy()

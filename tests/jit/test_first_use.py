@@ -45,7 +45,7 @@ def compilations(monkeypatch) -> list[str]:
 
 
 def test_compile_leaves_nothing_to_compile(compilations):
-    robot = fj.Robot(MODEL, "compiled", unroll=True)
+    robot = fj.Robot(MODEL, backend="compiled", unroll=True)
     robot.compile("mass_matrix", "gravity")
     names = [f"{name} for chain2{way}" for name in ("mass_matrix", "gravity") for way in ("", " in batches")]
     assert sorted(compilations) == sorted(names)
@@ -59,7 +59,7 @@ def test_compile_leaves_nothing_to_compile(compilations):
 
 
 def test_compile_refuses_what_it_does_not_know():
-    robot = fj.Robot(MODEL, "compiled")
+    robot = fj.Robot(MODEL, backend="compiled")
     with pytest.raises(UnknownName, match="quantity to compile"):
         robot.compile("mass")
     with pytest.raises(InputError, match="takes no external forces"):
@@ -69,9 +69,9 @@ def test_compile_refuses_what_it_does_not_know():
 
 
 def test_compile_in_another_convention_and_without_compiled_code(compilations):
-    fj.Robot(MODEL, "compiled", unroll=True).with_convention("mujoco").compile("gravity")
+    fj.Robot(MODEL, backend="compiled", unroll=True).with_convention("mujoco").compile("gravity")
     assert sorted(compilations) == ["gravity for chain2", "gravity for chain2 in batches"]
-    fj.Robot(MODEL, "numpy").compile("gravity")
+    fj.Robot(MODEL, backend="numpy").compile("gravity")
     assert len(compilations) == 2
 
 
@@ -106,8 +106,8 @@ def test_code_does_not_depend_on_the_number_of_processors(monkeypatch, count):
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
     real = objects.compiled
     q = np.array([[0.1, 0.2]] * 9)
-    found = fj.Robot(MODEL, "compiled", unroll=True).mass_matrix(q)
-    np.testing.assert_allclose(found, fj.Robot(MODEL, "numpy").mass_matrix(q), rtol=1e-13)
+    found = fj.Robot(MODEL, backend="compiled", unroll=True).mass_matrix(q)
+    np.testing.assert_allclose(found, fj.Robot(MODEL, backend="numpy").mass_matrix(q), rtol=1e-13)
     monkeypatch.setattr(workers, "processors", lambda: count)
     assert len({real(target(), parts[0]) for _ in range(3)}) == 1
 
@@ -116,7 +116,7 @@ def test_one_pool_whatever_threads_is():
     pools = set()
     q = np.zeros((20_000, 2))
     for count in (2, 3, 7):
-        robot = fj.Robot(MODEL, "compiled", threads=count)
+        robot = fj.Robot(MODEL, backend="compiled", threads=count)
         robot.inverse_dynamics_derivatives(q, q, q)
         pools.add(workers.workers())
     assert len(pools) == 1
@@ -143,9 +143,9 @@ def test_code_of_dropped_robots_is_freed(monkeypatch):
     kept, expected = [], []
     for k in range(5):
         model = fj.models.chain(2).with_gravity([0.0, 0.0, -1.0 - k])
-        robot = fj.Robot(model, "compiled", unroll=True)
+        robot = fj.Robot(model, backend="compiled", unroll=True)
         robot.gravity(q)
-        expected.append(fj.Robot(model, "numpy").gravity(q))
+        expected.append(fj.Robot(model, backend="numpy").gravity(q))
         kept.append(robot.bind("gravity"))
     del robot
     gc.collect()
@@ -222,7 +222,7 @@ def test_compiling_is_announced(compilations, monkeypatch):
     said: list[tuple[str, str]] = []
     real = notices.announced
     monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words) or real(*words))
-    fj.Robot(MODEL, "compiled", unroll=True).gravity(np.zeros(2))
+    fj.Robot(MODEL, backend="compiled", unroll=True).gravity(np.zeros(2))
     assert said == [("compiling gravity for chain2", "once")]
 
 
@@ -260,7 +260,7 @@ def test_garbage_is_not_collected_while_code_is_written(monkeypatch):
 def test_hessians_of_all_torques_of_a_large_robot_are_loops(compilations):
     """If it were code for one robot, what computes one after the other, not code that nothing would run."""
     for unroll, name in ((None, "inverse_dynamics_second_derivatives"), (True, "inverse_dynamics_hessian")):
-        robot = fj.Robot(fj.models.chain(20), "compiled", unroll=unroll)
+        robot = fj.Robot(fj.models.chain(20), backend="compiled", unroll=unroll)
         robot.compile("inverse_dynamics_second_derivatives")
         assert f"{name} for chain20" in compilations
 
@@ -270,7 +270,7 @@ def test_no_notice_comes_twice(compilations, monkeypatch):
     said: list[str] = []
     real = notices.announced
     monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words[0]) or real(*words))
-    robot = fj.Robot(MODEL, "compiled", unroll=True)
+    robot = fj.Robot(MODEL, backend="compiled", unroll=True)
     for q in (np.zeros(2), np.zeros((70, 2))) * 2:
         robot.gravity(q)
     assert said == ["compiling gravity for chain2", "compiling gravity for chain2 in batches"]

@@ -87,11 +87,11 @@ def alive(canaries: list[Any]) -> list[Any]:
 def test_a_handle_keeps_its_code(canaries, handle, unroll):
     """After its robot has gone, its memory is used by others; and not longer than the handle itself."""
     model = fj.models.chain(3)
-    expected = fj.Robot(model, "numpy").mass_matrix(Q)
-    call = handle(fj.Robot(model, "compiled", unroll=unroll))
+    expected = fj.Robot(model, backend="numpy").mass_matrix(Q)
+    call = handle(fj.Robot(model, backend="compiled", unroll=unroll))
     assert Library in alive(canaries), "the code is gone"
     assert unroll or Tables in alive(canaries), "what it reads is gone"
-    others = [fj.Robot(fj.models.chain(n), "compiled", unroll=True).gravity(np.zeros(n)) for n in (1, 2)]
+    others = [fj.Robot(fj.models.chain(n), backend="compiled", unroll=True).gravity(np.zeros(n)) for n in (1, 2)]
     np.testing.assert_allclose(call(), expected, rtol=1e-13)
     del call, others
     assert not alive(canaries), "nothing is kept for ever"
@@ -102,7 +102,7 @@ def test_a_gufunc_of_another_layout_is_never_freed(canaries, monkeypatch):
     kept: list[Any] = []
     monkeypatch.setattr(gufuncs, "_immortal", kept)
     monkeypatch.setattr(gufuncs, "NAME", gufuncs.NAME + 8)
-    by_gufunc(fj.Robot(fj.models.chain(3), "compiled"))
+    by_gufunc(fj.Robot(fj.models.chain(3), backend="compiled"))
     assert Library in alive(canaries)
     kept.clear()
     assert not alive(canaries)

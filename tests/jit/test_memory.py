@@ -106,7 +106,7 @@ def test_how_much_is_kept(monkeypatch):
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_results_of_a_robot(threads):
-    robot = fj.Robot(fj.models.chain(7), "compiled", threads)
+    robot = fj.Robot(fj.models.chain(7), backend="compiled", threads=threads)
     n = 2000
     s, other = random_state(robot, n), random_state(robot, n, 1)
     kept = robot.inverse_dynamics_derivatives(s.q, s.v, s.a)

@@ -212,7 +212,7 @@ def test_the_packages_own_functions_are_known_by_their_keys(function: Any) -> No
 
 def test_problems_with_users_residuals_of_one_name_differ() -> None:
     """Also in memory, where kernels of problems are found again by their keys."""
-    robot = fj.Robot(fj.models.chain(2), "compiled")
+    robot = fj.Robot(fj.models.chain(2), backend="compiled")
     x, u = np.zeros((2, 4)), np.ones((1, 2))
 
     def cost(factor: float) -> float:

@@ -106,7 +106,7 @@ def check_schedule(graph: Graph, roots: list[int], memory: dict, piece: int) -> 
 
 
 def numbers_for(straight: unrolled.Straight, model: fj.Model) -> dict:
-    s = random_state(fj.Robot(model, "numpy"), 1, seed=3)
+    s = random_state(fj.Robot(model, backend="numpy"), 1, seed=3)
     rng = np.random.default_rng(3)
     known = {"q": s.q, "v": s.v, "a": s.a, "tau": s.a, "fext": s.fext}
     given = {name: known.get(name, rng.normal(size=shape)) for name, shape in straight.inputs.items()}
@@ -130,7 +130,7 @@ def test_unrolled_traces_of_all_kinds_mean_what_the_reference_computes(model, na
     straight.graph.verify()
     memory = numbers_for(straight, model)
     check_schedule(straight.graph, straight.roots, memory, piece)
-    reference = fj.Robot(model, "numpy")
+    reference = fj.Robot(model, backend="numpy")
     s = random_state(reference, 1, seed=3)
     expected = results(reference, name, *(x[0] for x in arguments(name, s, True)))
     for (shape, entries), y in zip(straight.outputs, expected, strict=True):
@@ -413,8 +413,8 @@ def test_small_robots_are_unrolled_and_large_ones_share(monkeypatch):
         light = name in LIGHT
         assert chain.unrolls(record) == (not record.rolled or light)
     for robot, unroll in (
-        (fj.Robot(fj.models.arm(), "compiled"), True),
-        (fj.Robot(fj.models.chain(100), "compiled"), False),
+        (fj.Robot(fj.models.arm(), backend="compiled"), True),
+        (fj.Robot(fj.models.chain(100), backend="compiled"), False),
     ):
         assert robot.unroll is None
         assert kernel_of(robot, "forward_dynamics_derivatives").separate_single == unroll
@@ -427,7 +427,7 @@ def test_the_environment_sets_the_default(monkeypatch, setting, default):
     assert fj.Robot(fj.models.arm()).unroll is default
     for unroll in (False, True):
         assert fj.Robot(fj.models.arm(), unroll=unroll).unroll is unroll
-        big = fj.Robot(fj.models.chain(100), "compiled", unroll=unroll)
+        big = fj.Robot(fj.models.chain(100), backend="compiled", unroll=unroll)
         assert kernel_of(big, "inverse_dynamics_derivatives").separate_single == unroll
         assert kernel_of(big, "kinetic_energy").separate_single == unroll
 

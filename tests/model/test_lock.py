@@ -59,8 +59,8 @@ def test_a_locked_robot_is_the_original_with_joints_held(case: tuple[fj.Robot, S
         each_agrees(x, y[:, iv][:, :, iv], 1e-12, "derivatives", floor)
     for name in robot.frame_names:
         agree(locked.frame_placement(q[:, iq], name), robot.frame_placement(q, name), 1e-12, name)
-        J = robot.frame_jacobian(q, name, "world_aligned")[..., iv]
-        agree(locked.frame_jacobian(q[:, iq], name, "world_aligned"), J, 1e-12, name, floor=1.0)
+        J = robot.frame_jacobian(q, name, viewpoint="world_aligned")[..., iv]
+        agree(locked.frame_jacobian(q[:, iq], name, viewpoint="world_aligned"), J, 1e-12, name, floor=1.0)
 
 
 @given(with_state(models(armature=False), 1), st.data())

@@ -98,7 +98,7 @@ def test_a_model_does_not_share_the_callers_arrays() -> None:
         np.eye(3),
         np.array([0.0, 0, -1]),
     )
-    b = fj.ModelBuilder("x", g)
+    b = fj.ModelBuilder("x", gravity=g)
     b.add_joint("j", "revolute", None, placement, axis=axis)
     b.add_body("j", 1.0, com, inertia)
     model = b.build()
@@ -348,7 +348,7 @@ def test_gravity() -> None:
         with pytest.raises(InputError, match="gravity"):
             robot.with_gravity(bad)  # type: ignore[arg-type]
     for bad in ((0, 0), (np.nan, 0, 0), (np.inf, 0, 0)):
-        b = fj.ModelBuilder("x", bad)
+        b = fj.ModelBuilder("x", gravity=bad)
         b.add_joint("j", "revolute")
         with pytest.raises(ModelError, match="gravity"):
             b.build()
@@ -385,7 +385,7 @@ def test_axis_alignment_is_a_rotation_to_the_axis(axis) -> None:
 
 
 def test_builtin_sizes() -> None:
-    assert (fj.models.chain(7).nv, fj.models.tree(15, 3).nv) == (7, 15)
+    assert (fj.models.chain(7).nv, fj.models.tree(15, branching=3).nv) == (7, 15)
     assert [fj.models.arm().nv, fj.models.quadruped().nv, fj.models.humanoid().nv] == [7, 18, 38]
     assert fj.models.arm().mass == pytest.approx(18.0)
     assert fj.models.quadruped().mass == pytest.approx(30.0)
@@ -394,7 +394,7 @@ def test_builtin_sizes() -> None:
 
 
 def test_trees_branch_as_asked() -> None:
-    model = fj.models.tree(15, 3)
+    model = fj.models.tree(15, branching=3)
     children = [sum(j.parent == i for j in model.joints) for i in range(15)]
     assert max(children) == 3
     assert [j.parent for j in fj.models.chain(5).joints] == [-1, 0, 1, 2, 3]
@@ -402,7 +402,7 @@ def test_trees_branch_as_asked() -> None:
 
 def test_auto_trees_are_those_of_the_literature() -> None:
     """Joint i hangs on joint floor((i - 2 + ceil(b)) / b), counted from one, at its end; links are thin tubes."""
-    model = fj.models.auto_tree(9, 1.5, skew=0.4, taper=0.9)
+    model = fj.models.auto_tree(9, branching=1.5, skew=0.4, taper=0.9)
     for joint in model.joints:
         number = int(joint.name.removeprefix("joint")) + 1
         parent = int((number - 2 + 2) / 1.5) if number > 1 else 0
@@ -413,7 +413,7 @@ def test_auto_trees_are_those_of_the_literature() -> None:
         assert np.allclose(joint.placement[:3, 3], (length, 0, 0))
         assert np.allclose(joint.placement[:3, :3], turn)
     assert np.allclose(turn @ [0, 0, 1], [0, -np.sin(0.4), np.cos(0.4)])
-    planar = fj.Robot(fj.models.auto_tree(2), "numpy").with_gravity((0.0, -9.81, 0.0))
+    planar = fj.Robot(fj.models.auto_tree(2), backend="numpy").with_gravity((0.0, -9.81, 0.0))
     assert np.allclose(planar.gravity(np.zeros(2)), [9.81 * (0.5 + 1.5), 9.81 * 0.5])  # two rods of 1 kg and 1 m
     M = planar.mass_matrix(np.zeros(2))
     tube = 1 / 12 + 1 / 800 + 1 / 4
@@ -446,7 +446,7 @@ def test_bad_sizes_are_refused(make, n) -> None:
 @pytest.mark.parametrize("branching", [0, -2, 1.5, "2"])
 def test_bad_branching_is_refused(branching) -> None:
     with pytest.raises(InputError, match="branching"):
-        fj.models.tree(3, branching)
+        fj.models.tree(3, branching=branching)
 
 
 @pytest.mark.parametrize("name", ["arm", "quadruped", "humanoid"])

@@ -11,7 +11,7 @@ from featherjet.model.tree import Tree, paths
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_path_leads_from_the_root_to_the_joint(seed: int) -> None:
-    tree = Tree(fj.models.random_tree(12, seed))
+    tree = Tree(fj.models.random_tree(12, seed=seed))
     for node in tree.nodes:
         path = tree.path(node.index)
         assert path[0].is_root
@@ -29,6 +29,6 @@ def test_the_world_has_no_path() -> None:
 
 
 def test_paths_over_degrees_of_freedom_agree() -> None:
-    tree = Tree(fj.models.random_tree(9, 7))
+    tree = Tree(fj.models.random_tree(9, seed=7))
     for node in tree.nodes:
         assert paths(tree.dof_parents)[node.v.stop - 1] == tree.dof_path(node.index)

@@ -167,10 +167,10 @@ def test_unknown_names_are_refused_with_suggestions(robot: fj.Robot) -> None:
         robot.lock({"joint77": 0.0})
     for frame in ("globe", "LOCAL", ""):
         for call in (
-            lambda frame=frame: robot.frame_jacobian(q, "link0", frame),
-            lambda frame=frame: robot.frame_velocity(q, v, "link0", frame),
+            lambda frame=frame: robot.frame_jacobian(q, "link0", viewpoint=frame),
+            lambda frame=frame: robot.frame_velocity(q, v, "link0", viewpoint=frame),
         ):
-            with pytest.raises(UnknownName, match=f"frame choice '{frame}'.*") as caught:
+            with pytest.raises(UnknownName, match=f"viewpoint '{frame}'.*") as caught:
                 call()
             assert caught.value.choices == ("local", "world", "world_aligned")
     with pytest.raises(UnknownName, match="derivatives 'fdsv'; did you mean: fdsva") as caught:
@@ -187,7 +187,7 @@ def test_names_of_the_wrong_type_are_refused(robot: fj.Robot, name) -> None:
     q, v = robot.neutral(), np.zeros(robot.nv)
     for call in (
         lambda: robot.frame_placement(q, name),
-        lambda: robot.frame_jacobian(q, "link0", name),
+        lambda: robot.frame_jacobian(q, "link0", viewpoint=name),
         lambda: robot.forward_dynamics_derivatives(q, v, v, method=name),
         lambda: fj.Robot(robot.model, backend=name or 0.5),  # None is the default backend
         lambda: fj.load("arm", backend=name or 0.5),

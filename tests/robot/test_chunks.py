@@ -67,9 +67,9 @@ def test_inputs_broadcast(robot, rng):
 def test_frames_methods_and_single_precision(robot):
     q, v, a, _ = random_state(robot, N)
     tip = robot.frame_names[-1]
-    (found,) = gathered(robot, "jacobian", q, name=tip, frame="world", size=50)
-    np.testing.assert_allclose(found, robot.frame_jacobian(q, tip, "world"), rtol=0, atol=1e-12)
-    (found,) = gathered(robot, "jacobian", q.astype(np.float32), name=tip, size=50)
+    (found,) = gathered(robot, "jacobian", q, frame=tip, viewpoint="world", size=50)
+    np.testing.assert_allclose(found, robot.frame_jacobian(q, tip, viewpoint="world"), rtol=0, atol=1e-12)
+    (found,) = gathered(robot, "jacobian", q.astype(np.float32), frame=tip, size=50)
     assert found.dtype == np.float32
     found = gathered(robot, "inverse_dynamics_derivatives", q, v, a, method="chain-rule", size=50)
     np.testing.assert_allclose(found[0], robot.inverse_dynamics_derivatives(q, v, a).dtau_dq, rtol=0, atol=1e-12)
@@ -104,7 +104,7 @@ def test_errors_say_where(robot):
         (lambda: robot.chunks("gravity", q[0]), "one state has no chunks"),
         (lambda: robot.chunks("gravity", q, size=0), "size: "),
         (lambda: robot.chunks("gravity", q, fext=np.zeros(6)), "takes no external forces"),
-        (lambda: robot.chunks("jacobian", q), "needs the name of a frame"),
+        (lambda: robot.chunks("jacobian", q), "needs a frame"),
         (lambda: robot.chunks("bias", q, q[:7]), "do not broadcast"),
     ):
         with pytest.raises(InputError, match=said):

@@ -151,7 +151,7 @@ def test_a_mistyped_attribute_of_a_robot_names_the_one_that_was_meant(robot: fj.
 @pytest.mark.parametrize(
     "slip,said",
     [
-        (lambda r, q: r.frame_placement("LF_foot", q), "name: expected the name of a frame, got an array; q comes"),
+        (lambda r, q: r.frame_placement("LF_foot", q), "frame: expected the name of a frame, got an array; q comes"),
         (lambda r, q: fj.Servo(r, kp=1.0, target=q[:3]), r"target: expected shape \(\.\.\., 19\).*got \(3,\)"),
         (lambda r, q: fj.Servo(r, kd=1.0, velocity=q), r"velocity: expected shape \(\.\.\., 18\).*got \(19,\)"),
         (lambda r, q: fj.Servo(r, feedforward=q), r"feedforward: expected shape \(\.\.\., 18\).*got \(19,\)"),

@@ -28,7 +28,7 @@ MJCF = f"""<mujoco><worldbody>
 def robots(friction: float = 0.3, backend: str = "compiled") -> tuple[fj.Robot, fj.Robot]:
     """Without and with its joints' laws."""
     model = mujoco.MjModel.from_xml_string(MJCF.replace("FRICTION", str(friction)))
-    plain = fj.Robot(from_mjmodel(model), backend)
+    plain = fj.Robot(from_mjmodel(model), backend=backend)
     return plain, plain.with_joint_laws(slip=0.2)
 
 

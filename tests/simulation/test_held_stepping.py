@@ -19,7 +19,7 @@ def sled(friction: float = 0.0, upper: float = np.inf) -> fj.Robot:
     b.add_body("box", 3.0, np.array([0.1, 0.0, 0.2]), np.diag([0.1, 0.2, 0.3]))
     b.add_joint("slide", "prismatic", parent, axis=(1, 0, 0), friction=friction, upper=upper)
     b.add_body("slide", 2.0)
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 def held(robot: fj.Robot) -> fj.Contacts:
@@ -29,7 +29,7 @@ def held(robot: fj.Robot) -> fj.Contacts:
 def run(robot: fj.Robot, v: float, duration: float, **settings) -> fj.Trajectory:
     start = np.zeros(robot.nv)
     start[-1] = v
-    return robot.simulate(robot.neutral(), start, None, held(robot), DT, duration, **settings)
+    return robot.simulate(robot.neutral(), start, None, held(robot), dt=DT, duration=duration, **settings)
 
 
 def test_a_slider_with_dry_friction_stops_and_stays() -> None:
@@ -60,7 +60,7 @@ def test_worlds_do_not_see_each_other() -> None:
     speeds = np.array([0.5, 0.0, -0.3, 0.1])
     start = np.zeros((4, robot.nv))
     start[:, -1] = speeds
-    together = robot.simulate(robot.neutral(), start, None, held(robot), DT, 0.2)
+    together = robot.simulate(robot.neutral(), start, None, held(robot), dt=DT, duration=0.2)
     for k, speed in enumerate(speeds):
         alone = run(robot, speed, 0.2)
         agree(together.v[k], alone.v, 1e-12, floor=1e-3)
@@ -80,7 +80,7 @@ def arm(base: bool) -> fj.Robot:
             name, "revolute", parent, at, axis=(0, 1, 0), lower=-limit, upper=limit, friction=0.3, damping=0.2
         )
         b.add_body(name, 1.0, np.array([0.3, 0.0, 0.0]), np.diag([0.01, 0.02, 0.02]))
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 def test_a_box_held_is_a_box_bolted_down() -> None:
@@ -88,8 +88,8 @@ def test_a_box_held_is_a_box_bolted_down() -> None:
     free, fixed = arm(True), arm(False)
     contacts, errors = fj.Contacts(free, [fj.SurfaceContact("box")]), []
     for dt in (2e-3, 1e-3):
-        mine = free.simulate(free.neutral(), np.zeros(8), None, contacts, dt, 0.6)
-        theirs = fixed.simulate(np.zeros(2), np.zeros(2), None, None, dt, 0.6)
+        mine = free.simulate(free.neutral(), np.zeros(8), None, contacts, dt=dt, duration=0.6)
+        theirs = fixed.simulate(np.zeros(2), np.zeros(2), None, None, dt=dt, duration=0.6)
         assert (mine.q[:, -2:] < [0.8 + 1e-3, 0.4 + 1e-3]).all()
         assert mine.q[-1, -2] > 0.799, "it rests at its limit"
         errors.append(np.abs(mine.q[:, -2:] - theirs.q).max())
@@ -104,7 +104,7 @@ def test_stiff_servos_are_stable() -> None:
     goal[-2:] = 0.3, -0.2
     servo = fj.Servo(robot, kp=np.array([0.0] * 6 + [1e5] * 2), kd=np.array([0.0] * 6 + [1e4] * 2), target=goal)
     motion = robot.simulate(
-        robot.neutral(), np.zeros(8), servo, fj.Contacts(robot, [fj.SurfaceContact("box")]), DT, 0.5
+        robot.neutral(), np.zeros(8), servo, fj.Contacts(robot, [fj.SurfaceContact("box")]), dt=DT, duration=0.5
     )
     agree(motion.q[-1, -2:], goal[-2:], 1e-2)
     assert np.abs(motion.v).max() < 10.0
@@ -119,11 +119,11 @@ def test_a_planar_four_bar_with_friction_comes_to_rest() -> None:
         parent = b.add_joint(name, "revolute", parent, at, axis=(0, 1, 0), friction=2.0)
         b.add_body(parent, 1.5, np.array([0.5, 0.0, 0.0]), np.diag([0.01, 0.2, 0.2]))
     b.add_frame("end", parent, transform(p=(1.0, 0.0, 0.0)))
-    robot = fj.Robot(b.build(), "compiled")
+    robot = fj.Robot(b.build(), backend="compiled")
     q = np.array([np.pi / 2 + 0.8, -np.pi / 2 - 0.6, -np.pi / 2 - 0.4])
     place = robot.frame_placement(q, "end")[:3, 3]
     contacts = fj.Contacts(robot, [fj.PointContact("end", at=place)], baumgarte=(400.0, 40.0))
-    motion = robot.simulate(q, np.zeros(3), None, contacts, DT, 2.0)
+    motion = robot.simulate(q, np.zeros(3), None, contacts, dt=DT, duration=2.0)
     energy = robot.kinetic_energy(motion.q, motion.v) + robot.potential_energy(motion.q)
     assert np.abs(motion.v).max() > 0.1
     assert np.abs(motion.v[-1]).max() < 1e-6

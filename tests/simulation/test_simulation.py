@@ -34,14 +34,14 @@ def box(half: tuple[float, float, float] = (0.2, 0.15, 0.1), mass: float = 2.0) 
     b.add_body("root", mass, inertia=mass / 12 * np.diag([y + z, x + z, x + y]))
     for k, (sx, sy) in enumerate(((-1, -1), (-1, 1), (1, -1), (1, 1))):
         b.add_frame(CORNERS[k], "root", transform(p=(sx * half[0], sy * half[1], -half[2])))
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 def ball(radius: float = 0.1, mass: float = 1.5) -> fj.Robot:
     b = fj.ModelBuilder("ball")
     b.add_joint("root", "free")
     b.add_body("root", mass, inertia=0.4 * mass * radius**2 * np.eye(3))
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 def state(robot: fj.Robot, height: float, velocity: tuple[float, float, float] = (0, 0, 0)) -> tuple:
@@ -92,7 +92,7 @@ def test_a_box_on_a_slope_slides_beyond_the_friction_angle(angle: float, slides:
 def test_a_sliding_ball_ends_up_rolling() -> None:
     """At 5/7 of its speed, whatever the friction; the angular momentum about a point of the ground is kept."""
     robot = ball()
-    ground = fj.Ground(robot, [fj.Foot("root", 0.1)], friction=0.3)
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], friction=0.3)
     motion = robot.simulate(*state(robot, 0.1, (1.4, 0, 0)), contacts=ground, dt=2e-3, duration=0.4)
     R = robot.frame_placement(motion.q[-1], "root")[:3, :3]
     assert abs((R @ motion.v[-1, :3])[0] - 1.0) < 1e-4
@@ -103,7 +103,7 @@ def test_a_ball_rolls_down_a_slope_to_first_order() -> None:
     """v = 5/7 g sin(angle) t; the error halves with the step, as docs say of contact."""
     robot, angle = ball(), 0.2
     slope = fj.Plane((np.sin(angle), 0, np.cos(angle)))
-    ground = fj.Ground(robot, [fj.Foot("root", 0.1)], friction=0.9, terrain=slope)
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], friction=0.9, terrain=slope)
     q, v = state(robot, 0.1 * np.cos(angle))
     q[0] = 0.1 * np.sin(angle)
     errors = []
@@ -121,7 +121,7 @@ def test_a_ball_rolls_down_a_slope_to_first_order() -> None:
 def test_a_ball_bounces_with_its_restitution(restitution: float) -> None:
     """Exactly: between bounces its energy is e^2 of what it was, and the ground is touched and never entered."""
     robot = ball()
-    ground = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=restitution)
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], restitution=restitution)
     motion = robot.simulate(*state(robot, 0.6), contacts=ground, dt=2e-3, duration=0.7)
     energy = motion.v[:, 2] ** 2 / 2 + G * (motion.q[:, 2] - 0.1)
     fall = np.sqrt(2 * 0.5 / G)
@@ -134,12 +134,12 @@ def test_a_ball_bounces_with_its_restitution(restitution: float) -> None:
 
 def test_a_ball_keeps_its_energy_and_rests_at_zenos_time() -> None:
     robot, dt = ball(), 2e-3
-    elastic = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=1.0)
+    elastic = fj.Ground(robot, [fj.Foot("root", radius=0.1)], restitution=1.0)
     motion = robot.simulate(*state(robot, 1.1), contacts=elastic, dt=dt, duration=6.0)
     energy = robot.kinetic_energy(motion.q, motion.v) + robot.potential_energy(motion.q)
     agree(energy, np.full(len(motion), energy[0]), 1e-9)
     e, height = 0.8, 0.5
-    ground = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=e)
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], restitution=e)
     motion = robot.simulate(*state(robot, 0.1 + height), contacts=ground, dt=dt, duration=3.2)
     moves = np.flatnonzero(np.abs(motion.v[:, 2]) > 1e-8)[-1]
     assert abs(motion.t[moves] - np.sqrt(2 * height / G) * (1 + e) / (1 - e)) < 3 * dt
@@ -160,7 +160,7 @@ def test_bounces_with_friction_create_no_energy(restitution: float, friction: fl
 
 def test_a_ball_comes_to_rest() -> None:
     robot = ball()
-    ground = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=0.5)
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], restitution=0.5)
     motion = robot.simulate(*state(robot, 0.3), contacts=ground, dt=4e-3, duration=1.2)
     assert abs(motion.q[-1, 2] - 0.1) < 1e-4
     assert np.abs(motion.v[-1]).max() < 1e-9
@@ -195,7 +195,7 @@ def test_stairs_are_walls() -> None:
     """A ball of half a stair's height rolls against it, stays below, and gains no energy."""
     robot = ball(0.05)
     terrain = fj.HeightField([-2, 0.3, 0.3001, 2], [-1, 1], np.array([[0, 0], [0, 0], [0.1, 0.1], [0.1, 0.1]], float))
-    ground = fj.Ground(robot, [fj.Foot("root", 0.05)], friction=0.3, terrain=terrain)
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.05)], friction=0.3, terrain=terrain)
     q, v = state(robot, 0.05, (1.0, 0, 0))
     motion = robot.simulate(q, v, contacts=ground, dt=2e-3, duration=0.5)
     energy = robot.kinetic_energy(motion.q, motion.v) + robot.potential_energy(motion.q)
@@ -233,11 +233,11 @@ def test_distances_to_a_height_field_are_those_to_its_nearest_point() -> None:
 
 def test_momentum_changes_by_what_gravity_and_contacts_give() -> None:
     robot = fj.load("quadruped", backend="compiled")
-    ground = fj.Ground(robot, [fj.Foot(f, RADIUS) for f in FEET])
+    ground = fj.Ground(robot, [fj.Foot(f, radius=RADIUS) for f in FEET])
     q, v = crouched(robot)
     v[:3] = (0.5, 0.2, -1.0)
     dt = 1e-3
-    motion = robot.simulate(q, v, springs(q), ground, dt, 0.1)
+    motion = robot.simulate(q, v, springs(q), ground, dt=dt, duration=0.1)
     momentum = robot.centroidal_momentum(motion.q, motion.v)[:, :3]
     forces = motion.forces.reshape(-1, 4, 3).sum(1)[:-1] + robot.mass * np.array([0, 0, -G])
     assert np.abs(forces).max() > 200  # it lands
@@ -281,7 +281,7 @@ def test_a_standing_quadruped_stands_and_its_feet_do_not_creep() -> None:
     q = robot.integrate(q, 0.02 * np.eye(robot.nv)[3])  # leaning a little, so that forces are not symmetric
     q[2] -= min(robot.frame_placement(q, f)[2, 3] for f in FEET)
     ground = fj.Ground(robot, FEET, friction=0.9)
-    motion = robot.simulate(q, v, springs(q), ground, 2e-3, 0.8)
+    motion = robot.simulate(q, v, springs(q), ground, dt=2e-3, duration=0.8)
     places = np.array([[robot.frame_placement(x, f)[:3, 3] for f in FEET] for x in motion.q[[200, 300, 400]]])
     assert np.abs(motion.q[200] - motion.q[400]).max() > 1e-5
     assert np.abs(places - places[0]).max() < 1e-7
@@ -295,11 +295,11 @@ def test_on_the_ground_as_held_by_contacts() -> None:
     """While feet stick, one small step is the one that bilateral contacts at the feet's lowest points make."""
     robot = fj.load("quadruped", backend="compiled")
     q, v = crouched(robot)
-    ground = fj.Ground(robot, [fj.Foot(f, RADIUS) for f in FEET], friction=2.0)
+    ground = fj.Ground(robot, [fj.Foot(f, radius=RADIUS) for f in FEET], friction=2.0)
     tau = robot.contact_inverse_dynamics(q, v, v, fj.Contacts(robot, [fj.PointContact(f) for f in FEET])).tau
     tau[6:] += np.random.default_rng(0).normal(size=12)
     dt = 1e-4
-    stepped = robot.simulate(q, v, tau, ground, dt, 3 * dt, passive=False)
+    stepped = robot.simulate(q, v, tau, ground, dt=dt, duration=3 * dt, passive=False)
     low = [robot.frame_placement(q, f)[:3, :3].T @ [0, 0, -RADIUS] for f in FEET]
     held = fj.Contacts(robot, [fj.PointContact(f, offset=p) for f, p in zip(FEET, low, strict=True)])
     a, forces = robot.constrained_dynamics(q, v, tau, held)
@@ -346,7 +346,7 @@ def test_a_wrong_answer_has_a_residual() -> None:
 
 
 def spinning() -> tuple[fj.Robot, np.ndarray, np.ndarray]:
-    robot = fj.Robot(fj.models.random_tree(5, seed=2), "compiled")
+    robot = fj.Robot(fj.models.random_tree(5, seed=2), backend="compiled")
     rng = np.random.default_rng(0)
     return robot, robot.random_configuration(rng), rng.normal(size=robot.nv)
 
@@ -376,7 +376,7 @@ def test_free_motion_keeps_energy_and_momentum() -> None:
 @pytest.mark.parametrize("backend", ["compiled", "numpy"])
 def test_what_flies_keeps_its_momentum_exactly(method: str, backend: str) -> None:
     """But for the weight's; joints push and pull each other, and semi-implicit steps alone would turn it."""
-    robot = fj.Robot(fj.models.quadruped(), backend)
+    robot = fj.Robot(fj.models.quadruped(), backend=backend)
     rng = np.random.default_rng(0)
     q, v, tau = robot.random_configuration(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
     tau[:6] = 0
@@ -477,9 +477,9 @@ def test_the_same_motion_in_every_convention(convention: str, tmp_path: Path) ->
         return tau
 
     for contacts in (fj.Ground(own, FEET), fj.Contacts(own, [fj.PointContact("LF_foot")]), None):
-        motion = robot.simulate(q, v, pushed, contacts, 4e-3, 0.04)
+        motion = robot.simulate(q, v, pushed, contacts, dt=4e-3, duration=0.04)
         start = fj.convert(robot, own, q, v)
-        mine = own.simulate(start.q, np.asarray(start.v), here, contacts, 4e-3, 0.04)
+        mine = own.simulate(start.q, np.asarray(start.v), here, contacts, dt=4e-3, duration=0.04)
         want = fj.convert(robot, own, motion.q, motion.v, tau=motion.tau)
         for name in ("q", "v", "tau"):
             agree(getattr(mine, name)[:-1], getattr(want, name)[:-1], 1e-9, name)
@@ -499,7 +499,7 @@ def test_where_forces_act_and_what_the_ground_looks_like() -> None:
     robot = ball()
     x = np.linspace(-1, 1, 5)
     for terrain in (fj.Plane((0.1, 0.2, 3.0), -0.3), fj.HeightField(x, x, -0.3 + 0.05 * x[:, None] * x)):
-        ground = fj.Ground(robot, [fj.Foot("root", 0.1)], terrain=terrain)
+        ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], terrain=terrain)
         motion = robot.simulate(*state(robot, 0.0), contacts=ground, dt=5e-3, duration=0.3)
         points, forces = np.moveaxis(motion.arrows[:, 0], 1, 0)
         agree(forces, motion.forces, 0.0)
@@ -516,7 +516,7 @@ def test_where_forces_act_and_what_the_ground_looks_like() -> None:
     two = fj.Robot(b.build())
     told = []
     for axes in ("local", "world_aligned"):
-        held = [fj.PointContact("hinge", "slide", offset=(1.0, 0, 0), axes=axes)]
+        held = [fj.PointContact("hinge", other="slide", offset=(1.0, 0, 0), axes=axes)]
         contacts = fj.Contacts(two, held, damping=1e-6)
         told.append(two.simulate([0.7, 0.0], [0.3, 0.1], contacts=contacts, dt=0.01, duration=0.05).arrows)
     agree(told[0][:-1], told[1][:-1], 1e-9, "whatever the axes of the forces")
@@ -547,7 +547,7 @@ def test_files(tmp_path: Path) -> None:
         assert np.array_equal(getattr(back, name), getattr(motion, name)), name
     assert (back.contacts, back.robot, back.complete) == (CORNERS, "box", True)
     assert back.model is not None
-    again = fj.Robot(back.model, "numpy")
+    again = fj.Robot(back.model, backend="numpy")
     agree(again.gravity(back.q[-1]), robot.gravity(back.q[-1]), 1e-14)
     motion.plot(tmp_path / "motion.png")
     assert (tmp_path / "motion.png").read_bytes().startswith(b"\x89PNG")
@@ -597,8 +597,8 @@ def test_bad_simulations(settings: dict, error: type[Exception], message: str) -
         (["tool"], {"friction": [0.1, 0.2]}, InputError, "one for each of 1 feet"),
         (["tool"], {"restitution": -0.1}, InputError, "from 0 to 1"),
         (["tool"], {"restitution": 1.5}, InputError, "from 0 to 1"),
-        ([fj.Foot("tool", -0.1)], {}, InputError, "radius"),
-        ([fj.Foot("tool", "a")], {}, InputError, "radius"),  # type: ignore[arg-type]
+        ([fj.Foot("tool", radius=-0.1)], {}, InputError, "radius"),
+        ([fj.Foot("tool", radius="a")], {}, InputError, "radius"),  # type: ignore[arg-type]
         ([fj.Foot("tool", offset=(1, 2))], {}, InputError, "offset"),
         (["tool"], {"terrain": 3}, InputError, "terrain"),
         (["tool"], {"terrain": fj.Plane}, InputError, r"expected fj\.Plane"),

@@ -59,12 +59,14 @@ def test_a_landing_quadruped(friction: float, restitution: float) -> None:
     robot, q = quadruped()
     rng = np.random.default_rng(3)
     slope = fj.Plane((0.1, -0.2, 1.0), 0.05)
-    ground = fj.Ground(robot, [fj.Foot(f, 0.02) for f in FEET], friction, restitution, slope)
+    ground = fj.Ground(
+        robot, [fj.Foot(f, radius=0.02) for f in FEET], friction=friction, restitution=restitution, terrain=slope
+    )
     q = robot.integrate(np.tile(q, (6, 1)), 0.1 * rng.normal(size=(6, robot.nv)))
     q[:, 2] -= ground.gap(robot, q).min(-1) - [1e-3, 2e-3, 1e-3, 5e-4, 0.5, 1.0]
     v, tau = 0.5 * rng.normal(size=(2, 6, robot.nv))
     v[:, 2] = -2.0
-    step = fj.TimeStep(robot, ground, 2e-3)
+    step = fj.TimeStep(robot, ground, dt=2e-3)
     if restitution:  # their instants are found one by one
         q, v, tau = q[3:5], v[3:5], tau[3:5]
     pressed = step(q, v, tau).forces.reshape(len(q), 4, 3) @ np.array([0.1, -0.2, 1.0])
@@ -78,7 +80,7 @@ def test_feet_that_are_pushed_out_of_the_ground() -> None:
     q = np.tile(q, (2, 1))
     q[:, 2] -= ground.gap(robot, q).min(-1)
     q[:, 2] -= [1e-4, 0.05]  # slowly, and as fast as a throw
-    step = fj.TimeStep(robot, ground, 2e-3)
+    step = fj.TimeStep(robot, ground, dt=2e-3)
     rng = np.random.default_rng(0)
     as_differences(step, robot, robot.integrate(q, 1e-5 * rng.normal(size=(2, 18))), *0.1 * rng.normal(size=(2, 2, 18)))
 
@@ -89,18 +91,18 @@ def rolling() -> fj.Robot:
     b.add_joint("slide", "translation")
     b.add_joint("turn", "spherical", "slide")
     b.add_body("turn", 1.5, inertia=0.4 * 1.5 * 0.01 * np.eye(3))
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 def test_a_sliding_and_a_rolling_ball_by_closed_forms() -> None:
     """Sliding along s, v+ = v - mu g h s; rolling, v+ = (5 v + 2 r w x n) / 7, as momentum about the contact stays."""
     robot, mu, h = rolling(), 0.3, 2e-3
-    ground = fj.Ground(robot, [fj.Foot("turn", 0.1)], friction=[mu])
+    ground = fj.Ground(robot, [fj.Foot("turn", radius=0.1)], friction=[mu])
     q, v = np.tile(robot.neutral(), (2, 1)), np.zeros((2, 6))
     q[:, 2] = 0.1
     v[0, :2] = 1.0, 0.5
     v[1, :2] = 1e-4, 2e-4
-    d = fj.TimeStep(robot, ground, h).derivatives(q, v)
+    d = fj.TimeStep(robot, ground, dt=h).derivatives(q, v)
     speed = np.hypot(1.0, 0.5)
     s = np.array([1.0, 0.5]) / speed
     agree(d.dv_dv[0, :2, :2], np.eye(2) - mu * G * h / speed * (np.eye(2) - np.outer(s, s)), 1e-10)
@@ -113,11 +115,11 @@ def test_a_sliding_and_a_rolling_ball_by_closed_forms() -> None:
 def test_a_bounce_by_its_closed_form() -> None:
     """A ball thrown down from z with w meets the ground at w1^2 = w^2 + 2 g z after t = (w + w1) / g."""
     robot, e, h = rolling(), 0.8, 0.1
-    ground = fj.Ground(robot, [fj.Foot("turn", 0.1)], friction=0.0, restitution=e)
+    ground = fj.Ground(robot, [fj.Foot("turn", radius=0.1)], friction=0.0, restitution=e)
     q, v = robot.neutral(), np.zeros(6)
     z, w = 0.05, -1.0
     q[2], v[2] = 0.1 + z, w
-    d = fj.TimeStep(robot, ground, h).derivatives(q, v)
+    d = fj.TimeStep(robot, ground, dt=h).derivatives(q, v)
     w1 = np.sqrt(w**2 + 2 * G * z)
     dw1_dz, dw1_dw = G / w1, w / w1
     dt_dz, dt_dw = dw1_dz / G, (1 + dw1_dw) / G
@@ -133,12 +135,12 @@ def test_redundant_feet_have_determined_motion() -> None:
     b = fj.ModelBuilder("box")
     b.add_joint("root", "free")
     b.add_body("root", 2.0, inertia=np.diag([0.02, 0.03, 0.04]))
-    robot = fj.Robot(b.build(), "compiled")
-    corners = [fj.Foot("root", 0.0, (x, y, -0.1)) for x in (-0.2, 0.2) for y in (-0.15, 0.15)]
+    robot = fj.Robot(b.build(), backend="compiled")
+    corners = [fj.Foot("root", radius=0.0, offset=(x, y, -0.1)) for x in (-0.2, 0.2) for y in (-0.15, 0.15)]
     q, v, tau = robot.neutral(), np.zeros(6), np.zeros(6)
     q[2], v[0] = 0.1, 1.0
     for mu, kept in ((0.5, 1.0), (0.0, 1.0)):
-        d = fj.TimeStep(robot, fj.Ground(robot, corners, friction=mu), 1e-3).derivatives(q, v, tau)
+        d = fj.TimeStep(robot, fj.Ground(robot, corners, friction=mu), dt=1e-3).derivatives(q, v, tau)
         agree(d.dv_dv[0, 0], kept, 1e-6)
         agree(d.dv_dv[1, 1], 1.0 - mu * G * 1e-3, 1e-5)  # friction turns with the velocity
         agree(d.dv_dv[2, 2], 0.0, 1e-9, floor=1.0)
@@ -154,7 +156,7 @@ def arm(backend: str = "compiled", **settings: object) -> fj.Robot:
         below = (f"j{k - 1}", transform(p=np.array([0.0, 0.0, -0.4]))) if k else ()
         b.add_joint(f"j{k}", "revolute", *below, axis=axis, **settings)  # type: ignore[arg-type]
         b.add_body(f"j{k}", 1.0 + k, com=(0.02, 0.01, -0.2), inertia=0.02 * np.eye(3))
-    return fj.Robot(b.build(), backend)
+    return fj.Robot(b.build(), backend=backend)
 
 
 LAWS: dict[str, dict] = {
@@ -176,14 +178,14 @@ def test_joints_laws(law: str) -> None:
     q[0], v[0] = 0.399, 2.0  # reaches its limits
     q[1], v[1], tau[1] = [0.01, 0.0, 0.02], 0.0, 0.1  # dry friction holds
     tau[2] = [5.0, -5.0, 0.1]  # beyond the effort limits
-    step = fj.TimeStep(robot, None, 4e-3)
+    step = fj.TimeStep(robot, None, dt=4e-3)
     as_differences(step, robot, q, v, tau)
     if "lower" in LAWS[law]:
         assert (np.abs(step(q[0], v[0]).v) < 0.5).all()  # two of them would be without their limits
     if law == "dry friction":
         assert (np.abs(step(q[1], v[1], tau[1]).v[1:]) < 1e-15).all()
-    quiet = fj.TimeStep(robot, None, 4e-3, passive=False).derivatives(q, v, tau)
-    loud = fj.TimeStep(arm(), None, 4e-3).derivatives(q, v, tau)
+    quiet = fj.TimeStep(robot, None, dt=4e-3, passive=False).derivatives(q, v, tau)
+    loud = fj.TimeStep(arm(), None, dt=4e-3).derivatives(q, v, tau)
     if "armature" not in LAWS[law]:
         agree(quiet.dv_dtau, loud.dv_dtau, 1e-12)
 
@@ -193,7 +195,7 @@ def test_dry_friction_that_holds_nothing_holds() -> None:
     b = fj.ModelBuilder("wheel")
     b.add_joint("axle", "revolute", friction=0.5)
     b.add_body("axle", 1.0, inertia=0.1 * np.eye(3))
-    d = fj.TimeStep(fj.Robot(b.build(), "compiled")).derivatives(np.zeros(1), np.zeros(1))
+    d = fj.TimeStep(fj.Robot(b.build(), backend="compiled")).derivatives(np.zeros(1), np.zeros(1))
     agree(d.dv_dtau, np.zeros((1, 1)), 1e-12, floor=1.0)
     agree(d.dv_dv, np.zeros((1, 1)), 1e-12, floor=1.0)
 
@@ -214,13 +216,13 @@ def test_by_gains_of_a_servo() -> None:
     tau[1, 8] = 1e4
 
     def stepped(kp: np.ndarray, kd: np.ndarray) -> fj.TimeStep:
-        return fj.TimeStep(robot, ground, 2e-3, servo=fj.Servo(robot, kp, kd, target))
+        return fj.TimeStep(robot, ground, dt=2e-3, servo=fj.Servo(robot, kp=kp, kd=kd, target=target))
 
     kp, kd = np.full(18, 300.0), np.full(18, 5.0)
     kp[:6] = kd[:6] = 0.0
     step = stepped(kp, kd)
     as_differences(step, robot, q, v, tau)
-    servo = fj.Servo(robot, kp, kd, target, feedforward=tau[0])
+    servo = fj.Servo(robot, kp=kp, kd=kd, target=target, feedforward=tau[0])
     motion = robot.simulate(q[0], v[0], servo, ground, dt=2e-3, duration=2e-3)
     at = step(q, v, tau)
     agree(at.v[0], motion.v[1], 1e-9)
@@ -248,12 +250,12 @@ def test_by_inertial_parameters(restitution: float) -> None:
     v[:, 2] = -2.0
 
     def stepped(model: fj.Model) -> fj.TimeStep:
-        robot = fj.Robot(model, "compiled")
-        ground = fj.Ground(robot, [fj.Foot("root", 0.1)], friction=0.3, restitution=restitution)
-        return fj.TimeStep(robot, ground, 4e-3)
+        robot = fj.Robot(model, backend="compiled")
+        ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], friction=0.3, restitution=restitution)
+        return fj.TimeStep(robot, ground, dt=4e-3)
 
     model = b.build()
-    step, robot = stepped(model), fj.Robot(model, "compiled")
+    step, robot = stepped(model), fj.Robot(model, backend="compiled")
     q = robot.integrate(robot.neutral(), 0.2 * rng.normal(size=(2, 7)))
     q[:, 2] = 0.1 + 1e-3, 1.0
     found, at = step.parameter_derivatives(q, v, tau), step(q, v, tau)
@@ -280,7 +282,7 @@ def two_roots() -> fj.Robot:
     b.add_body("swing", 0.7, com=(0.0, 0.1, -0.3), inertia=0.01 * np.eye(3))
     b.add_joint("two", "free")
     b.add_body("two", 1.0, inertia=np.diag([0.01, 0.02, 0.02]))
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 def test_flight_of_several_bodies() -> None:
@@ -288,7 +290,7 @@ def test_flight_of_several_bodies() -> None:
     rng = np.random.default_rng(5)
     q = robot.random_configuration(5, size=2)
     v, tau = rng.normal(size=(2, 2, robot.nv))
-    as_differences(fj.TimeStep(robot, None, 0.02), robot, q, v, tau)
+    as_differences(fj.TimeStep(robot, None, dt=0.02), robot, q, v, tau)
 
 
 def test_flight_by_both_ways() -> None:
@@ -299,7 +301,7 @@ def test_flight_by_both_ways() -> None:
     move[:, 6:] *= 0.1  # within the joints' limits
     q = robot.integrate(np.tile(q, (2, 1)), move)
     v, tau = rng.normal(size=(2, 2, 18))
-    step = fj.TimeStep(robot, None, 0.02)
+    step = fj.TimeStep(robot, None, dt=0.02)
     ours = step.derivatives(q, v, tau)
     as_differences(step, robot, q, v, tau)
     step._slopes.balance.rooted = False
@@ -318,11 +320,13 @@ def test_joints_that_mimic_and_the_numpy_backend() -> None:
     b.add_body("left", 0.5, com=(0.1, 0.0, -0.2), inertia=0.01 * np.eye(3))
     b.add_joint("right", "revolute", "lift", axis=(0, 1, 0), mimic=Mimic("left", -0.8, 0.1))
     b.add_body("right", 0.4, com=(-0.1, 0.05, -0.2), inertia=0.01 * np.eye(3))
-    robot = fj.Robot(b.build(), "compiled")
-    ground = fj.Ground(robot, [fj.Foot(f, 0.01, (0.0, 0.0, -0.4)) for f in ("left", "right")], friction=0.2)
+    robot = fj.Robot(b.build(), backend="compiled")
+    ground = fj.Ground(
+        robot, [fj.Foot(f, radius=0.01, offset=(0.0, 0.0, -0.4)) for f in ("left", "right")], friction=0.2
+    )
     q, v = np.array([[0.0, 0.3], [0.0, 0.3]]), np.array([[-1.0, 0.4], [-1.0, -3.0]])
     q[:, 0] -= ground.gap(robot, q).min(-1) - 1e-4
-    step = fj.TimeStep(robot, ground, 2e-3)
+    step = fj.TimeStep(robot, ground, dt=2e-3)
     assert (step(q, v).forces.reshape(2, 2, 3)[..., 2].max(-1) > 0).all()
     as_differences(step, robot, q, v, np.full((2, 2), 0.1))
 
@@ -332,12 +336,12 @@ def test_on_stairs() -> None:
     robot, q = quadruped()
     x = np.linspace(-2, 2, 9)
     stairs = fj.HeightField(x, x, 0.1 * np.add.outer(x, 0.5 * x))
-    ground = fj.Ground(robot, [fj.Foot(f, 0.02) for f in FEET], terrain=stairs)
+    ground = fj.Ground(robot, [fj.Foot(f, radius=0.02) for f in FEET], terrain=stairs)
     q[0] = 0.13
     q[2] -= ground.gap(robot, q).min() - 1e-3
     v = np.zeros(18)
     v[:3] = 0.3, 0.1, -1.0
-    step = fj.TimeStep(robot, ground, 2e-3)
+    step = fj.TimeStep(robot, ground, dt=2e-3)
     assert step(q, v).forces.any()
     as_differences(step, robot, q, v, np.zeros(18))
 
@@ -353,7 +357,7 @@ def test_products_worlds_and_out() -> None:
     q[..., 2] -= ground.gap(robot, q).min(-1) - 1e-4
     v, tau, dq, dv, dtau, wq, wv = rng.normal(size=(7, 2, 3, 18))
     wf = rng.normal(size=(2, 3, 12))
-    step = fj.TimeStep(robot, ground, 2e-3)
+    step = fj.TimeStep(robot, ground, dt=2e-3)
     d = step.derivatives(q, v, tau)
     assert d.dq_dtau.shape == (2, 3, 18, 18)
     assert d.dforces_dv.shape == (2, 3, 12, 18)
@@ -366,7 +370,7 @@ def test_products_worlds_and_out() -> None:
     out = tuple(np.empty_like(x) for x in d)
     assert step.derivatives(q, v, tau, out=out)[0] is out[0]
     agree(out[4], d.dv_dv, 1e-14)
-    world = fj.World(robot, q, v, ground, 2e-3)
+    world = fj.World(robot, q, v, ground, dt=2e-3)
     world.tau[:] = tau
     agree(world.step_derivatives().dv_dq, d.dv_dq, 1e-14)
     one = step(q, v, tau)

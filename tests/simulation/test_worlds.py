@@ -24,7 +24,7 @@ def pendulum(**settings: object) -> fj.Robot:
     b = fj.ModelBuilder("pendulum")
     b.add_joint("hinge", "revolute", axis=(0, 1, 0), **settings)  # type: ignore[arg-type]
     b.add_body("hinge", 2.0, com=(0, 0, -0.5), inertia=0.01 * np.eye(3))
-    return fj.Robot(b.build(), "compiled")
+    return fj.Robot(b.build(), backend="compiled")
 
 
 INERTIA = 0.01 + 2.0 * 0.25
@@ -34,7 +34,7 @@ def landing(worlds: int) -> tuple[fj.Robot, fj.Ground, np.ndarray, np.ndarray]:
     """Quadrupeds a little above the ground, on their way down, each its own."""
     robot = fj.load("quadruped", backend="compiled")
     rng = np.random.default_rng(1)
-    ground = fj.Ground(robot, [fj.Foot(f, 0.02) for f in FEET], friction=0.6)
+    ground = fj.Ground(robot, [fj.Foot(f, radius=0.02) for f in FEET], friction=0.6)
     q = np.tile(robot.neutral(), (worlds, 1))
     q[:, 8::3], q[:, 9::3] = 0.6, -1.2
     q[:, 7:] += 0.1 * rng.normal(size=(worlds, 12))
@@ -109,14 +109,16 @@ def test_one_foot_settles_where_the_laws_hold() -> None:
 def test_many_worlds_move_as_each_alone() -> None:
     robot, ground, q, v = landing(6)
     servo = fj.Servo(robot, kp=200.0, kd=5.0, target=q)
-    together = robot.simulate(q, v, servo, ground, 2e-3, 0.1)
+    together = robot.simulate(q, v, servo, ground, dt=2e-3, duration=0.1)
     assert together.q.shape == (6, 51, robot.nq)
     assert together.forces.shape == (6, 51, 12)
     for k in (0, 5):
-        alone = robot.simulate(q[k], v[k], fj.Servo(robot, kp=200.0, kd=5.0, target=q[k]), ground, 2e-3, 0.1)
+        alone = robot.simulate(
+            q[k], v[k], fj.Servo(robot, kp=200.0, kd=5.0, target=q[k]), ground, dt=2e-3, duration=0.1
+        )
         agree(together.q[k], alone.q, 1e-8)
         agree(together.forces[k], alone.forces, 1e-6)
-    rows = robot.simulate(q.reshape(2, 3, -1), v.reshape(2, 3, -1), None, ground, 2e-3, 0.02)
+    rows = robot.simulate(q.reshape(2, 3, -1), v.reshape(2, 3, -1), None, ground, dt=2e-3, duration=0.02)
     assert rows.q.shape == (2, 3, 11, robot.nq)
 
 
@@ -124,8 +126,8 @@ def test_bounces_of_many_worlds_are_those_of_each() -> None:
     b = fj.ModelBuilder("ball")
     b.add_joint("root", "free")
     b.add_body("root", 1.5, inertia=0.006 * np.eye(3))
-    robot = fj.Robot(b.build(), "compiled")
-    ground = fj.Ground(robot, [fj.Foot("root", 0.1)], restitution=0.8, friction=0.3)
+    robot = fj.Robot(b.build(), backend="compiled")
+    ground = fj.Ground(robot, [fj.Foot("root", radius=0.1)], restitution=0.8, friction=0.3)
     q, v = np.tile(robot.neutral(), (4, 1)), np.zeros((4, 6))
     q[:, 2], v[:, 0] = 0.1 + np.array([0.1, 0.2, 0.3, 0.4]), 1.0
     together = robot.simulate(q, v, contacts=ground, dt=4e-3, duration=0.6)
@@ -199,7 +201,7 @@ def test_laws_agree_with_mujoco() -> None:
     theirs = mujoco.MjModel.from_xml_string(text)
     data = mujoco.MjData(theirs)
     data.qpos[:], data.qvel[:] = (0.5, -0.3), (1.0, 0.5)
-    robot = fj.Robot(fj.load_mjcf(text) if hasattr(fj, "load_mjcf") else _loaded(text), "compiled")
+    robot = fj.Robot(fj.load_mjcf(text) if hasattr(fj, "load_mjcf") else _loaded(text), backend="compiled")
     for _ in range(1000):
         mujoco.mj_step(theirs, data)
     motion = robot.simulate([0.5, -0.3], [1.0, 0.5], dt=0.0005, duration=0.5)
@@ -258,7 +260,7 @@ def test_bad_servos(settings: dict, message: str) -> None:
 
 def test_worlds_are_indexed_saved_and_told(tmp_path: Path) -> None:
     robot, ground, q, v = landing(3)
-    motion = robot.simulate(q, v, None, ground, 2e-3, 0.01)
+    motion = robot.simulate(q, v, None, ground, dt=2e-3, duration=0.01)
     assert motion.worlds == (3,)
     assert "3 x 6 states" in repr(motion)
     assert motion[1].worlds == ()
@@ -280,15 +282,15 @@ def test_a_world_moves_as_simulate_does() -> None:
     robot, ground, q, v = landing(2)
     tau = np.zeros(robot.nv)
     tau[6:] = 5.0
-    motion = robot.simulate(q[0], v[0], tau, ground, 2e-3, 0.1, method="time-stepping")
-    world = fj.World(robot, q[0], v[0], ground, 2e-3)
+    motion = robot.simulate(q[0], v[0], tau, ground, dt=2e-3, duration=0.1, method="time-stepping")
+    world = fj.World(robot, q[0], v[0], ground, dt=2e-3)
     world.tau[:] = tau
     for k in range(50):
         agree(world.forces, motion.forces[k - 1], 1e-9) if k else None
         world.step()
         agree(world.q, motion.q[k + 1], 1e-10)
     assert abs(world.t - 0.1) < 1e-12
-    both = fj.World(robot, q, v, ground, 2e-3)
+    both = fj.World(robot, q, v, ground, dt=2e-3)
     both.tau[:] = tau
     both.step(50)
     agree(both.q[0], world.q, 1e-9)

@@ -135,9 +135,9 @@ def test_slopes_of_a_robot_with_coupled_joints(rng):
 def test_gradient_is_that_of_complex_step(name, backend):
     """Every entry, through chart, dynamics and quadrature; the oracle knows no derivative at all."""
     if (name, backend) == ("humanoid", "compiled"):
-        robot = fj.Robot(fj.models.humanoid(), "compiled", unroll=False)
+        robot = fj.Robot(fj.models.humanoid(), backend="compiled", unroll=False)
     else:
-        robot = fj.Robot(robot_called(name).model, backend)
+        robot = fj.Robot(robot_called(name).model, backend=backend)
     spline = Spline(4, 2, 0.8)
     chart, control = wandering(robot, spline, backend == "compiled")
     weights = np.random.default_rng(1).uniform(0.5, 2.0, robot.nv)
@@ -260,7 +260,7 @@ def test_gauss_newton_matrix(rng):
 
 def test_one_evaluation_costs_no_more_than_250_samples_of_derivatives(monkeypatch):
     """A 38-dof humanoid and 200 points: one batch of O(n) slopes, and no matrix. Operations are counted, not timed."""
-    robot = fj.Robot(fj.models.humanoid(), "numpy")
+    robot = fj.Robot(fj.models.humanoid(), backend="numpy")
     spline = Spline(5, 25, 1.0)
     chart, control = wandering(robot, spline)
     energy = TorqueEnergy(robot, chart, spline, np.ones(38), points=8)
@@ -296,7 +296,7 @@ def turntable(kind: str, inertia: float = 0.3, **settings) -> fj.Robot:
     b = fj.ModelBuilder("turntable", gravity=(0, 0, 0))
     b.add_joint("turn", kind, **settings)
     b.add_body("turn", 2.0, inertia=inertia * np.eye(3))
-    return fj.Robot(b.build(), "numpy")
+    return fj.Robot(b.build(), backend="numpy")
 
 
 @pytest.mark.parametrize("solver", ["lbfgs", "bfgs", "slsqp", "trust-constr"])
@@ -416,7 +416,9 @@ OVER = np.array([0.5, 0.3, 0.9])
 def test_limits_and_targets_are_kept():
     robot, start, end = arm_task()
     limits = {"velocity": 3.0, "effort": 60.0, "position": (-2.0, 2.0)}
-    result = fj.transition(robot, start, end, 0.8, intervals=8, targets=fj.Target("tool", 0.4, OVER), limits=limits)
+    result = fj.transition(
+        robot, start, end, 0.8, intervals=8, targets=fj.Target("tool", 0.4, position=OVER), limits=limits
+    )
     assert result.report.success, result.report
     assert result.report.solver == "slsqp"
     t = result.times(301)
@@ -434,7 +436,7 @@ def test_limits_and_targets_are_kept():
 def test_a_target_that_cannot_be_met_is_told_with_its_distance():
     robot, start, end = arm_task()
     places = OVER, OVER + 0.2 * np.eye(3)[2]  # at the same time
-    targets = [fj.Target("tool", 0.4, place) for place in places]
+    targets = [fj.Target("tool", 0.4, position=place) for place in places]
     result = fj.transition(robot, start, end, 0.8, intervals=3, targets=targets, max_iterations=20)
     assert not result.report.success
     at = robot.frame_placement(result.q(0.4), "tool")[:3, 3]
@@ -450,7 +452,7 @@ def test_solvers_agree(solver):
     if solver == "ipopt":
         pytest.importorskip("cyipopt", reason="cyipopt is not installed: pip install 'featherjet[ipopt]'")
     robot, start, end = arm_task()
-    target = fj.Target("tool", (0.3, 0.4), OVER)
+    target = fj.Target("tool", (0.3, 0.4), position=OVER)
     both = [
         fj.transition(robot, start, end, 0.8, intervals=6, solver=s, targets=target, tolerance=1e-6)
         for s in (solver, "slsqp")

@@ -45,7 +45,7 @@ def test_models_come_back_the_same(name):
     again = saved.loads(saved.dumps(model))
     assert again.joint_names == model.joint_names
     assert saved.dumps(again) == saved.dumps(model)
-    robots = [fj.Robot(m, "numpy") for m in (model, again)]
+    robots = [fj.Robot(m, backend="numpy") for m in (model, again)]
     q = robots[0].random_configuration(0, 2)
     v = np.ones((2, robots[0].nv))
     np.testing.assert_array_equal(*(r.inverse_dynamics(q, v, v) for r in robots))

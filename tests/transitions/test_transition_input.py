@@ -72,16 +72,16 @@ def test_the_guard_guards(arm):
         (dict(supports=(3,)), "supports: expected names of frames"),
         (dict(supports=("tool",)), "support 'tool': it is in different places"),
         (dict(supports=(fj.PointContact("tool", other="link2"),)), "the world holds it"),
-        (dict(targets=[fj.Target("hand", 0.5, (0, 0, 1))]), "unknown frame 'hand'"),
+        (dict(targets=[fj.Target("hand", 0.5, position=(0, 0, 1))]), "unknown frame 'hand'"),
         (dict(targets=[fj.Target("tool", 0.5)]), "give either a position or a placement"),
-        (dict(targets=[fj.Target("tool", 0.5, (0, 1))]), "position: expected"),
-        (dict(targets=[fj.Target("tool", 1.5, (0, 0, 1))]), "from 0 to 1 s; got 1.5"),
-        (dict(targets=[fj.Target("tool", (0.7, 0.2), (0, 0, 1))]), "two in order"),
-        (dict(targets=[fj.Target("tool", "noon", (0, 0, 1))]), "expected a moment"),  # type: ignore[arg-type]
+        (dict(targets=[fj.Target("tool", 0.5, position=(0, 1))]), "position: expected"),
+        (dict(targets=[fj.Target("tool", 1.5, position=(0, 0, 1))]), "from 0 to 1 s; got 1.5"),
+        (dict(targets=[fj.Target("tool", (0.7, 0.2), position=(0, 0, 1))]), "two in order"),
+        (dict(targets=[fj.Target("tool", "noon", position=(0, 0, 1))]), "expected a moment"),  # type: ignore[arg-type]
         (dict(targets=[fj.Target("tool", 0.5, placement=2 * np.eye(4))]), "not a rigid transform"),
-        (dict(targets=[fj.Target("tool", 0.0, (0, 0, 1))]), "at the start the frame is"),
-        (dict(targets=[fj.Target("tool", (0.5, 1.0), (0, 0, 1))]), "at the end the frame is"),
-        (dict(targets=[fj.Target("tool", 0.5, (0, 0, 9))]), r"out of reach: it is 8\.66 m from joint 'joint1', and"),
+        (dict(targets=[fj.Target("tool", 0.0, position=(0, 0, 1))]), "at the start the frame is"),
+        (dict(targets=[fj.Target("tool", (0.5, 1.0), position=(0, 0, 1))]), "at the end the frame is"),
+        (dict(targets=[fj.Target("tool", 0.5, position=(0, 0, 9))]), r"out of reach: it is 8\.66 m from joint"),
         (dict(targets=["tool"]), "expected Target objects"),
         (dict(limits=("power",)), "unknown limit 'power'"),
         (dict(limits={"velocity": -1.0}), "limits: velocity: must not be negative"),
@@ -92,7 +92,7 @@ def test_the_guard_guards(arm):
         (dict(limits="velocity", end=(END, 5 * np.ones(7))), "end: joint 'joint1': velocity 5 is outside"),
         (dict(limits={"velocity": 0.5}), r"limits: joint 'joint1' has 0.9 rad or m to go, which takes at least 1.8 s"),
         (dict(solver="lbfgs", limits="velocity"), "'lbfgs' takes no conditions"),
-        (dict(solver="bfgs", targets=[fj.Target("tool", 0.5, (0, 0, 1))]), "'bfgs' takes no conditions"),
+        (dict(solver="bfgs", targets=[fj.Target("tool", 0.5, position=(0, 0, 1))]), "'bfgs' takes no conditions"),
         (dict(initial=3), "initial: expected a transition of the same robot"),
         (dict(end=fj.Clip(np.array([END]), 0.1)), "at least two samples"),
         (dict(end=fj.Clip(np.array([END, END]), 0.0)), "end: dt: expected a positive number"),
@@ -157,7 +157,7 @@ def test_a_puck_falls_only_in_its_plane(gravity, falls):
     b.add_body("slide", 1.0, inertia=0.1 * np.eye(3))
     b.add_joint("arm", "revolute", "slide")
     b.add_body("arm", 0.5, com=(0.3, 0, 0.1), inertia=0.01 * np.eye(3))
-    robot = fj.Robot(b.build(), "numpy")
+    robot = fj.Robot(b.build(), backend="numpy")
     state = robot.neutral(), np.zeros(4)
     error, says = (InputError, "flies freely") if falls else (AssertionError, "before it looked")
     with pytest.raises(error, match=says):

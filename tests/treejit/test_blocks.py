@@ -102,7 +102,7 @@ def test_sums_begin_anew_in_every_call(every):
 
 def test_what_numpy_computes_is_logged_once(caplog):
     """A quantity that is too long to compile."""
-    robot = fj.Robot(fj.models.chain(3), "compiled")
+    robot = fj.Robot(fj.models.chain(3), backend="compiled")
     s = random_state(robot, 2)
     record = replace(QUANTITIES["projected_newton_euler"], longest=50)
     with caplog.at_level(logging.WARNING, logger="featherjet"):
@@ -116,7 +116,7 @@ def test_what_numpy_computes_is_logged_once(caplog):
 
 def test_jacobians_of_configurations_that_numpy_computes_are_logged(caplog, monkeypatch):
     monkeypatch.setattr(evaluator, "MOST_ENTRIES", 17)
-    robot = fj.Robot(fj.models.chain(3), "compiled")
+    robot = fj.Robot(fj.models.chain(3), backend="compiled")
     s = random_state(robot, 2)
     with caplog.at_level(logging.WARNING, logger="featherjet"):
         assert robot.rate_map(s.q).shape == (2, 3, 3)

@@ -107,9 +107,9 @@ def test_frame_jacobians(pair, frame):
     s = random_state(pair.reference, 5)
     name = pair.reference.joint_names[-1]
     for q, v in ((s.q, s.v), (s.q[0], s.v[0]), (s.q[1], s.v[1])):
-        J, expected = (r.frame_jacobian(q, name, frame) for r in pair[:2])
+        J, expected = (r.frame_jacobian(q, name, viewpoint=frame) for r in pair[:2])
         np.testing.assert_allclose(J, expected, rtol=0, atol=1e-14 * np.abs(expected).max())
-        twist, expected = (r.frame_velocity(q, v, name, frame) for r in pair[:2])
+        twist, expected = (r.frame_velocity(q, v, name, viewpoint=frame) for r in pair[:2])
         np.testing.assert_allclose(twist, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
 
 

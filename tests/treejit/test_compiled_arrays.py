@@ -86,7 +86,7 @@ def test_empty_batches(arm, name, batch):
 
 def test_energies_of_one_state_are_arrays_of_no_axes_every_time(arm):
     """The first call, which compiles, and later ones give the same type as the reference."""
-    robot = fj.Robot(arm.compiled.model, "compiled", unroll=arm.compiled.unroll)
+    robot = fj.Robot(arm.compiled.model, backend="compiled", unroll=arm.compiled.unroll)
     s = random_state(robot, 1)
     for name in ("kinetic_energy", "potential_energy"):
         args = [x[0] for x in arguments(name, s)]
@@ -252,7 +252,7 @@ def test_out_in_single_precision(arm):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_out_may_overlap_inputs(arm, where, threads):
     """As with any NumPy function: the result is as if inputs had been copied first."""
-    robot = fj.Robot(arm.compiled.model, "compiled", threads, arm.compiled.unroll)
+    robot = fj.Robot(arm.compiled.model, backend="compiled", threads=threads, unroll=arm.compiled.unroll)
     s = random_state(robot, 4096)
     memory = np.zeros((4097, 7))
     memory[:4096] = s.a
@@ -291,7 +291,10 @@ BAD_OUT = {
 @pytest.mark.parametrize("bad", BAD_OUT)
 @pytest.mark.parametrize("name", ["inverse_dynamics", "inverse_dynamics_derivatives"])
 def test_bad_out_is_refused(arm, name, bad, size):
-    for robot in (arm.reference, fj.Robot(arm.compiled.model, "compiled", 2, arm.compiled.unroll)):
+    for robot in (
+        arm.reference,
+        fj.Robot(arm.compiled.model, backend="compiled", threads=2, unroll=arm.compiled.unroll),
+    ):
         args = arguments(name, random_state(robot, size or 1))
         args = args if size else [x[0] for x in args]
         with pytest.raises(InputError, match="out"):

@@ -27,7 +27,7 @@ def arm(request: pytest.FixtureRequest) -> Pair:
 
 
 def on_threads(pair: Pair, threads: int) -> fj.Robot:
-    return fj.Robot(pair.compiled.model, "compiled", threads, pair.compiled.unroll)
+    return fj.Robot(pair.compiled.model, backend="compiled", threads=threads, unroll=pair.compiled.unroll)
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics_derivatives", "forward_dynamics_derivatives", "forward_dynamics"])

@@ -36,7 +36,8 @@ def given(robot: fj.Robot, size: float, batch: int = 9) -> dict[str, np.ndarray]
     for part in robot.evaluator.places.nodes:
         turn = dv[:, part.v][:, -3:]
         turn *= size / np.linalg.norm(turn, axis=-1, keepdims=True)
-    return {"q": q, "dv": dv, "end": fj.Robot(robot.model, "numpy").with_convention(robot.convention).integrate(q, dv),
+    reference = fj.Robot(robot.model, backend="numpy").with_convention(robot.convention)
+    return {"q": q, "dv": dv, "end": reference.integrate(q, dv),
             "t": rng.uniform(-1, 2, batch)}  # fmt: skip
 
 
@@ -52,8 +53,8 @@ def test_compiled_code_agrees_with_the_reference(model, convention, name):
 
     Near half a turn the Jacobians of the difference are well-conditioned still; the difference itself may jump.
     """
-    compiled = fj.Robot(model, "compiled").with_convention(convention)
-    reference = fj.Robot(model, "numpy").with_convention(convention)
+    compiled = fj.Robot(model, backend="compiled").with_convention(convention)
+    reference = fj.Robot(model, backend="numpy").with_convention(convention)
     for size in SIZES:
         inputs = given(compiled, size)
         for batch in (inputs, {k: x[0] for k, x in inputs.items()}):
@@ -68,7 +69,7 @@ def test_near_half_a_turn(angle):
     b = fj.ModelBuilder("x")
     for kind in ("continuous", "planar", "spherical", "free"):
         b.add_joint(kind, kind)
-    robot = fj.Robot(b.build(), "compiled")
+    robot = fj.Robot(b.build(), backend="compiled")
     inputs = given(robot, angle, 64)
     back = robot.difference(inputs["q"], inputs["end"])
     R = robot.forward_kinematics
@@ -80,7 +81,7 @@ def test_near_half_a_turn(angle):
 
 
 def test_singles_batches_precisions_and_outputs(model):
-    robot = fj.Robot(model, "compiled")
+    robot = fj.Robot(model, backend="compiled")
     inputs = given(robot, 1.0, 5)
     for name in CALLS:
         whole = called(robot, name, inputs)
@@ -101,7 +102,7 @@ def test_singles_batches_precisions_and_outputs(model):
 
 
 def test_wrong_inputs_are_named(model):
-    robot = fj.Robot(model, "compiled")
+    robot = fj.Robot(model, backend="compiled")
     q, v = robot.neutral(), np.zeros(robot.nv)
     robot.integrate(q, v), robot.difference(q, q)
     with pytest.raises(fj.errors.InputError, match=r"dv: expected shape \(..., \d+\), with nv"):
@@ -120,7 +121,7 @@ def test_wrong_inputs_are_named(model):
 
 def test_jacobians_of_large_robots():
     """Nearly all zeros, which take neither operations nor code."""
-    robot = fj.Robot(fj.models.chain(120), "compiled")
+    robot = fj.Robot(fj.models.chain(120), backend="compiled")
     assert kernel_of(robot, "integrate_jacobians").separate_single
     by_q, by_dv = robot.integrate_jacobians(np.zeros(120), np.ones(120))
     np.testing.assert_array_equal(by_q, np.eye(120))

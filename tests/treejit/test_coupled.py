@@ -93,7 +93,7 @@ def test_singular_mass_matrices_are_refused():
     b.add_joint("leader", "revolute")
     b.add_joint("follower", "revolute", "leader", mimic=Mimic("leader", -1.0))
     b.add_body("follower", 1.0, np.zeros(3), np.diag([0.1, 0.2, 0.3]))
-    robot = fj.Robot(b.build(), "compiled", unroll=False)
+    robot = fj.Robot(b.build(), backend="compiled", unroll=False)
     for q in (np.zeros(1), np.zeros((5, 1))):
         with pytest.raises(SingularMassMatrix, match="'leader'"):
             robot.inverse_mass_matrix(q)
@@ -112,7 +112,7 @@ def long_chain(n: int) -> fj.Model:
 
 def test_long_robots_are_compiled_as_they_are(caplog):
     """No quantity of these falls back to NumPy; forward dynamics undoes inverse dynamics."""
-    robot = fj.Robot(long_chain(120), "compiled", threads=1)
+    robot = fj.Robot(long_chain(120), backend="compiled", threads=1)
     s = random_state(robot, 3)
     tau = robot.inverse_dynamics(s.q, s.v, s.a)
     each_agrees(robot.forward_dynamics(s.q, s.v, tau), s.a, 1e-7)

@@ -49,7 +49,7 @@ def test_shared_code_gives_what_the_reference_gives(pair, name, viewpoint):
 
 
 def test_long_robots_take_shared_code():
-    robot, other = fj.Robot(fj.models.chain(300), "compiled"), fj.Robot(fj.models.chain(300), "numpy")
+    robot, other = fj.Robot(fj.models.chain(300), backend="compiled"), fj.Robot(fj.models.chain(300), backend="numpy")
     s = random_state(robot, 3)
     each_agrees(robot.frame_jacobian(s.q, "joint250"), other.frame_jacobian(s.q, "joint250"), 1e-11)
     each_agrees(robot.frame_velocity(s.q, s.v, "joint250"), other.frame_velocity(s.q, s.v, "joint250"), 1e-11)

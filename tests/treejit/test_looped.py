@@ -16,11 +16,11 @@ from featherjet.treejit.tables import variants
 from helpers import agree, every_kind, random_state
 
 ROBOTS = {
-    "tree": lambda: fj.Robot(fj.models.auto_tree(13, 2, skew=0.3)),
+    "tree": lambda: fj.Robot(fj.models.auto_tree(13, branching=2, skew=0.3)),
     "every kind": lambda: every_kind(2),
     "some kinds": lambda: every_kind(2, n=5),
     "one joint": lambda: fj.Robot(fj.models.chain(1)),
-    "panels": lambda: fj.Robot(fj.models.auto_tree(35, 2, skew=0.3)),
+    "panels": lambda: fj.Robot(fj.models.auto_tree(35, branching=2, skew=0.3)),
 }
 METHODS = ("idsva", "chain-rule", "pinocchio", "idsva-body", "balafoutis-patel")
 

@@ -141,7 +141,7 @@ def test_results_of_the_other_precision_may_be_asked_for(arm):
 
 def test_one_state_takes_the_direct_way_in_either_precision(arm):
     """And changes from one to the other at will."""
-    robot = fj.Robot(arm.compiled.model, "compiled", 1, arm.compiled.unroll)
+    robot = fj.Robot(arm.compiled.model, backend="compiled", threads=1, unroll=arm.compiled.unroll)
     s = random_state(robot, 1)
     args = arguments("forward_dynamics", s)
     both_kinds = [[x[0] for x in args], [x[0].astype(single) for x in args]]
@@ -162,7 +162,9 @@ def test_one_state_takes_the_direct_way_in_either_precision(arm):
 def test_results_do_not_depend_on_threads(arm):
     """To the last bit; 8001 samples end in the middle of a vector."""
     args = floats(arguments(DERIVATIVES[1], random_state(arm.reference, 8001)))
-    robots = [fj.Robot(arm.compiled.model, "compiled", n, arm.compiled.unroll) for n in (1, 2, 3)]
+    robots = [
+        fj.Robot(arm.compiled.model, backend="compiled", threads=n, unroll=arm.compiled.unroll) for n in (1, 2, 3)
+    ]
     first, *others = [results(r, DERIVATIVES[1], *args) for r in robots]
     for other in others:
         for x, y in zip(first, other, strict=True):
@@ -207,7 +209,7 @@ def hanging(mass: float) -> fj.Model:
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 @pytest.mark.parametrize("name", [x for x in CALLS if QUANTITIES[x].margins])
 def test_singular_mass_matrices_are_noticed(unroll, name):
-    robot = fj.Robot(hanging(0.0), "compiled", 1, unroll)
+    robot = fj.Robot(hanging(0.0), backend="compiled", threads=1, unroll=unroll)
     args = floats(arguments(name, random_state(robot, 20)))
     with pytest.raises(SingularMassMatrix):
         results(robot, name, *args)
@@ -218,7 +220,7 @@ def test_singular_mass_matrices_are_noticed(unroll, name):
 @pytest.mark.parametrize("unroll", [False, True], ids=["rolled", "unrolled"])
 def test_nearly_singular_mass_matrices_are_computed_in_double(unroll):
     """Where single precision has no digits left, results are those of double precision, rounded."""
-    robot = fj.Robot(hanging(1e-8), "compiled", 1, unroll)
+    robot = fj.Robot(hanging(1e-8), backend="compiled", threads=1, unroll=unroll)
     args = floats(arguments("forward_dynamics", random_state(robot, 20)))
     want = robot.forward_dynamics(*(x.astype(float) for x in args)).astype(single)
     assert kernel_of(robot, "forward_dynamics")(args, None, 1)[1], "single precision would do"

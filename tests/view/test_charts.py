@@ -36,7 +36,7 @@ def test_a_figure_is_returned_and_written_only_to_a_path(motion, what, tmp_path,
     monkeypatch.chdir(tmp_path)
     assert isinstance(motion.plot(what=what), Figure)
     assert not list(tmp_path.iterdir())
-    motion.plot("t.png", what)
+    motion.plot("t.png", what=what)
     assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
 
 

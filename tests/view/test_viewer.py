@@ -261,7 +261,7 @@ def test_sliders_of_every_kind_of_joint(rng):
     for k, kind in enumerate(KINDS):
         builder.add_joint(kind, kind, parent=None if k == 0 else list(KINDS)[k - 1])
         builder.add_body(kind, 1.0, inertia=np.eye(3))
-    robot = fj.Robot(builder.build(), "numpy")
+    robot = fj.Robot(builder.build(), backend="numpy")
     q = robot.integrate(robot.neutral(), rng.uniform(-1, 1, robot.nv))
     pose = Pose(robot.evaluator, q)
     values = [s.value for s in pose.sliders()]

@@ -33,8 +33,8 @@ from .table import FunctionRecord, Role, smooth
 class Selection(NamedTuple):
     """What a function takes besides its inputs."""
 
-    name: FrameName | None = None
-    frame: str = "local"
+    frame: FrameName | None = None
+    viewpoint: str = "local"
     contacts: Contacts | None = None
     restitution: float = 0.0
     step: TimeStep | None = None
@@ -82,9 +82,9 @@ class RobotFunction:
         found: dict[str, np.ndarray] = {}
         names = [i.name for i in self.quantity.inputs]
         if FRAME.name in names:
-            if self.selection.name is None:
-                raise InputError(f"{self.name}: needs the name of a frame")
-            found[FRAME.name] = frames.numbers(self.robot.evaluator, self.selection.name)[0]
+            if self.selection.frame is None:
+                raise InputError(f"{self.name}: needs a frame")
+            found[FRAME.name] = frames.numbers(self.robot.evaluator, self.selection.frame)[0]
         if RESTITUTION.name in names:
             found[RESTITUTION.name] = np.array([self.selection.restitution])
         if "contacts" in self.quantity.options:
@@ -97,7 +97,7 @@ class RobotFunction:
         """The options of the quantity."""
         options: dict[str, Any] = {}
         if "viewpoint" in self.quantity.options:
-            options["viewpoint"] = frames.known(self.record.viewpoint or self.selection.frame)
+            options["viewpoint"] = frames.known(self.record.viewpoint or self.selection.viewpoint)
         if "contacts" in self.quantity.options:
             options |= contact.options_of(self.robot.evaluator, self.selection.contacts)[0]
         return options
@@ -135,7 +135,7 @@ class RobotFunction:
         held = None if selection.contacts is None else fingerprint(selection.contacts.core)
         constants = None if self.record.quantity is None else fingerprint(self.constants)
         step = None if selection.step is None else fingerprint(selection.step.facts)
-        chosen = selection.frame, selection.restitution, held, step
+        chosen = selection.viewpoint, selection.restitution, held, step
         parts = (self.name, evaluator.compiler.tables(DOUBLE).digest, chosen, constants)
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
@@ -216,12 +216,12 @@ class RobotFunctions:
         return smooth(name) if selection.step is None else steps.records(selection.step)[name]
 
     def _key(self, selection: Selection) -> Any:
-        frame = selection.name
+        frame = selection.frame
         if isinstance(frame, tuple):  # a point may be an array, which is no key
             frame = (frame[0], *arrays.finite("point", frame[1], (3,), "x y z").ravel().tolist())
         return (
             frame,
-            selection.frame,
+            selection.viewpoint,
             id(selection.contacts),
             selection.restitution,
             id(selection.step),

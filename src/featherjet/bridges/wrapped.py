@@ -12,7 +12,7 @@ from ..algorithms.results import (
 )
 from ..contact import Contacts, Ground
 from ..evaluate.evaluator import HasEvaluator
-from ..evaluate.frames import FrameChoice, FrameName
+from ..evaluate.frames import FrameName, Viewpoint
 from ..robot.robot import Robot
 from ..simulation.timestep import StepResult, TimeStep
 from .robots import RobotFunction, RobotFunctions, Selection
@@ -104,17 +104,17 @@ class WrappedRobot:
 
     # Frames, centre of mass, energies
 
-    def frame_placement(self, q: Any, name: FrameName) -> Any:
+    def frame_placement(self, q: Any, frame: FrameName) -> Any:
         """Placement (..., 4, 4) of a frame in the world."""
-        return self.call("frame_placement", q, selection=Selection(name))[0]
+        return self.call("frame_placement", q, selection=Selection(frame))[0]
 
-    def frame_jacobian(self, q: Any, name: FrameName, frame: FrameChoice = "local") -> Any:
+    def frame_jacobian(self, q: Any, frame: FrameName, *, viewpoint: Viewpoint = "local") -> Any:
         """J (..., 6, nv) of a frame, rows linear then angular."""
-        return self.call("jacobian", q, selection=Selection(name, frame))[0]
+        return self.call("jacobian", q, selection=Selection(frame, viewpoint))[0]
 
-    def frame_velocity(self, q: Any, v: Any, name: FrameName, frame: FrameChoice = "local") -> Any:
+    def frame_velocity(self, q: Any, v: Any, frame: FrameName, *, viewpoint: Viewpoint = "local") -> Any:
         """The velocity (..., 6) of a frame, linear then angular."""
-        return self.call("frame_velocity", q, v, selection=Selection(name, frame))[0]
+        return self.call("frame_velocity", q, v, selection=Selection(frame, viewpoint))[0]
 
     def center_of_mass(self, q: Any) -> Any:
         """In the world (..., 3) [m]."""
@@ -150,7 +150,7 @@ class WrappedRobot:
         return ImpulseDynamics._make(self.call("impulse_dynamics", q, v, selection=selection))
 
     def step(
-        self, q: Any, v: Any, tau: Any, contacts: Ground | None = None, dt: float = 1e-3, passive: bool = True
+        self, q: Any, v: Any, tau: Any, contacts: Ground | None = None, *, dt: float = 1e-3, passive: bool = True
     ) -> StepResult:
         """The state after a time step, and contact forces (..., 3 feet); see `featherjet.TimeStep`.
 
@@ -160,5 +160,5 @@ class WrappedRobot:
         found = self._steps.get(key)
         if found is None:
             robot = Robot.of(self._functions.evaluator)
-            found = self._steps.setdefault(key, Selection(step=TimeStep(robot, contacts, dt, passive)))
+            found = self._steps.setdefault(key, Selection(step=TimeStep(robot, contacts, dt=dt, passive=passive)))
         return StepResult._make(self.call("step", q, v, tau, selection=found))

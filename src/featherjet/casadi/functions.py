@@ -19,7 +19,7 @@ from ..contact.bilateral import evaluator_of
 from ..errors import InputError
 from ..evaluate.entries import SparseTrace
 from ..evaluate.evaluator import Evaluator, HasEvaluator
-from ..evaluate.frames import FrameChoice, FrameName
+from ..evaluate.frames import FrameName, Viewpoint
 from ..evaluate.sparse import SparseFunction
 from ..export.functions import Choices, identifier, selected
 from ..jit.kernel import Kernel
@@ -32,11 +32,11 @@ ALIVE: list[Any] = []  # CasADi's graphs do not keep functions of Python alive
 def function(
     robot: HasEvaluator,
     quantity: str,
-    horizon: int = 1,
     *,
+    horizon: int = 1,
     fext: bool = False,
     frame: FrameName | None = None,
-    viewpoint: FrameChoice = "local",
+    viewpoint: Viewpoint = "local",
     contacts: Contacts | None = None,
     name: str | None = None,
 ) -> ca.Function:

@@ -16,7 +16,7 @@ from .functions import ALIVE
 Array = np.ndarray
 
 
-def horizon(problem: Problem, name: str = "horizon") -> ca.Function:
+def horizon(problem: Problem, *, name: str = "horizon") -> ca.Function:
     """(xs (nx, T + 1), us (nu, T)) -> next states (nx, T), costs (1, T + 1) of a problem, for one's own solver.
 
     Columns are knots. Constraints of the problem follow as `equality` (ne, T + 1) and `inequality` (ni, T + 1, <= 0) if

@@ -17,7 +17,7 @@ from ..contact import Contacts
 from ..errors import FeatherjetError, InputError
 from ..evaluate.entries import SparseTrace
 from ..evaluate.evaluator import Evaluator, HasEvaluator
-from ..evaluate.frames import FrameChoice, FrameName
+from ..evaluate.frames import FrameName, Viewpoint
 from ..export import targets
 from ..export.functions import Choices, Exporter, identifier
 from ..export.package import refuse_bad_folder
@@ -43,7 +43,7 @@ def library(
     horizon: int = 1,
     fext: bool = False,
     frame: FrameName | None = None,
-    viewpoint: FrameChoice = "local",
+    viewpoint: Viewpoint = "local",
     contacts: Contacts | None = None,
     name: str | None = None,
     compiler: str | Sequence[str] | None = None,

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
 def watched(robot: Robot, samples: int, seed: int, forward: bool = True, order: int = 1) -> Iterator[list[Finding]]:
     """The findings of each batch of random states, under a progress bar; samples are numbered across batches."""
     for part in batches(robot, samples):
-        found = check(robot, part.stop - part.start, seed + part.start, forward=forward, order=order)
+        found = check(robot, samples=part.stop - part.start, seed=seed + part.start, forward=forward, order=order)
         yield [f._replace(sample=part.start + f.sample) for f in found]
 
 

@@ -48,6 +48,6 @@ def run(args: argparse.Namespace) -> int:
         motion: Any = load_motion(Path(args.file))
         if args.what == "contacts" and not hasattr(motion, "split"):
             raise InputError(f"{args.file}: --what contacts draws simulations; this is a transition")
-        motion.plot(path, args.what, overwrite=args.overwrite)
+        motion.plot(path, what=args.what, overwrite=args.overwrite)
     line(f"picture: {path}")
     return 0

@@ -107,7 +107,7 @@ def frame_target(text: str) -> Target:
         t, x, y, z = (float(word) for word in rest.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected FRAME=T,X,Y,Z, got {text!r}") from None
-    return Target(name, t, (x, y, z))
+    return Target(name, t, position=(x, y, z))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
 def save(result: Transition, path: Path, overwrite: bool) -> None:
     """Write a motion; if somebody has put a file there meanwhile, beside it, so that no search is in vain."""
     try:
-        result.save(path, overwrite)
+        result.save(path, overwrite=overwrite)
     except InputError as error:
         beside = path.with_name(f"{path.stem}-{secrets.token_hex(4)}{path.suffix}")
         result.save(beside, overwrite=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ class PointContact:
     """
 
     frame: str
+    _: KW_ONLY
     other: str | None = None
     at: ArrayLike | None = None
     offset: ArrayLike = (0.0, 0.0, 0.0)
@@ -55,6 +56,7 @@ class SurfaceContact:
     """
 
     frame: str
+    _: KW_ONLY
     other: str | None = None
     at: ArrayLike | None = None
     offset: ArrayLike | None = None
@@ -87,6 +89,7 @@ class Contacts:
         self,
         robot: HasEvaluator,
         held: Sequence[Held],
+        *,
         baumgarte: tuple[float, float] = (0.0, 0.0),
         damping: float = 0.0,
     ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,7 @@ class Foot:
     """A sphere (a point if its radius is zero) at a frame's origin or, in that frame, at `offset` (3,) [m]."""
 
     frame: str
+    _: KW_ONLY
     radius: float = 0.0
     offset: ArrayLike = (0.0, 0.0, 0.0)
 
@@ -45,6 +46,7 @@ class Ground:
         self,
         robot: HasEvaluator,
         feet: Sequence[str | Foot],
+        *,
         friction: ArrayLike = 0.7,
         restitution: ArrayLike = 0.0,
         terrain: Terrain | None = None,

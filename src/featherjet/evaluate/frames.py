@@ -19,7 +19,7 @@ from ..model.tree import Tree
 from .evaluator import Evaluator
 
 FrameName: TypeAlias = str | tuple[str, ArrayLike]  # a frame, or a point given in one
-FrameChoice = Literal["local", "world", "world_aligned"]
+Viewpoint = Literal["local", "world", "world_aligned"]
 FLOAT32 = np.dtype(np.float32)
 
 
@@ -86,7 +86,7 @@ def run(
 def known(viewpoint: str | None) -> str:
     """A viewpoint, or an error if there is none of that name."""
     if not isinstance(viewpoint, str) or viewpoint not in VIEWPOINTS:
-        raise UnknownName("frame choice", viewpoint, VIEWPOINTS)
+        raise UnknownName("viewpoint", viewpoint, VIEWPOINTS)
     return viewpoint
 
 

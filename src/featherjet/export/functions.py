@@ -180,7 +180,7 @@ def selected(
     names = [i.name for i in record.inputs] + [FEXT.name] * (choices.fext and record.forces)
     if FRAME in record.inputs:
         if choices.frame is None:
-            raise InputError(f"{what}: {record.name} needs the name of a frame: frame=... (--frame)")
+            raise InputError(f"{what}: {record.name} needs a frame: frame=... (--frame)")
         fixed[FRAME.name] = frames.numbers(evaluator, choices.frame)[0]
     if "viewpoint" in record.options:
         options["viewpoint"] = frames.known(choices.viewpoint)

@@ -15,9 +15,9 @@ from ..evaluate.evaluator import HasEvaluator
 from .primitive import call
 
 
-def wrap(robot: HasEvaluator, strict: bool = False) -> JaxRobot:
+def wrap(robot: HasEvaluator, *, strict: bool = False) -> JaxRobot:
     """A robot's quantities as JAX functions; see JaxRobot."""
-    return JaxRobot(robot, strict)
+    return JaxRobot(robot, strict=strict)
 
 
 class JaxRobot(WrappedRobot):
@@ -29,7 +29,7 @@ class JaxRobot(WrappedRobot):
     strict=True they raise, and so do quaternions that are not of norm one, and singular mass matrices.
     """
 
-    def __init__(self, robot: HasEvaluator, strict: bool = False) -> None:
+    def __init__(self, robot: HasEvaluator, *, strict: bool = False) -> None:
         super().__init__(robot, "fj.jax")
         self.strict = bool(strict)
 

@@ -59,7 +59,9 @@ class ModelBuilder:
 
     __slots__ = ("_drafts", "_dubious", "_frames", "_impossible", "gravity", "name", "source", "strict")
 
-    def __init__(self, name: str, gravity: Sequence[float] = GRAVITY, strict: bool = False, source: str = "") -> None:
+    def __init__(
+        self, name: str, *, gravity: Sequence[float] = GRAVITY, strict: bool = False, source: str = ""
+    ) -> None:
         self.name, self.gravity, self.strict, self.source = name, gravity, strict, source
         self._impossible: list[str] = []
         self._dubious: list[str] = []
@@ -153,6 +155,7 @@ class ModelBuilder:
         com: ArrayLike = (0.0, 0.0, 0.0),
         inertia: ArrayLike | None = None,
         placement: ArrayLike | None = None,
+        *,
         name: str | None = None,
         label: str | None = None,
     ) -> None:
@@ -174,7 +177,7 @@ class ModelBuilder:
             self.add_frame(name, joint, T, kind="body")
 
     def add_frame(
-        self, name: str, joint: str | None, placement: ArrayLike | None = None, kind: str = "operational"
+        self, name: str, joint: str | None, placement: ArrayLike | None = None, *, kind: str = "operational"
     ) -> None:
         """Add a named frame to a joint's body, or to the world (None)."""
         if joint is not None:

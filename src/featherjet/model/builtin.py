@@ -14,19 +14,19 @@ from .joints import KINDS
 from .model import Array, Model
 
 
-def chain(n: int, seed: int = 0) -> Model:
+def chain(n: int, *, seed: int = 0) -> Model:
     """A serial chain of n revolute joints about their own z axes, with random placements and inertias."""
     return _revolute_tree(f"chain{n}", n, 1, seed)
 
 
-def tree(n: int, branching: int = 2, seed: int = 0) -> Model:
+def tree(n: int, *, branching: int = 2, seed: int = 0) -> Model:
     """A tree of n revolute joints in which every body has up to `branching` children ([RBDA] sec. 4.1.4)."""
     if not isinstance(branching, int) or branching < 1:
         raise InputError(f"branching must be a positive whole number, got {branching!r}")
     return _revolute_tree(f"tree{n}x{branching}", n, branching, seed)
 
 
-def auto_tree(n: int, branching: float = 1.0, skew: float = 0.0, taper: float = 1.0) -> Model:
+def auto_tree(n: int, *, branching: float = 1.0, skew: float = 0.0, taper: float = 1.0) -> Model:
     """The tree of n revolute joints by which algorithms are compared: `autoTree` of [RBDA]'s companion software.
 
     Link i = 0, 1, ... is a thin tube of length l = taper^i [m], radius l/20 and mass taper^(3i) [kg] along its x axis.
@@ -56,7 +56,7 @@ def auto_tree(n: int, branching: float = 1.0, skew: float = 0.0, taper: float = 
     return b.build()
 
 
-def random_tree(n: int, seed: int = 0) -> Model:
+def random_tree(n: int, *, seed: int = 0) -> Model:
     """A tree of n joints of all kinds, with random branching, several roots, placements, axes and inertias."""
     _check_count(n)
     rng = np.random.default_rng(seed)

@@ -447,7 +447,7 @@ class Model(Rebuilt):
         """The frame of that name; joints, links and fixed joints all have one."""
         found = self._frames.get(name) if isinstance(name, str) else None
         if isinstance(name, np.ndarray):
-            raise InputError("name: expected the name of a frame, got an array; q comes before it")
+            raise InputError("frame: expected the name of a frame, got an array; q comes before it")
         if found is None:
             raise UnknownName("frame", name, self._frames)
         return found

@@ -26,7 +26,7 @@ def _computed(evaluator: Evaluator, record: Quantity) -> Quantity:
 
 
 def tasks(
-    evaluator: Evaluator, quantities: Sequence[str], fext: bool, contacts: Contacts | None, frame: str
+    evaluator: Evaluator, quantities: Sequence[str], fext: bool, contacts: Contacts | None, viewpoint: str
 ) -> list[tuple[str, Callable[[], None]]]:
     """(quantity, what compiles its code for one state and for batches) for each quantity."""
     found = []
@@ -39,7 +39,7 @@ def tasks(
         options: dict[str, Any] = {}
         names = [i.name for i in record.inputs] + ([FEXT.name] if fext and record.forces else [])
         if "viewpoint" in record.options:
-            options["viewpoint"] = frames.known(frame)
+            options["viewpoint"] = frames.known(viewpoint)
         if "contacts" in record.options:
             if contacts is None:
                 raise InputError(f"compile: {name} needs contacts")

@@ -9,7 +9,7 @@ from ..algorithms.quantities import FEXT, FRAME, QUANTITIES
 from ..errors import InputError, UnknownName
 from ..evaluate import frames
 from ..evaluate.differentiation import differentiated
-from ..evaluate.frames import FrameChoice, FrameName
+from ..evaluate.frames import FrameName, Viewpoint
 from ..jit.autodiff import MODES
 from .robot import Robot
 
@@ -17,16 +17,17 @@ from .robot import Robot
 def autodiff(
     robot: Robot,
     quantity: str,
+    *,
     by: str = "q",
     mode: str = "auto",
-    name: FrameName | None = None,
-    frame: FrameChoice = "local",
+    frame: FrameName | None = None,
+    viewpoint: Viewpoint = "local",
 ) -> Callable[..., Any]:
     """The derivative (..., *shape, nv) of anything a robot computes, as a function of the same inputs.
 
     `fj.autodiff(robot, "kinetic_energy", by="v")(q, v)`. A derivative by q has columns in its tangent space; one by
-    fext has two axes (njoints, 6). A quantity with several results has several derivatives. `name` and `frame` are for
-    quantities of a frame. mode: "forward", "reverse", or "auto", whichever takes fewer operations.
+    fext has two axes (njoints, 6). A quantity with several results has several derivatives. `frame` and `viewpoint` are
+    for quantities of a frame. mode: "forward", "reverse", or "auto", whichever takes fewer operations.
     """
     evaluator = robot.evaluator
     if evaluator.coordinates is not None:
@@ -45,10 +46,10 @@ def autodiff(
     inputs = [*needed, *(i.name for i in record.optional)]
     if by not in inputs:
         raise UnknownName(f"input of {quantity}", by, inputs)
-    if (FRAME in record.inputs) != (name is not None):
-        raise InputError(f"{quantity} {'needs the name of a frame' if name is None else 'takes no name of a frame'}")
-    place = [] if name is None else [frames.numbers(evaluator, name)[0]]
-    options = {"viewpoint": frames.known(frame)} if record.options else {}
+    if (FRAME in record.inputs) != (frame is not None):
+        raise InputError(f"{quantity} {'needs a frame' if frame is None else 'takes no frame'}")
+    place = [] if frame is None else [frames.numbers(evaluator, frame)[0]]
+    options = {"viewpoint": frames.known(viewpoint)} if record.options else {}
     key = quantity, by, mode
     derived = evaluator.derived.setdefault(key, differentiated(robot.model, record, by, mode))
 

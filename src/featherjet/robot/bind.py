@@ -36,8 +36,8 @@ def chosen(
     evaluator: Evaluator,
     quantity: str,
     contacts: Contacts | None,
-    name: FrameName | None,
-    frame: str,
+    frame: FrameName | None,
+    viewpoint: str,
     method: str,
 ) -> Chosen:
     """A quantity by name; raises if something it takes is missing, or something is given that it does not take."""
@@ -46,7 +46,7 @@ def chosen(
     record = QUANTITIES[quantity]
     for article, what, needed, given in (
         ("", "contacts", "contacts" in record.options, contacts is not None),
-        ("the ", "name of a frame", FRAME in record.inputs, name is not None),
+        ("a ", "frame", FRAME in record.inputs, frame is not None),
     ):
         if needed != given:
             raise InputError(f"{verb}: {quantity} {f'needs {article}{what}' if needed else f'takes no {what}'}")
@@ -54,8 +54,8 @@ def chosen(
         raise InputError(f"{verb}: {quantity} has no methods to choose from")
     options: dict[str, Any] = {"method": method} if method != "auto" else {}
     if "viewpoint" in record.options:
-        options["viewpoint"] = frames.known(frame)
-    fixed = {} if name is None else {FRAME.name: frames.numbers(evaluator, name)[0]}
+        options["viewpoint"] = frames.known(viewpoint)
+    fixed = {} if frame is None else {FRAME.name: frames.numbers(evaluator, frame)[0]}
     run = partial(_run, evaluator, dict(options))
     if contacts is not None:
         held, settings = contact.options_of(evaluator, contacts)
@@ -70,13 +70,13 @@ def bind(
     quantity: str,
     fext: bool,
     contacts: Contacts | None,
-    name: FrameName | None,
-    frame: str,
+    frame: FrameName | None,
+    viewpoint: str,
     method: str,
 ) -> Bound:
     """See `Robot.bind`."""
-    _, options, fixed, run = chosen("bind", evaluator, quantity, contacts, name, frame, method)
-    again = bind, (evaluator, quantity, fext, contacts, name, frame, method)
+    _, options, fixed, run = chosen("bind", evaluator, quantity, contacts, frame, viewpoint, method)
+    again = bind, (evaluator, quantity, fext, contacts, frame, viewpoint, method)
     return Bound(evaluator, quantity, fext, options, fixed, run, again)
 
 

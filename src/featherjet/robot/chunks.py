@@ -29,14 +29,14 @@ def chunks(
     inputs: Sequence[Any],
     fext: Any,
     contacts: Contacts | None,
-    name: FrameName | None,
-    frame: str,
+    frame: FrameName | None,
+    viewpoint: str,
     method: str,
     each: Each | None,
     size: int | None,
 ) -> Iterator[tuple[slice, Any]]:
     """See `Robot.chunks`."""
-    choice = chosen("compute in chunks", evaluator, quantity, contacts, name, frame, method)
+    choice = chosen("compute in chunks", evaluator, quantity, contacts, frame, viewpoint, method)
     record = choice.record
     names = [i.name for i in record.inputs if i is not FRAME]
     if len(inputs) != len(names):

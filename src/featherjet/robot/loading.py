@@ -29,7 +29,7 @@ def load(
     """
     from ..model.io.catalog import load_model
 
-    return Robot(load_model(robot, root, mimic=mimic, strict=strict, gravity=gravity), backend)
+    return Robot(load_model(robot, root, mimic=mimic, strict=strict, gravity=gravity), backend=backend)
 
 
 def robots() -> dict[str, str]:

@@ -50,8 +50,8 @@ FRAMES = ("frame_placement", "frame_velocity")
 class Choice(NamedTuple):
     """What quantities take besides their inputs."""
 
-    name: FrameName | None
-    frame: str
+    frame: FrameName | None
+    viewpoint: str
     contacts: Contacts | None
     restitution: float
     fext: ArrayLike | None
@@ -98,11 +98,11 @@ def jvp(evaluator: Evaluator, quantity: str, given: Sequence[ArrayLike], choice:
 
 def derivatives(evaluator: Evaluator, quantity: str, inputs: tuple, choice: Choice) -> tuple[tuple[Array, ...], ...]:
     """For each result, its derivatives (..., rows, nv) by each input; an energy has one row."""
-    name, frame = choice.name, choice.frame
+    frame, viewpoint = choice.frame or "", choice.viewpoint
     if quantity == "frame_placement":
-        return (frames.run(evaluator, "jacobian", inputs, name or "", "local", None),)
+        return (frames.run(evaluator, "jacobian", inputs, frame, "local", None),)
     if quantity == "frame_velocity":
-        return (frames.run(evaluator, "frame_velocity_derivatives", inputs, name or "", frame, None),)
+        return (frames.run(evaluator, "frame_velocity_derivatives", inputs, frame, viewpoint, None),)
     if quantity == "center_of_mass":
         return ((evaluator.run("centroidal_map", inputs)[0][..., :3, :] / evaluator.model.mass,),)
     if quantity == "kinetic_energy":
@@ -124,13 +124,13 @@ def _split(
     if len(given) != len(names):
         raise InputError(f"{product} of {quantity}: takes {', '.join(names)}; got {len(given)} arrays")
     for what, takes, got in (
-        ("the name of a frame", quantity in FRAMES, choice.name is not None),
+        ("a frame", quantity in FRAMES, choice.frame is not None),
         ("contacts", quantity in WEIGHTS, choice.contacts is not None),
     ):
         if takes != got:
             raise InputError(f"{product} of {quantity}: {'needs' if takes else 'does not take'} {what}")
     for what, takes, got in (
-        ("a choice of `frame`", quantity == "frame_velocity", choice.frame != "local"),
+        ("a viewpoint", quantity == "frame_velocity", choice.viewpoint != "local"),
         ("a restitution", quantity == "impulse_dynamics", choice.restitution != 0.0),
         ("external forces", quantity in FORCED, choice.fext is not None),
     ):

@@ -40,7 +40,7 @@ from ..evaluate import frames
 from ..evaluate.bound import Bound
 from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
-from ..evaluate.frames import FrameChoice, FrameName
+from ..evaluate.frames import FrameName, Viewpoint
 from ..evaluate.lawful import SLIP, LawfulEvaluator
 from ..forks import unforked
 from ..model import configuration
@@ -83,7 +83,7 @@ class Robot:
     __slots__ = ("__weakref__", "_run", "evaluator")
 
     def __init__(
-        self, model: Model, backend: str | None = None, threads: int | None = None, unroll: bool | None = None
+        self, model: Model, *, backend: str | None = None, threads: int | None = None, unroll: bool | None = None
     ) -> None:
         self._hold(Evaluator(model, backend, threads, unroll))
 
@@ -220,7 +220,7 @@ class Robot:
         """
         return Robot.of(self.evaluator.with_velocities(B))
 
-    def with_joint_laws(self, slip: float = SLIP) -> Robot:
+    def with_joint_laws(self, *, slip: float = SLIP) -> Robot:
         """The same robot with its joints' damping, springs and dry friction in all of its dynamics and derivatives.
 
         inverse_dynamics then gives M a + C v + g + p(q, v), and forward_dynamics a under tau - p(q, v), with
@@ -313,6 +313,7 @@ class Robot:
         a: ArrayLike,
         fext: ArrayLike | None = None,
         out: Out = None,
+        *,
         method: str = "auto",
     ) -> Array:
         """tau = M a + C v + g - J^T fext, (..., nv)."""
@@ -330,7 +331,7 @@ class Robot:
         """M (..., nv, nv), symmetric, armature included."""
         return self._run("mass_matrix", (q,), None, out)[0]
 
-    def inverse_mass_matrix(self, q: ArrayLike, method: str = "auto", out: Out = None) -> Array:
+    def inverse_mass_matrix(self, q: ArrayLike, out: Out = None, *, method: str = "auto") -> Array:
         """M^-1 (..., nv, nv)."""
         if method == "auto":
             return self._run("inverse_mass_matrix", (q,), None, out)[0]
@@ -357,19 +358,19 @@ class Robot:
     def bind(
         self,
         quantity: str,
-        fext: bool = False,
         *,
+        fext: bool = False,
         contacts: Contacts | None = None,
-        name: FrameName | None = None,
-        frame: FrameChoice = "local",
+        frame: FrameName | None = None,
+        viewpoint: Viewpoint = "local",
         method: str = "auto",
     ) -> Bound:
         """A call with fixed buffers, for control loops: `step.q[:] = ...; step(); step.da_dq`.
 
         docs/quantities.md lists all quantities, with their inputs and results. Give `contacts` to those of contacts,
-        the `name` of a frame to those of frames, with `frame` as in `frame_jacobian`; fext=True adds external forces.
+        a `frame` to those of frames, with `viewpoint` as in `frame_jacobian`; fext=True adds external forces.
         """
-        return bind(self.evaluator, quantity, fext, contacts, name, frame, method)
+        return bind(self.evaluator, quantity, fext, contacts, frame, viewpoint, method)
 
     def chunks(
         self,
@@ -377,8 +378,8 @@ class Robot:
         *inputs: Any,
         fext: ArrayLike | None = None,
         contacts: Contacts | None = None,
-        name: FrameName | None = None,
-        frame: FrameChoice = "local",
+        frame: FrameName | None = None,
+        viewpoint: Viewpoint = "local",
         method: str = "auto",
         each: Callable[[slice, Any], Any] | None = None,
         size: int | None = None,
@@ -392,22 +393,22 @@ class Robot:
         the place to reduce them. size: samples of the first axis in a chunk. Inputs are arrays, or anything with
         `ndim`, `shape` and slices, such as files mapped to memory. Quantities and options are those of `bind`.
         """
-        return chunks(self.evaluator, quantity, inputs, fext, contacts, name, frame, method, each, size)
+        return chunks(self.evaluator, quantity, inputs, fext, contacts, frame, viewpoint, method, each, size)
 
     def compile(
         self,
         *quantities: str,
         fext: bool = False,
         contacts: Contacts | None = None,
-        frame: FrameChoice = "local",
+        viewpoint: Viewpoint = "local",
     ) -> None:
         """Compile quantities now, for one state and for batches, so that no later call waits for the compiler.
 
         Without names, all that need no options, and with `contacts` those of contacts. The code stays on disk, where
         later processes find it; `featherjet compile` does the same with a progress bar. fext=True: with external
-        forces. frame: as in `frame_jacobian`, for the quantities of frames.
+        forces. viewpoint: as in `frame_jacobian`, for the quantities of frames.
         """
-        for _, task in tasks(self.evaluator, quantities, fext, contacts, frame):
+        for _, task in tasks(self.evaluator, quantities, fext, contacts, viewpoint):
             task()
 
     def export(
@@ -419,7 +420,7 @@ class Robot:
         name: str | None = None,
         fext: bool = False,
         frame: FrameName | None = None,
-        viewpoint: FrameChoice = "local",
+        viewpoint: Viewpoint = "local",
         contacts: Contacts | None = None,
         batch: bool = False,
         overwrite: bool = False,
@@ -451,8 +452,9 @@ class Robot:
         v: ArrayLike,
         a: ArrayLike,
         fext: ArrayLike | None = None,
-        method: str = "auto",
         out: Out = None,
+        *,
+        method: str = "auto",
     ) -> InverseDynamicsDerivatives:
         """dtau_dq, dtau_dv, dtau_da, each (..., nv, nv)."""
         if method == "auto":
@@ -466,8 +468,9 @@ class Robot:
         v: ArrayLike,
         tau: ArrayLike,
         fext: ArrayLike | None = None,
-        method: str = "auto",
         out: Out = None,
+        *,
+        method: str = "auto",
     ) -> ForwardDynamicsDerivatives:
         """da_dq, da_dv, da_dtau, each (..., nv, nv)."""
         if method == "auto":
@@ -500,8 +503,9 @@ class Robot:
         dv: ArrayLike,
         da: ArrayLike,
         fext: ArrayLike | None = None,
-        dfext: ArrayLike | None = None,
         out: Out = None,
+        *,
+        dfext: ArrayLike | None = None,
     ) -> Array:
         """The rate of tau (..., nv) along dq (in the tangent space), dv, da (..., nv) and dfext (..., njoints, 6)."""
         if dfext is None:
@@ -531,8 +535,9 @@ class Robot:
         dv: ArrayLike,
         dtau: ArrayLike,
         fext: ArrayLike | None = None,
-        dfext: ArrayLike | None = None,
         out: Out = None,
+        *,
+        dfext: ArrayLike | None = None,
     ) -> Array:
         """The rate of a (..., nv) along dq (in the tangent space), dv, dtau (..., nv) and dfext (..., njoints, 6)."""
         if dfext is None:
@@ -545,8 +550,8 @@ class Robot:
         self,
         quantity: Single | Double,
         *given: ArrayLike,
-        name: FrameName | None = None,
-        frame: FrameChoice = "local",
+        frame: FrameName | None = None,
+        viewpoint: Viewpoint = "local",
         contacts: Contacts | None = None,
         restitution: float = 0.0,
         fext: ArrayLike | None = None,
@@ -561,7 +566,7 @@ class Robot:
         angular. Two results, as of contacts, have two w. Inverse and forward dynamics under fext have its gradient
         too, at the end. Contacts form the matrices of their derivatives; nothing else forms one of nv rows.
         """
-        choice = products.Choice(name, frame, contacts, restitution, fext)
+        choice = products.Choice(frame, viewpoint, contacts, restitution, fext)
         return arrays.copied(out, products.vjp(self.evaluator, quantity, given, choice))
 
     @overload
@@ -569,8 +574,8 @@ class Robot:
         self,
         quantity: Single,
         *given: ArrayLike,
-        name: FrameName | None = None,
-        frame: FrameChoice = "local",
+        frame: FrameName | None = None,
+        viewpoint: Viewpoint = "local",
         fext: ArrayLike | None = None,
         out: Out = None,
     ) -> Array: ...
@@ -589,8 +594,8 @@ class Robot:
         self,
         quantity: Single | Double,
         *given: ArrayLike,
-        name: FrameName | None = None,
-        frame: FrameChoice = "local",
+        frame: FrameName | None = None,
+        viewpoint: Viewpoint = "local",
         contacts: Contacts | None = None,
         restitution: float = 0.0,
         fext: ArrayLike | None = None,
@@ -601,7 +606,7 @@ class Robot:
         given: the inputs, then the directions, each (..., nv). The rate is as the quantity, or in the tangent space of
         its result; see `vjp`. Contacts have two, a tuple. fext stays fixed.
         """
-        choice = products.Choice(name, frame, contacts, restitution, fext)
+        choice = products.Choice(frame, viewpoint, contacts, restitution, fext)
         first, *rest = arrays.copied(out, products.jvp(self.evaluator, quantity, given, choice))
         return (first, *rest) if rest else first
 
@@ -614,8 +619,9 @@ class Robot:
         a: ArrayLike,
         w: ArrayLike,
         fext: ArrayLike | None = None,
-        method: str = "auto",
         out: Out = None,
+        *,
+        method: str = "auto",
     ) -> InverseDynamicsHessian:
         """Second derivatives of w.tau: qq, qv, vv, qa, each (..., nv, nv); those by (v, a) and (a, a) are zero.
 
@@ -631,8 +637,9 @@ class Robot:
         tau: ArrayLike,
         w: ArrayLike,
         fext: ArrayLike | None = None,
-        method: str = "auto",
         out: Out = None,
+        *,
+        method: str = "auto",
     ) -> ForwardDynamicsHessian:
         """Second derivatives of w.a: qq, qv, vv, qtau, each (..., nv, nv); those by (v, tau), (tau, tau) are zero."""
         options = {} if method == "auto" else {"method": method}
@@ -731,62 +738,80 @@ class Robot:
         """Placement (..., njoints, 4, 4) of every joint's frame in the world."""
         return self._run("forward_kinematics", (q,), None, out)[0]
 
-    def frame_placement(self, q: ArrayLike, name: FrameName, out: Out = None) -> Array:
+    def frame_placement(self, q: ArrayLike, frame: FrameName, out: Out = None) -> Array:
         """Placement (..., 4, 4) of a frame in the world."""
-        return frames.placement(self.evaluator, q, name, out)
+        return frames.placement(self.evaluator, q, frame, out)
 
-    def frame_jacobian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None) -> Array:
+    def frame_jacobian(
+        self, q: ArrayLike, frame: FrameName, out: Out = None, *, viewpoint: Viewpoint = "local"
+    ) -> Array:
         """Jacobian (..., 6, nv) of a frame, rows linear then angular.
 
-        frame "local": the frame's velocity in its own axes; "world": the spatial velocity at the world's origin;
+        viewpoint "local": the frame's velocity in its own axes; "world": the spatial velocity at the world's origin;
         "world_aligned": the velocity of the frame's origin in the world's axes.
         """
-        return frames.run(self.evaluator, "jacobian", (q,), name, frame, out)[0]
+        return frames.run(self.evaluator, "jacobian", (q,), frame, viewpoint, out)[0]
 
     def frame_velocity(
-        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+        self, q: ArrayLike, v: ArrayLike, frame: FrameName, out: Out = None, *, viewpoint: Viewpoint = "local"
     ) -> Array:
-        """Velocity (..., 6) of a frame, linear then angular; `frame` as in `frame_jacobian`."""
-        return frames.run(self.evaluator, "frame_velocity", (q, v), name, frame, out)[0]
+        """Velocity (..., 6) of a frame, linear then angular; `viewpoint` as in `frame_jacobian`."""
+        return frames.run(self.evaluator, "frame_velocity", (q, v), frame, viewpoint, out)[0]
 
     def frame_velocity_derivatives(
-        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+        self, q: ArrayLike, v: ArrayLike, frame: FrameName, out: Out = None, *, viewpoint: Viewpoint = "local"
     ) -> FrameVelocityDerivatives:
         """dv_dq, dv_dv (..., 6, nv) of `frame_velocity`."""
-        found = frames.run(self.evaluator, "frame_velocity_derivatives", (q, v), name, frame, out)
+        found = frames.run(self.evaluator, "frame_velocity_derivatives", (q, v), frame, viewpoint, out)
         return FrameVelocityDerivatives._make(found)
 
     def frame_acceleration(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        frame: FrameName,
+        out: Out = None,
+        *,
+        viewpoint: Viewpoint = "local",
     ) -> Array:
         """Spatial acceleration (..., 6) of a frame without gravity, linear then angular; Pinocchio's.
 
         For the acceleration of the frame's origin add angular x linear velocity to the linear part.
         """
-        return frames.run(self.evaluator, "frame_acceleration", (q, v, a), name, frame, out)[0]
+        return frames.run(self.evaluator, "frame_acceleration", (q, v, a), frame, viewpoint, out)[0]
 
     def frame_acceleration_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        frame: FrameName,
+        out: Out = None,
+        *,
+        viewpoint: Viewpoint = "local",
     ) -> FrameAccelerationDerivatives:
         """da_dq, da_dv, da_da (..., 6, nv) of `frame_acceleration`."""
-        found = frames.run(self.evaluator, "frame_acceleration_derivatives", (q, v, a), name, frame, out)
+        found = frames.run(self.evaluator, "frame_acceleration_derivatives", (q, v, a), frame, viewpoint, out)
         return FrameAccelerationDerivatives._make(found)
 
     def jacobian_derivative(
-        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+        self, q: ArrayLike, v: ArrayLike, frame: FrameName, out: Out = None, *, viewpoint: Viewpoint = "local"
     ) -> Array:
         """dJ/dt (..., 6, nv) of `frame_jacobian` at velocity v."""
-        return frames.run(self.evaluator, "jacobian_derivative", (q, v), name, frame, out)[0]
+        return frames.run(self.evaluator, "jacobian_derivative", (q, v), frame, viewpoint, out)[0]
 
     def jacobian_drift(
-        self, q: ArrayLike, v: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None
+        self, q: ArrayLike, v: ArrayLike, frame: FrameName, out: Out = None, *, viewpoint: Viewpoint = "local"
     ) -> Array:
         """dJ/dt v (..., 6), without forming dJ/dt: the rate of `frame_velocity` at constant v."""
-        return frames.run(self.evaluator, "jacobian_drift", (q, v), name, frame, out)[0]
+        return frames.run(self.evaluator, "jacobian_drift", (q, v), frame, viewpoint, out)[0]
 
-    def jacobian_hessian(self, q: ArrayLike, name: FrameName, frame: FrameChoice = "local", out: Out = None) -> Array:
+    def jacobian_hessian(
+        self, q: ArrayLike, frame: FrameName, out: Out = None, *, viewpoint: Viewpoint = "local"
+    ) -> Array:
         """dJ/dq (..., 6, nv, nv) of `frame_jacobian`: entry [..., i, k] is the derivative of column i along dof k."""
-        return frames.run(self.evaluator, "jacobian_hessian", (q,), name, frame, out)[0]
+        return frames.run(self.evaluator, "jacobian_hessian", (q,), frame, viewpoint, out)[0]
 
     def kinetic_energy(self, q: ArrayLike, v: ArrayLike, out: Out = None) -> Array:
         """v^T M v / 2 [J], (...)."""
@@ -902,6 +927,7 @@ class Robot:
         v: ArrayLike,
         controller: Controller | ArrayLike | None = None,
         contacts: Contacts | Ground | None = None,
+        *,
         dt: float = 1e-3,
         duration: float = 1.0,
         method: str | None = None,
@@ -941,6 +967,7 @@ class Robot:
         self,
         q: ArrayLike | None = None,
         fext: ArrayLike | None = None,
+        *,
         dt: float | None = None,
         **options: Unpack[ViewOptions],
     ) -> Viewer:
@@ -964,7 +991,7 @@ class Robot:
 
         return show(self.playable(q, fext, dt), **options)
 
-    def plot_sparsity(self, path: str | PathLike[str] | None = None, overwrite: bool = True) -> Figure:
+    def plot_sparsity(self, path: str | PathLike[str] | None = None, *, overwrite: bool = True) -> Figure:
         """A matplotlib figure of the zeros in all derivatives of dynamics, written as a PNG if there is a path.
 
         Entries count as zero if they are nothing but rounding at three random states.

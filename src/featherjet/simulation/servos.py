@@ -29,6 +29,7 @@ class Servo:
     def __init__(
         self,
         robot: HasEvaluator,
+        *,
         kp: ArrayLike = 0.0,
         kd: ArrayLike = 0.0,
         target: Goal | None = None,

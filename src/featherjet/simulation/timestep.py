@@ -102,7 +102,7 @@ class TimeStep:
     """
 
     def __init__(
-        self, robot: HasEvaluator, contacts: Ground | None = None, dt: float = 1e-3, passive: bool = True,
+        self, robot: HasEvaluator, contacts: Ground | None = None, *, dt: float = 1e-3, passive: bool = True,
         servo: Servo | None = None,
     ) -> None:  # fmt: skip
         self.evaluator = evaluator = checked_robot(robot, contacts, dt, "TimeStep")

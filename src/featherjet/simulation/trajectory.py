@@ -86,7 +86,7 @@ class Trajectory:
         parts = {name: getattr(self, name)[index] for name in ARRAYS if name != "t"}
         return replace(self, **parts)
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write everything, including the robot, to an .npz file; atomically."""
         with unforked:
             from ..files.npz import write_npz
@@ -114,6 +114,7 @@ class Trajectory:
     def plot(
         self,
         path: str | os.PathLike[str] | None = None,
+        *,
         what: Literal["curves", "torques", "phase", "contacts"] = "curves",
         overwrite: bool = True,
     ) -> Figure:

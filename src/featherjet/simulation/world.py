@@ -32,7 +32,7 @@ class World:
     """
 
     def __init__(
-        self, robot: HasEvaluator, q: ArrayLike, v: ArrayLike, contacts: Ground | None = None, dt: float = 1e-3,
+        self, robot: HasEvaluator, q: ArrayLike, v: ArrayLike, contacts: Ground | None = None, *, dt: float = 1e-3,
         passive: bool = True,
     ) -> None:  # fmt: skip
         evaluator = checked_robot(robot, contacts, dt, "World")
@@ -40,7 +40,7 @@ class World:
         batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         self.q, self.v = (np.array(np.broadcast_to(x, (*batch, x.shape[-1]))) for x in (q, v))
         self.tau, self.t, self.dt = np.zeros_like(self.v), 0.0, float(dt)
-        self._function = TimeStep(robot, contacts, dt, passive)
+        self._function = TimeStep(robot, contacts, dt=dt, passive=passive)
         self.laws = self._function.laws
         self._steps = self._function.steps(batch)
         feet = 0 if contacts is None else 3 * len(contacts.feet)

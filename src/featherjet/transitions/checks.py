@@ -123,7 +123,7 @@ def _refuse_moving_support(robot: Robot, s: Support, start: EndState, end: EndSt
             "a support stays where it is"
         )
     for name, x in (("start", start), ("end", end)):
-        speed = np.abs(robot.frame_velocity(x.q, x.v, s.frame, "world_aligned")[: 3 if point else 6]).max()
+        speed = np.abs(robot.frame_velocity(x.q, x.v, s.frame, viewpoint="world_aligned")[: 3 if point else 6]).max()
         if speed > REACH:
             raise InputError(f"support {s.frame!r}: it moves at the {name}, at {speed:.3g} m/s or rad/s")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,6 +78,7 @@ class Target:
 
     frame: str
     time: float | tuple[float, float]
+    _: KW_ONLY
     position: ArrayLike | None = None
     placement: ArrayLike | None = None
 

@@ -52,9 +52,9 @@ class FrameCondition:
     def slopes(self, q: Array, v: Array, a: Array) -> Array:
         out = np.zeros((len(v), 3 if self.point else 6, 3, v.shape[1]))
         if self.point:
-            out[:, :, 0] = self.robot.frame_jacobian(q, self.frame, "world_aligned")[:, :3]
+            out[:, :, 0] = self.robot.frame_jacobian(q, self.frame, viewpoint="world_aligned")[:, :3]
         else:
-            J = self.robot.frame_jacobian(q, self.frame, "local")
+            J = self.robot.frame_jacobian(q, self.frame, viewpoint="local")
             out[:, :, 0] = se3.right_jacobian_inverse(self.values(q, v, a)) @ J
         return out
 

@@ -203,7 +203,7 @@ class Transition:
 
     # Files
 
-    def save(self, path: str | os.PathLike[str], overwrite: bool = True) -> Path:
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = True) -> Path:
         """Write an .npz file that contains everything, the robot included; atomically."""
         with unforked:
             from ..files.npz import write_npz
@@ -228,7 +228,7 @@ class Transition:
         return write_npz(Path(path), entries, overwrite)
 
     @staticmethod
-    def load(path: str | os.PathLike[str], backend: str | None = None) -> Transition:
+    def load(path: str | os.PathLike[str], *, backend: str | None = None) -> Transition:
         """Read a file that `save` wrote."""
         with unforked:
             from ..files.npz import read_npz, require_arrays, require_format
@@ -243,7 +243,7 @@ class Transition:
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise InputError(f"{path}: damaged {KIND} file ({error!r})") from None
 
-    def to_csv(self, path: str | os.PathLike[str], count: int = 201, overwrite: bool = True) -> Path:
+    def to_csv(self, path: str | os.PathLike[str], *, count: int = 201, overwrite: bool = True) -> Path:
         """Write a table of t, q, v, a, tau at `count` times."""
         with unforked:
             from ..files.csv import write_csv
@@ -254,6 +254,7 @@ class Transition:
     def to_bvh(
         self,
         path: str | os.PathLike[str],
+        *,
         fps: float = 60.0,
         up: str = "y",
         scale: float = 1.0,
@@ -288,6 +289,7 @@ class Transition:
     def plot(
         self,
         path: str | os.PathLike[str] | None = None,
+        *,
         what: Literal["curves", "torques", "phase"] = "curves",
         overwrite: bool = True,
     ) -> Figure:
@@ -316,7 +318,7 @@ class Transition:
 
 def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None) -> Transition:
     """The transition of a file: its JSON part `about`, and its arrays."""
-    robot = Robot(saved.loads(about["model"]), backend)
+    robot = Robot(saved.loads(about["model"]), backend=backend)
     spline = Spline(int(about["degree"]), int(about["intervals"]), float(about["duration"]))
     control, reference, weights = (np.asarray(found[k], float) for k in ("control", "reference", "weights"))
     if control.shape != (spline.count, robot.nv) or reference.shape != (robot.nq,) or weights.shape != (robot.nv,):

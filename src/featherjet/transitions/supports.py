@@ -53,7 +53,7 @@ class Supports:
         """A (N, nv, forces): the torques that unit forces replace."""
         parts = []
         for f, wrench in zip(self.frames, self.maps, strict=True):
-            J = self.robot.frame_jacobian(q, self.robot.joint_names[f.joint], "local")
+            J = self.robot.frame_jacobian(q, self.robot.joint_names[f.joint], viewpoint="local")
             parts.append(np.swapaxes(J, -1, -2) @ wrench)
         return np.concatenate(parts, -1)
 
@@ -102,7 +102,9 @@ class Supports:
     def _turned(self, q: Array, multipliers: Array) -> Array:
         """dA^T lambda (N, forces, nv): the derivative by q of the supports' velocity at joint velocity lambda."""
         names = (self.robot.joint_names[f.joint] for f in self.frames)
-        turned = [self.robot.frame_velocity_derivatives(q, multipliers, name, "local").dv_dq for name in names]
+        turned = [
+            self.robot.frame_velocity_derivatives(q, multipliers, name, viewpoint="local").dv_dq for name in names
+        ]
         return np.concatenate([wrench.T @ x for wrench, x in zip(self.maps, turned, strict=True)], 1)
 
     def forces(self, fext: Array) -> dict[str, Array]:

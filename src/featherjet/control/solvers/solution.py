@@ -129,7 +129,7 @@ class Solution:
             self.horizon, **parts, log=log, seconds=self.seconds, violation=violation, multipliers=multipliers
         )
 
-    def plot(self, path: str | os.PathLike[str] | None = None, overwrite: bool = True) -> Figure:
+    def plot(self, path: str | os.PathLike[str] | None = None, *, overwrite: bool = True) -> Figure:
         """A matplotlib figure of states, controls against their limits, costs by term, and the solver's way there.
 
         It is written as a PNG if there is a path.

@@ -53,7 +53,7 @@ def featherjet_batch(
     name: str, robot: Robot, held: Held, quantity: BenchmarkedQuantity, states: States
 ) -> CheckedContender:
     """featherjet on one thread, or its NumPy reference, as `name` says."""
-    robot = Robot(robot.model, "numpy" if name == REFERENCE else "compiled", 1)
+    robot = Robot(robot.model, backend="numpy" if name == REFERENCE else "compiled", threads=1)
     contacts = Contacts(robot, held)
     size = min(REFERENCE_SIZE, len(states.q)) if name == REFERENCE else len(states.q)
     results = quantity.empty_results(size, {"v": robot.nv, "rows": contacts.rows})
@@ -69,7 +69,7 @@ def featherjet_single(
     name: str, robot: Robot, held: Held, quantity: BenchmarkedQuantity, states: States
 ) -> CheckedContender:
     """One state, again and again."""
-    robot = Robot(robot.model, "compiled", 1)
+    robot = Robot(robot.model, backend="compiled", threads=1)
     contacts, call = Contacts(robot, held), getattr(robot, quantity.name)
     q, v, tau = (np.ascontiguousarray(x[0]) for x in (states.q, states.v, states.tau))
     last: list[Any] = [None]

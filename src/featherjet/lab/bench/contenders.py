@@ -80,7 +80,7 @@ def all_threads() -> int:
 
 
 def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
-    call = getattr(Robot(robot.model, "compiled", 1), quantity.name)
+    call = getattr(Robot(robot.model, backend="compiled", threads=1), quantity.name)
     inputs = states.inputs(quantity)
     results = states.results(quantity, owned=name == BATCH)
     if name == FLOATS:
@@ -99,7 +99,7 @@ def batch(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
 def large(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
     """The batch many times over, on one thread or (THREADS) on all."""
     threads = all_threads() if name == THREADS else 1
-    call = getattr(Robot(robot.model, "compiled", threads), quantity.name)
+    call = getattr(Robot(robot.model, backend="compiled", threads=threads), quantity.name)
     size = len(states.q)
     one = sum(x.nbytes for x in states.results(quantity))
     many = states.repeated(max(1, min(MANY, LARGEST // one)))
@@ -116,7 +116,7 @@ def large(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
 
 def cached(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
     """As many states as fit the cache, so that nothing waits for memory: what remains is computing, and the call."""
-    call = getattr(Robot(robot.model, "compiled", 1), quantity.name)
+    call = getattr(Robot(robot.model, backend="compiled", threads=1), quantity.name)
     inputs, results = states.inputs(quantity), states.results(quantity)
     size = min(len(states.q), CACHE // sum(x[0].nbytes for x in (*inputs, *results)) // lanes() * lanes())
     if not size:
@@ -144,7 +144,7 @@ def rounded(call: Callable[..., Any], quantity: BenchmarkedQuantity, inputs: Seq
 
 
 def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
-    call = getattr(Robot(robot.model, "compiled", 1), quantity.name)
+    call = getattr(Robot(robot.model, backend="compiled", threads=1), quantity.name)
     q, v, third = states.first_inputs(quantity)
     if name == FLOAT_STATE:
         q, v, third = (x.astype(np.float32) for x in (q, v, third))
@@ -161,7 +161,7 @@ def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: State
 
 
 def bound(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
-    step = Robot(robot.model, "compiled", 1).bind(quantity.name)
+    step = Robot(robot.model, backend="compiled", threads=1).bind(quantity.name)
     q, v, third = states.first_inputs(quantity)
     q_in, v_in, third_in = (getattr(step, name) for name in step.inputs)
 
@@ -179,7 +179,7 @@ def bound(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States
 
 
 def reference(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
-    call = getattr(Robot(robot.model, "numpy"), quantity.name)
+    call = getattr(Robot(robot.model, backend="numpy"), quantity.name)
     inputs = states.inputs(quantity)
     size = max(1, min(len(states.q), REFERENCE_ENTRIES // robot.nv**quantity.entries_per_dof))
     last: list[Any] = [None]
@@ -197,7 +197,7 @@ def differences(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: 
     """By q and v with central differences, all directions in one batch; by a or tau with the kernel for M or M^-1."""
     assert quantity.derivative_of is not None
     assert quantity.by_third is not None
-    compiled, n = Robot(robot.model, "compiled", 1), robot.nv
+    compiled, n = Robot(robot.model, backend="compiled", threads=1), robot.nv
     value, matrix = getattr(compiled, quantity.derivative_of), getattr(compiled, quantity.by_third)
     q, v, third = states.inputs(quantity)
     size = max(1, min(len(q), DIFFERENCE_SAMPLES // (4 * n)))

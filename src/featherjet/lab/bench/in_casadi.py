@@ -33,7 +33,7 @@ START, END = (0.0, 0.3, 0.0, -1.2, 0.0, 1.5, 0.5), (1.2, 0.8, -0.6, -2.0, 0.7, 2
 
 @cache
 def panda() -> Robot:
-    return Robot(entrant("panda").robot.model, "compiled", 1)
+    return Robot(entrant("panda").robot.model, backend="compiled", threads=1)
 
 
 @cache
@@ -141,7 +141,7 @@ def by_library() -> Duel:
 
 
 def in_process() -> Duel:
-    return duel(PROCESS, function(panda(), QUANTITY, KNOTS))
+    return duel(PROCESS, function(panda(), QUANTITY, horizon=KNOTS))
 
 
 LIBRARY = f"functions of IPOPT, exact, panda, {KNOTS} knots: as a library"

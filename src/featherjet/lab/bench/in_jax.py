@@ -40,7 +40,7 @@ def states(robot: Robot, size: int) -> list[np.ndarray]:
 
 @cache
 def panda() -> Robot:
-    return Robot(entrant("panda").robot.model, "compiled", 1)
+    return Robot(entrant("panda").robot.model, backend="compiled", threads=1)
 
 
 def one_call() -> Duel:
@@ -76,7 +76,7 @@ def beside_frax(title: str, bar: float, transformed: Callable[..., Any], own_bat
 def beside_mjx() -> Duel:
     """Values and derivatives of inverse dynamics of the same robot, in MuJoCo's coordinates and in ours."""
     mjx, mujoco = peer("mujoco.mjx"), peer("mujoco")
-    robot = Robot(quadruped(), "compiled", 1)
+    robot = Robot(quadruped(), backend="compiled", threads=1)
     model = to_mujoco(robot.model)
     placed, data = mjx.put_model(model), mjx.put_data(model, mujoco.MjData(model))
 
@@ -102,7 +102,7 @@ def beside_mjx() -> Duel:
 
 
 def rollout() -> Duel:
-    robot = Robot(entrant("hyq").robot.model, "compiled", 1, unroll=True)
+    robot = Robot(entrant("hyq").robot.model, backend="compiled", threads=1, unroll=True)
     r = wrap(robot)
 
     def step(state: Any, _: Any) -> Any:

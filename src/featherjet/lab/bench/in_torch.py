@@ -32,7 +32,7 @@ def gradients(f: Any, given: Sequence[np.ndarray]) -> Any:
 
 
 def backward() -> Duel:
-    robot = Robot(entrant("hyq").robot.model, "compiled", 1)
+    robot = Robot(entrant("hyq").robot.model, backend="compiled", threads=1)
     q, v, tau, w = states(robot, BATCH)
     ours = gradients(wrap(robot).forward_dynamics, [q, v, tau, w])
 
@@ -61,7 +61,7 @@ class Trivial(torch.autograd.Function):
 
 
 def one_call() -> Duel:
-    robot = Robot(entrant("panda").robot.model, "compiled", 1)
+    robot = Robot(entrant("panda").robot.model, backend="compiled", threads=1)
     given = states(robot)
     ours, other = gradients(wrap(robot).forward_dynamics, given), gradients(Trivial.apply, given)
     return Duel("one FD of panda and backward", ours, other, 2.5, "an autograd.Function that adds")

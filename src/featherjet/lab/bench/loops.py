@@ -77,7 +77,7 @@ def race(
     entrant: Entrant, settings: TimingSettings, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """Times of one robot: {"title", ..., "frame", "quantities": {call: {"ways": {name: ...}}}}."""
-    robot = Robot(entrant.robot.model, "compiled", 1)
+    robot = Robot(entrant.robot.model, backend="compiled", threads=1)
     states = States.random(robot, entrant.batch, seed)
     given = {"q": states.q, "v": states.v, "a": states.a, "q1": np.roll(states.q, 1, axis=0)}
     frame = outermost(robot)
@@ -112,7 +112,7 @@ def ours(robot: Robot, call: LoopCall, inputs: Sequence[Array], frame: str) -> l
     first = [x[0].copy() for x in inputs]
     results = packed(compute(*inputs))
     out = results[0] if len(results) == 1 else results
-    step = robot.bind(call.quantity, name=frame if call.of_frame else None)
+    step = robot.bind(call.quantity, frame=frame if call.of_frame else None)
     pairs = [(getattr(step, name), x) for name, x in zip(step.inputs, first, strict=True)]
     last: list[Any] = [None]
 

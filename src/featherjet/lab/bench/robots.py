@@ -46,10 +46,10 @@ def _robot(name: str, root: str | None) -> tuple[Robot, str]:
     if generated:
         family, n, branching = generated[1], int(generated[2]), int(generated[3] or 0)
         if family == "auto":
-            model = auto_tree(n, branching or 1, SKEW)
+            model = auto_tree(n, branching=branching or 1, skew=SKEW)
         else:
-            model = chain(n) if family == "chain" else tree(n, branching or 2)
-        robot = Robot(model, "compiled")
+            model = chain(n) if family == "chain" else tree(n, branching=branching or 2)
+        robot = Robot(model, backend="compiled")
         return robot, robot.name
     if root is None and name in FLOATING:
         return load(name, "free", backend="compiled"), f"{name}, free base"

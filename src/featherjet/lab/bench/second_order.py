@@ -52,7 +52,7 @@ def race(
     entrant: Entrant, settings: TimingSettings, tick: Callable[[], object] = lambda: None, seed: int = 0
 ) -> dict[str, Any]:
     """Times of one robot: {"title", ..., "seconds": {call: [median, low, high]}, "ratios": [{name, base, ratio}]}."""
-    robot = Robot(entrant.robot.model, "compiled", threads=1)
+    robot = Robot(entrant.robot.model, backend="compiled", threads=1)
     inputs = RandomInputs(robot, entrant.batch, np.random.default_rng(seed))
     names = [name for name in NAMES if robot.nv <= TENSORS or all(len(r.axes) < 3 for r in quantity(name).results)]
     times, quiet = measure([inputs.contender(name) for name in names], settings, tick)

@@ -32,9 +32,9 @@ class Stance:
     """A quadruped in its stance, the torques that hold it, and a controller around them."""
 
     def __init__(self) -> None:
-        self.robot = Robot(quadruped(), "compiled", 1)
+        self.robot = Robot(quadruped(), backend="compiled", threads=1)
         robot = self.robot
-        self.ground = Ground(robot, [Foot(f, RADIUS) for f in FEET], friction=FRICTION)
+        self.ground = Ground(robot, [Foot(f, radius=RADIUS) for f in FEET], friction=FRICTION)
         self.q, self.v = robot.neutral(), np.zeros(robot.nv)
         self.q[8::3], self.q[9::3] = 0.6, -1.2
         self.q[2] -= self.ground.gap(robot, self.q).min()
@@ -75,7 +75,7 @@ def ours(s: Stance) -> list[Contender]:
     points, q = box()
     ground = Ground(points, [f.name for f in points.model.frames if f.name.startswith("point")], friction=FRICTION)
 
-    world = World(robot, s.q, s.v, s.ground, DT)
+    world = World(robot, s.q, s.v, s.ground, dt=DT)
 
     def one(n: int) -> None:
         world.q[:], world.v[:] = s.q, s.v
@@ -85,13 +85,13 @@ def ours(s: Stance) -> list[Contender]:
             world.step()
 
     def simulated(n: int) -> None:
-        robot.simulate(s.q, s.v, s.control, s.ground, DT, n * DT, progress=False)
+        robot.simulate(s.q, s.v, s.control, s.ground, dt=DT, duration=n * DT, progress=False)
 
     def worlds(n: int) -> None:
-        robot.simulate(many, still, s.tau, s.ground, DT, STEPS * DT, progress=False)
+        robot.simulate(many, still, s.tau, s.ground, dt=DT, duration=STEPS * DT, progress=False)
 
     def on_points(n: int) -> None:
-        points.simulate(q, np.zeros(6), None, ground, DT, n * DT, progress=False)
+        points.simulate(q, np.zeros(6), None, ground, dt=DT, duration=n * DT, progress=False)
 
     return [
         Contender(ONE, one, 1000),
@@ -108,7 +108,7 @@ def box() -> tuple[Robot, Array]:
     b.add_body("root", 2.0, inertia=np.diag([0.02, 0.03, 0.04]))
     for k, (x, y) in enumerate((x, y) for x in np.linspace(-0.2, 0.2, 6) for y in np.linspace(-0.15, 0.15, 6)):
         b.add_frame(f"point{k}", "root", transform(p=(x, y, -0.1)))
-    robot = Robot(b.build(), "compiled", 1)
+    robot = Robot(b.build(), backend="compiled", threads=1)
     q = robot.neutral()
     q[2] = 0.1
     return robot, q

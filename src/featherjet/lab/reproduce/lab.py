@@ -219,7 +219,7 @@ def _load(name: str) -> Robot:
         warnings.simplefilter("ignore", PhysicsWarning)  # an unphysical inertia takes as long as any other
         if name == "humanoid36":
             return load("humanoid").lock(dict.fromkeys(GRIPPERS, np.zeros(1)))
-        return Robot(entrant(name).robot.model, "numpy")
+        return Robot(entrant(name).robot.model, backend="numpy")
 
 
 def batch_size(nv: int) -> int:

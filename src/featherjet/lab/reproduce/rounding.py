@@ -68,7 +68,7 @@ def _robot(lab: Lab) -> tuple[Robot, list[str]]:
     except NotInstalled as missing:
         remarks.append(f"missing: {missing}; the built-in quadruped instead")
         model = lab.robot("quadruped").model
-    return Robot(model, "numpy").with_gravity(np.zeros(3)), remarks
+    return Robot(model, backend="numpy").with_gravity(np.zeros(3)), remarks
 
 
 def _zeros(lab: Lab, robot: Robot, q: Array, analysed: list[methods.Method]) -> list[Zero]:
@@ -79,7 +79,7 @@ def _zeros(lab: Lab, robot: Robot, q: Array, analysed: list[methods.Method]) -> 
         lab.step(f"{m.name}, {robot.name}")
         derivatives = getattr(robot, m.quantity)(q, rest, rest, method=m.name)
         zeros.append(Zero(m.quantity, m.name, np.asarray(derivatives[1])))
-    compiled = Robot(robot.model, "compiled", 1)
+    compiled = Robot(robot.model, backend="compiled", threads=1)
     return zeros + [Zero(k, "compiled", getattr(compiled, k)(q, rest, rest)[1]) for k in LABELS]
 
 

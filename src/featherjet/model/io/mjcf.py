@@ -101,7 +101,7 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
     if gravity is None:
         gravity = (0.0, 0.0, 0.0) if _weightless(mj) else tuple(mj.opt.gravity)
     name = bytes(mj.names).split(b"\0", 1)[0].decode(errors="replace")
-    builder = ModelBuilder(name or "mujoco", gravity, strict, source)
+    builder = ModelBuilder(name or "mujoco", gravity=gravity, strict=strict, source=source)
     try:
         order = _build(builder, mj, _root_kind(mj, root), source)
         model = builder.build()
@@ -154,7 +154,7 @@ def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -
         com, inertia = _centre_and_inertia(mj, body)
         label = f"{source}: body {names.bodies[body]!r}"
         builder.add_body(joint, mj.body_mass[body], com, inertia, T, label=label)
-        builder.add_frame(names.bodies[body], joint, T, "body")
+        builder.add_frame(names.bodies[body], joint, T, kind="body")
     for site in range(mj.nsite):
         body = mj.site_bodyid[site]
         T = placement[body] @ _placed(mj.site_pos[site], mj.site_quat[site])

@@ -71,7 +71,9 @@ def parse_urdf(
     joints = {name: _joint(name, element) for name, element in _named(robot.all("joint")).items()}
     base, below = _tree(robot, links, joints)
     followers = _followers(joints) if mimic else {}
-    builder = ModelBuilder(robot.text("name"), GRAVITY if gravity is None else gravity, strict, source)
+    builder = ModelBuilder(
+        robot.text("name"), gravity=GRAVITY if gravity is None else gravity, strict=strict, source=source
+    )
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             _build(builder, ROOTS[root], base, links, below, followers)
@@ -182,7 +184,7 @@ def _build(
         if joint is not None:
             T = T @ origin(joint.element)
             if joint.type == "fixed":
-                builder.add_frame(joint.name, carrier, T, "fixed_joint")
+                builder.add_frame(joint.name, carrier, T, kind="fixed_joint")
             else:
                 settings = _settings(builder, joint, joint.name in one_coordinate)
                 follows = followers.get(joint.name)
@@ -194,7 +196,7 @@ def _build(
                 frame += "_link"
             taken.add(frame)
         _add_body(builder, links[link], carrier, T)
-        builder.add_frame(frame, carrier, T, "body")
+        builder.add_frame(frame, carrier, T, kind="body")
         stack.extend((j.child, j, carrier, T) for j in reversed(below[link]))
 
 
