@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 import featherjet as fj
-from featherjet.model.model import Body
+from featherjet.model import Body
 
 arm = fj.models.arm()
 *others, last = arm.joints

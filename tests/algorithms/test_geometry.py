@@ -13,7 +13,7 @@ from featherjet.algorithms.dynamics import aba, rnea
 from featherjet.algorithms.scan import Scan
 from featherjet.math.spatial import Transform
 from featherjet.math.vec3 import Mat3, Vec3
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from featherjet.model.tree import Tree
 from helpers import agree, every_kind, random_state
 

@@ -12,7 +12,7 @@ from backends import CALLS, Pair, compare, kernel_of, spoiled
 from featherjet import verify
 from featherjet.errors import InputError, ModelError, SingularMassMatrix
 from featherjet.jit.chain import Chain
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from helpers import agree, each_agrees, random_state
 from urdf_helpers import coupled_urdf
 

@@ -17,7 +17,8 @@ from featherjet.algorithms.derivatives.regressor import PARAMETERS
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
 from featherjet.model import configuration
 from featherjet.model.joints import KINDS
-from featherjet.model.model import WORLD, Body, Part
+from featherjet.model.model import WORLD
+from featherjet.model.parts import Body, Part
 from helpers import (
     State,
     agree,

@@ -22,7 +22,7 @@ from featherjet.math import rotations as so3
 from featherjet.model import configuration
 from featherjet.model.builder import transform
 from featherjet.model.manifolds import on_arrays
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from featherjet.verify import check, complex_step
 from helpers import CALLS, State, agree, each_agrees, every_kind, frame_of, models, random_state, with_state
 

@@ -11,8 +11,9 @@ import pytest
 import featherjet as fj
 from featherjet.errors import IndefiniteMassMatrix, ModelError, NonFiniteResult
 from featherjet.model.builder import transform
+from featherjet.model.checks import LARGEST
 from featherjet.model.io.urdf import parse_urdf
-from featherjet.model.model import LARGEST, Body, Mimic
+from featherjet.model.parts import Body, Mimic
 
 BOTH = pytest.mark.parametrize("backend", ["compiled", "numpy"])
 HUGE = 1e200

@@ -24,7 +24,7 @@ from featherjet.jit.engine import targets
 from featherjet.jit.kernel import direct_call_code
 from featherjet.jit.number import DOUBLE
 from featherjet.model.builder import transform
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from featherjet.model.tree import Tree
 from featherjet.treejit.tables import Tables
 

@@ -18,7 +18,7 @@ from featherjet.evaluate import differentiation
 from featherjet.jit.autodiff import jacobian
 from featherjet.jit.graph import Graph
 from featherjet.model.joints import KINDS
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from helpers import agree, models, random_state, with_state
 
 METHODS = ("autodiff", "autodiff-reverse")

@@ -10,7 +10,7 @@ import pytest
 import featherjet as fj
 from featherjet.errors import InputError
 from featherjet.model.builder import transform
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from helpers import agree
 
 EPS = 1e-6

@@ -13,7 +13,7 @@ from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.errors import InputError, SingularMassMatrix
 from featherjet.jit.chain import Chain
 from featherjet.model.io.urdf import parse_urdf
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from featherjet.treejit.coupled import Runs, is_foldable
 from helpers import each_agrees, frame_of, random_state
 from urdf_helpers import coupled_urdf

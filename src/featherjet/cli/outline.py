@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..model.model import WORLD, Array, Joint, Model
+from ..model.model import WORLD, Array, Model
+from ..model.parts import Joint
 
 DEEPEST = 12  # levels of indentation; more would push everything else off the screen
 

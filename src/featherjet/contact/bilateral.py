@@ -17,7 +17,8 @@ from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import canonical, placement
 from ..math.spatial import Transform
 from ..model.builder import transform
-from ..model.model import WORLD, Array, Model, rigid
+from ..model.checks import rigid
+from ..model.model import WORLD, Array, Model
 from ..model.tree import Tree
 
 AXES = ("world_aligned", "local")

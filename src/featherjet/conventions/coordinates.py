@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 
 from ..errors import InputError, UnknownName
 from ..model.joints import JointKind
-from ..model.model import Array, Joint, Model, Part
+from ..model.model import Array, Model
+from ..model.parts import Joint, Part
 from .charts import CONVENTIONS, Chart
 
 STANDARD = "pinocchio"

@@ -14,7 +14,8 @@ from ..arrays import Out
 from ..errors import InputError, UnknownName
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
-from ..model.model import WORLD, Array, Frame, Model
+from ..model.model import WORLD, Array, Model
+from ..model.parts import Frame
 from ..model.tree import Tree
 from .evaluator import Evaluator
 

@@ -25,7 +25,7 @@ from ..jit.graph import Expr, Graph, TooLong
 from ..jit.straight import loads
 from ..model.configuration import Space
 from ..model.manifolds import side_by_side
-from ..model.model import Part
+from ..model.parts import Part
 
 OWN = "own velocities"
 LONGEST = 100_000  # most operations of B and its derivatives

@@ -10,22 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..errors import ModelError, ModelWarning, PhysicsWarning, warn_of_places
+from .checks import bounded, frozen, numbers, require_name, rigid
 from .joints import kind as kind_named
-from .model import (
-    GRAVITY,
-    WORLD,
-    Array,
-    Body,
-    Frame,
-    Joint,
-    Mimic,
-    Model,
-    bounded,
-    frozen,
-    numbers,
-    require_name,
-    rigid,
-)
+from .model import GRAVITY, WORLD, Array, Model
+from .parts import Body, Frame, Joint, Mimic
 
 
 def transform(R: Any = None, p: Any = None) -> Array:
@@ -42,6 +30,15 @@ def per_dof(value: object, n: int, what: str) -> Array:
     """An array (n,) from one value for all degrees of freedom or from n values."""
     a = numbers(value, what)
     return frozen(np.full(n, a) if a.ndim == 0 else a, (n,), what)
+
+
+def direction(axis: object, joint: str) -> Array:
+    """The axis of a joint, (3,), as a unit vector."""
+    axis = frozen(axis, (3,), f"joint {joint!r}: axis")
+    length = np.linalg.norm(axis)
+    if not np.isfinite(length) or length < 1e-9:
+        raise ModelError(f"joint {joint!r}: the axis {axis} has no direction")
+    return frozen(axis / length, (3,), "axis")
 
 
 @dataclass
@@ -102,10 +99,6 @@ class ModelBuilder:
         """
         self._refuse_bad_place(name, parent, mimic)
         k = kind_named(kind)
-        axis = frozen(axis, (3,), f"joint {name!r}: axis")
-        length = np.linalg.norm(axis)
-        if not np.isfinite(length) or length < 1e-9:
-            raise ModelError(f"joint {name!r}: the axis {axis} has no direction")
         where = f"joint {name!r}: "
         for what, limit in (("velocity", velocity_limit), ("effort", effort_limit)):
             if (numbers(limit, f"{where}{what} limits") < 0).any():
@@ -119,7 +112,7 @@ class ModelBuilder:
                 kind=k,
                 parent=parent,
                 placement=rigid(placement, where + "placement"),
-                axis=frozen(axis / length, (3,), "axis"),
+                axis=direction(axis, name),
                 pitch=float(bounded(pitch, (), where + "pitch")),
                 lower=per_dof(lower, k.nq, where + "lower limits"),
                 upper=per_dof(upper, k.nq, where + "upper limits"),

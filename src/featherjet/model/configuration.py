@@ -12,7 +12,8 @@ import numpy as np
 from ..display import compact
 from ..errors import InputError
 from .manifolds import Manifold, on_arrays
-from .model import Array, Model, Part
+from .model import Array, Model
+from .parts import Part
 
 UNIT_TOLERANCE = 1e-6  # how far a quaternion's (or cosine-sine pair's) norm may be from one
 

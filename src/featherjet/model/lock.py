@@ -10,7 +10,9 @@ import numpy as np
 from ..errors import InputError, ModelError
 from ..math.spatial import Transform
 from ..math.vec3 import Mat3, Vec3
-from .model import WORLD, Array, Frame, Joint, Model, numbers
+from .checks import numbers
+from .model import WORLD, Array, Model
+from .parts import Frame, Joint
 from .tree import axis_alignment
 
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from .. import display
 from ..evaluate.evaluator import Evaluator
-from ..model.model import WORLD, Array, Body, Mimic
+from ..model.model import WORLD, Array
+from ..model.parts import Body, Mimic
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,8 +13,9 @@ from .. import arrays
 from ..conventions.coordinates import STANDARD, Coordinates
 from ..errors import FeatherjetError, InputError, UnknownName
 from ..forks import unforked
+from ..model.checks import require_name
 from ..model.io import saved
-from ..model.model import Array, Model, require_name
+from ..model.model import Array, Model
 from ..model.names import coordinate_names
 
 if TYPE_CHECKING:

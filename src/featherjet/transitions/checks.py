@@ -9,7 +9,8 @@ import numpy as np
 from .. import arrays
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError, UnknownName
-from ..model.model import WORLD, rigid
+from ..model.checks import rigid
+from ..model.model import WORLD
 from ..robot.robot import Robot
 from .clip import EndState, Target
 from .constraints import FrameCondition

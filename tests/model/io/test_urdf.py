@@ -8,7 +8,7 @@ import pytest
 from featherjet.errors import ModelError
 from featherjet.model.io.catalog import robots
 from featherjet.model.io.urdf import load_urdf, parse_urdf
-from featherjet.model.model import Mimic
+from featherjet.model.parts import Mimic
 from urdf_helpers import MIMICS, PIN_ROOT, TWO, assert_same, joint, link, pin_model, quietly, robot
 
 URDFS = {Path(path).parts[-3] + "/" + Path(path).stem: path for path in robots().values() if path != "built-in"}

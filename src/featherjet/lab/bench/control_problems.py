@@ -26,7 +26,8 @@ from ...control import (
     Translation,
     WrenchCone,
 )
-from ...model.model import WORLD, Body, Model
+from ...model.model import WORLD, Model
+from ...model.parts import Body
 from ...robot.loading import load
 from ...robot.robot import Robot
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import FeatherjetError
-from ...model.model import WORLD, Array, Joint, Model
+from ...model.model import WORLD, Array, Model
+from ...model.parts import Joint
 
 PEERS = ("pinocchio", "mujoco")
 MUJOCO_JOINTS = {

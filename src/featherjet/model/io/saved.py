@@ -10,7 +10,8 @@ import numpy as np
 
 from ...errors import InputError, ModelError
 from ..joints import kind
-from ..model import Body, Frame, Joint, Mimic, Model
+from ..model import Model
+from ..parts import Body, Frame, Joint, Mimic
 
 
 def dumps(model: Model) -> str:

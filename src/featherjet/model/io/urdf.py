@@ -24,7 +24,8 @@ import numpy as np
 
 from ...errors import ModelError, UnknownName
 from ..builder import ModelBuilder, transform
-from ..model import GRAVITY, Array, Mimic, Model
+from ..model import GRAVITY, Array, Model
+from ..parts import Mimic
 from .xmltree import Element, parse, read_bytes
 
 KIND = {
