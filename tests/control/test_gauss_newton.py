@@ -6,22 +6,26 @@ import numpy as np
 import pytest
 
 from featherjet.control.compiled.gauss_newton import GaussNewtonSum
-from featherjet.control.signals import Slopes
+from featherjet.control.residuals.signals import SignalSlopes
 
 NV, NU, KNOTS = 7, 5, 6
 
 
-def slopes(rng: np.random.Generator, batch: tuple[int, ...]) -> list[Slopes]:
+def slopes(rng: np.random.Generator, batch: tuple[int, ...]) -> list[SignalSlopes]:
     """Of three signals: one by q and u, one by q alone, one whose columns of u are some of more."""
 
     def new(rows: int, columns: int) -> np.ndarray:
         return rng.normal(size=(*batch, rows, columns))
 
     wide = new(4, NU + 3)[..., 2 : 2 + NU]
-    return [Slopes(new(3, NV), None, new(3, NU)), Slopes(new(2, NV)), Slopes(new(4, NV), new(4, NV), wide)]
+    return [
+        SignalSlopes(new(3, NV), None, new(3, NU)),
+        SignalSlopes(new(2, NV)),
+        SignalSlopes(new(4, NV), new(4, NV), wide),
+    ]
 
 
-def stacked(G: list[Slopes]) -> np.ndarray:
+def stacked(G: list[SignalSlopes]) -> np.ndarray:
     zero = [np.zeros((*s.q.shape[:-1], n)) for s in G for n in (NV, NV, NU)]
     parts = [z if x is None else x for x, z in zip((x for s in G for x in s), zero, strict=True)]
     return np.concatenate([np.concatenate(parts[i : i + 3], -1) for i in (0, 3, 6)], -2)
@@ -72,7 +76,7 @@ def test_signals_of_q_alone_grow_a_corner() -> None:
     C, g, G = rng.normal(size=(KNOTS, 3, 3)), rng.normal(size=(KNOTS, 3)), rng.normal(size=(KNOTS, 3, NV))
     C = C + np.swapaxes(C, -1, -2)
     Lx, Lxx = np.zeros((KNOTS, 2 * NV)), np.zeros((KNOTS, 2 * NV, 2 * NV))
-    GaussNewtonSum({"C": C, "g": g, "Lx": Lx, "Lxx": Lxx}, [Slopes(G)], (NV,), NV)()
+    GaussNewtonSum({"C": C, "g": g, "Lx": Lx, "Lxx": Lxx}, [SignalSlopes(G)], (NV,), NV)()
     np.testing.assert_allclose(Lx[:, :NV], np.einsum("ki,kij->kj", g, G), atol=1e-12)
     np.testing.assert_allclose(Lxx[:, :NV, :NV], np.swapaxes(G, -1, -2) @ C @ G, atol=1e-12)
     assert not Lx[:, NV:].any()

@@ -51,12 +51,19 @@ plain = Ambient(Places(MODEL))
 print(json.dumps([x.cotangent(np, Q, V).tolist() for x in (CompiledAmbient(plain), plain)]))
 """,
     "control": """
-from featherjet.control.integrators import advanced, euler
-from featherjet.control.signals import Sizes
+from featherjet.control.compiled.kernels import traced_kernel
+from featherjet.control.residuals.references import quaternion, quaternions
+code = traced_kernel(quaternion, {"R": (3, 3)}, "quaternion", "quaternions", [()] * 4)
+turn = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(2.0), -np.sin(2.0)], [0.0, np.sin(2.0), np.cos(2.0)]])
+print(json.dumps([[float(x) for x in code([turn], None, 1)[0]], quaternions(turn).tolist()]))
+""",
+    "step": """
+from featherjet.algorithms.integrators import semi_implicit_euler
+from featherjet.control.compiled.integrators import euler_kernel
 from featherjet.model.configuration import Places
 places, x = Places(MODEL), np.concatenate([Q, V])
-code = euler(Sizes(places, 0, ()))
-print(json.dumps([code([x, V, np.array([0.1])], None, 1)[0][0].tolist(), advanced(places, x, V, 0.1)[0]]))
+code = euler_kernel(places)
+print(json.dumps([code([x, V, np.array([0.1])], None, 1)[0][0].tolist(), semi_implicit_euler(places, x, V, 0.1)[0]]))
 """,
     "transition": """
 from featherjet.transitions import rodrigues
@@ -75,7 +82,7 @@ print(json.dumps([[x.tolist() for x in found] for found in (code(given, None, 1)
     "casadi": """
 from types import SimpleNamespace
 from featherjet.casadi.pieces import step
-from featherjet.control.signals import Sizes
+from featherjet.control.residuals.signals import Sizes
 from featherjet.model.configuration import Places
 traced = step(SimpleNamespace(size=Sizes(Places(MODEL), 0, ()), hits=False))
 given = {"x": np.concatenate([Q, V]), "a": V, "dt": np.array([0.1])}
@@ -117,7 +124,8 @@ EDITS = [
         "_transposed(m.rate_map_inverse(_entries(unit))), -g) *",
         "bridge",
     ),
-    Edit("control/integrators.py", "way = [dt * (y + dt * z)", "way = [dt * (y - dt * z)", "control"),
+    Edit("algorithms/integrators.py", "w = [dt * (y + dt * z)", "w = [dt * (y - dt * z)", "step"),
+    Edit("control/residuals/references.py", "ones[1], turns[0]]", "ones[1], -turns[0]]", "control"),
     Edit("transitions/rodrigues.py", "return [jets[0], jets[1], c, s", "return [jets[1], jets[0], c, s", "transition"),
     Edit("treejit/stepping.py", "0.5 * (v + guess)", "0.5 * (v - guess)", "treejit"),
     Edit("casadi/pieces.py", "vector([*q, *x[places.nq :]])", "vector([*q, *-x[places.nq :]])", "casadi"),

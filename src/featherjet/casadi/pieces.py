@@ -9,11 +9,11 @@ import numpy as np
 
 from ..algorithms.integrators import chart_rates, semi_implicit_euler
 from ..arrays import Array
-from ..control.activations import Square
-from ..control.motion import Body
-from ..control.signals import Signal
-from ..control.stage import Stage
-from ..control.terms import Form, vector
+from ..control.compiled.motion import PhaseRobot
+from ..control.compiled.phase import CompiledPhase
+from ..control.compiled.terms import TracedTerms, vector
+from ..control.residuals.activations import Square
+from ..control.residuals.signals import Signal
 from ..evaluate.entries import SparseTrace
 from ..export.functions import Choices
 from ..model.configuration import Places
@@ -46,7 +46,7 @@ class Traced(SparseTrace):
         return self.run(**{k: given[k] for k in self.inputs})
 
 
-def pieces(stage: Stage, last: bool) -> dict[str, SparseTrace]:
+def pieces(stage: CompiledPhase, last: bool) -> dict[str, SparseTrace]:
     """The functions of a stage by name; the last one has neither dynamics nor steps."""
     body = stage.body
     found: dict[str, SparseTrace] = {"terms": terms(stage.form)}
@@ -61,7 +61,7 @@ def pieces(stage: Stage, last: bool) -> dict[str, SparseTrace]:
     return found
 
 
-def signal(body: Body, s: Signal) -> SparseTrace:
+def signal(body: PhaseRobot, s: Signal) -> SparseTrace:
     choices = Choices(frame=s.of or None, viewpoint=s.viewpoint or "local")
     return sparse_function(body, QUANTITY[s.kind], choices)
 
@@ -72,7 +72,7 @@ def normalised(places: Places, x: Array) -> Array:
     return vector([*q, *x[places.nq :]])
 
 
-def terms(form: Form) -> SparseTrace:
+def terms(form: TracedTerms) -> SparseTrace:
     """(x, u, data, signals) -> costs by term, residuals of squared costs, equalities and inequalities."""
     size = form.size
     squared = [k for k, c in enumerate(form.costs) if type(c.charged) is Square]
@@ -91,14 +91,14 @@ def terms(form: Form) -> SparseTrace:
     return Traced({k: int(np.prod(s)) for k, s in shapes.items()}, results, run, ("terms", form.key))
 
 
-def weights(stage: Stage) -> Array:
+def weights(stage: CompiledPhase) -> Array:
     """The weights (knots, rows) of the residuals of squared costs."""
     form = stage.form
     places = [p for c, p in zip(form.costs, form.places, strict=False) if type(c.charged) is Square]
     return np.concatenate([stage.data[..., p.weights] for p in places] or [stage.data[..., :0]], -1)
 
 
-def step(body: Body) -> SparseTrace:
+def step(body: PhaseRobot) -> SparseTrace:
     """(x, a, dt) -> next, by semi-implicit Euler; at an impact a is the jump of velocities."""
     places, nq, nv = body.size.places, body.size.nq, body.size.nv
 
@@ -114,7 +114,7 @@ def step(body: Body) -> SparseTrace:
     return Traced(inputs, {"next": nq + nv}, jump if body.hits else euler, ("step", body.hits, places.digest))
 
 
-def rate(body: Body) -> SparseTrace:
+def rate(body: PhaseRobot) -> SparseTrace:
     """(w, v) -> R(w) v, see `algorithms.integrators`."""
     places, nv = body.size.places, body.size.nv
 

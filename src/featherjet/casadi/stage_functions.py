@@ -11,8 +11,8 @@ import casadi as ca
 import numpy as np
 
 from ..algorithms.integrators import TABLEAUX
+from ..control.compiled.phase import CompiledPhase
 from ..control.problem.problem import Problem
-from ..control.stage import Stage
 from ..errors import InputError
 from ..evaluate.entries import SparseTrace
 from ..export.functions import identifier
@@ -91,7 +91,7 @@ def stages(
     ]  # fmt: skip
 
 
-def composed(problem: Problem, title: str, stage: Stage, calls: Calls) -> ca.Function:
+def composed(problem: Problem, title: str, stage: CompiledPhase, calls: Calls) -> ca.Function:
     """The function of a knot, from those of its pieces."""
     nq, form = problem.nq, stage.form
     x, u, p = ca.MX.sym("x", problem.nx), ca.MX.sym("u", problem.nu), ca.MX.sym("p", form.width)
@@ -122,7 +122,7 @@ def several(found: ca.MX | Sequence[ca.MX]) -> tuple[ca.MX, ...]:
     return tuple(found) if isinstance(found, tuple | list) else (found,)  # type: ignore[arg-type]
 
 
-def torques(problem: Problem, stage: Stage, u: ca.MX) -> ca.MX:
+def torques(problem: Problem, stage: CompiledPhase, u: ca.MX) -> ca.MX:
     """All torques; at an impact, no restitution instead."""
     if stage.body.hits:
         return ca.MX.zeros(1)
@@ -131,7 +131,7 @@ def torques(problem: Problem, stage: Stage, u: ca.MX) -> ca.MX:
     return ca.mtimes(ca.sparsify(ca.DM(choice)), u)
 
 
-def after(stage: Stage, calls: Calls, x: ca.MX, u: ca.MX, a: ca.MX, problem: Problem) -> ca.MX:
+def after(stage: CompiledPhase, calls: Calls, x: ca.MX, u: ca.MX, a: ca.MX, problem: Problem) -> ca.MX:
     """The next state; by Runge-Kutta as in `algorithms.integrators`."""
     dt, nq = float(stage.dt[0]), problem.nq
     if "step" in calls:

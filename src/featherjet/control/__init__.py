@@ -1,11 +1,11 @@
 """Optimal control: problems with costs and constraints over a horizon, and solvers for them."""
 
-from .activations import Barrier, SmoothAbs, Square
-from .cost import Constraint, Cost
 from .horizon import Horizon, Quadratic, Receding, Values
 from .problem.phases import Impact, Phase
 from .problem.problem import Problem
-from .residuals import (
+from .residuals.activations import Barrier, SmoothAbs, Square
+from .residuals.cost import Constraint, Cost
+from .residuals.residuals import (
     Acceleration,
     CenterOfMass,
     CenterOfPressure,

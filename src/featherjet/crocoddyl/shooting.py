@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import crocoddyl
 import numpy as np
 
+from ..control.compiled.phase import CompiledPhase
+from ..control.compiled.replay import Replay
 from ..control.horizon import Quadratic
-from ..control.problem.problem import Problem, holding
-from ..control.stage import Stage
-from ..control.track import Track
+from ..control.problem.problem import Problem, static_controls
 from ..errors import InputError
 from .state import state_of
 
@@ -74,13 +74,13 @@ class Around:
 class Knot(crocoddyl.ActionModelAbstract):
     """Knot t of a horizon, or the terminal one, which has no controls to choose."""
 
-    def __init__(self, state: Any, around: Around, t: int, stage: Stage) -> None:
+    def __init__(self, state: Any, around: Around, t: int, stage: CompiledPhase) -> None:
         p = around.problem
         ng, nh = stage.form.ni, stage.form.ne
         ends = (0, 0) if t < p.T else (ng, nh)  # constraints that hold without controls
         crocoddyl.ActionModelAbstract.__init__(self, state, p.nu if t < p.T else 0, 0, ng, nh, *ends)
         self.around, self.t, self.stage = around, t, stage
-        self._track = Track()
+        self._track = Replay()
         self._found: Answer | None = None  # once recorded
         if ng:
             self.g_lb, self.g_ub = np.full(ng, -np.inf), np.zeros(ng)
@@ -137,4 +137,4 @@ class Knot(crocoddyl.ActionModelAbstract):
         """Controls that hold the robot still at x, as well as they can."""
         p = self.around.problem
         held = not self.stage.body.hits and self.t < p.T
-        return holding(self.stage.body, x[: p.nq]) if held else np.zeros(self.nu)
+        return static_controls(self.stage.body, x[: p.nq]) if held else np.zeros(self.nu)

@@ -15,8 +15,8 @@ from ...algorithms.frames.curvature import transposed
 from ...contact import Contacts
 from ...jit.kernel import Kernel
 from ...math.spatial import Transform
-from ..code import compiled
-from ..motion import Body, Motion
+from .kernels import traced_kernel
+from .motion import PhaseMotion, PhaseRobot
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ class HessianParts(NamedTuple):
         return cls(slice(0, nv), slice(nv, 2 * nv), slice(2 * nv, 2 * nv + nu))
 
 
-def dynamics_hessian(m: Motion, w_a: Array, w_f: Array | None) -> Array:
+def dynamics_hessian(m: PhaseMotion, w_a: Array, w_f: Array | None) -> Array:
     """The Hessian (..., nd, nd) of w_a.a + w_f.f by q, v and u; w_a (..., nv), w_f (..., rows) or None for zero."""
     nv, nu = m.size.nv, m.size.nu
     H = np.zeros((*m.x.shape[:-1], 2 * nv + nu, 2 * nv + nu))
@@ -44,7 +44,7 @@ def dynamics_hessian(m: Motion, w_a: Array, w_f: Array | None) -> Array:
     return H
 
 
-def add_free(m: Motion, w: Array, H: Array) -> None:
+def add_free(m: PhaseMotion, w: Array, H: Array) -> None:
     """Add the Hessian of w.a without contacts."""
     at = HessianParts.of(m.size.nv, m.size.nu)
     qq, qv, vv, qtau = m.body.kernel("forward_dynamics_hessian").values(m.q, m.v, m.tau, w)
@@ -63,7 +63,7 @@ def add_both(H: Array, rows: slice, columns: slice, block: Array) -> None:
 class ContactAtKnots:
     """A contact at all knots: where its frame is, its Jacobians, and the code of its second derivatives."""
 
-    def __init__(self, m: Motion, contact: Contact, number: int) -> None:
+    def __init__(self, m: PhaseMotion, contact: Contact, number: int) -> None:
         body = m.body
         self.contact, self.path = contact, np.array(body.evaluator.tree.dof_path(contact.body))
         frame = np.array([contact.body, *entries(contact.X)], float)
@@ -71,7 +71,7 @@ class ContactAtKnots:
         self.s = body.kernel("jacobian", "local").values(m.q, frame)[0]
         self.kernel = body.code(("contact curvature", number), lambda: contact_kernel(self._form(body)))
 
-    def _form(self, body: Body) -> ContactForm:
+    def _form(self, body: PhaseRobot) -> ContactForm:
         own, c = np.ix_(self.path, self.path), self.contact
         above = (tuple(map(tuple, x[own].tolist())) for x in (body.order.strictly, body.order.same))
         pulled = c.kp is not None and not body.hits
@@ -82,7 +82,7 @@ class ContactAtKnots:
         """Its Jacobian (..., rows, nv) in the axes of its frame, and in those of its forces."""
         return self.s[..., : self.contact.rows, :], in_force_axes(self.contact, self.T, self.s)
 
-    def second_derivatives(self, m: Motion, w: Array, rates: Array, f: Array) -> tuple[Array, ...]:
+    def second_derivatives(self, m: PhaseMotion, w: Array, rates: Array, f: Array) -> tuple[Array, ...]:
         """By (q, q), (q, v), (v, v), (q, a) and (f, q), for multipliers `rates` and w and its forces f."""
         kernel, c, path = self.kernel, self.contact, self.path
         s = np.ascontiguousarray(self.s[..., path])
@@ -111,7 +111,7 @@ def contact_kernel(form: ContactForm) -> Kernel:
         return curvature_of_contact(form, s, T, v, w, m, f, rest.get("a"), kd, rest.get("pull"))
 
     shapes = [(n, n)] * (2 if form.impact else 4) + [(rows, n)]
-    return compiled(run, inputs, ("contact curvature", form), "second derivatives of contacts", shapes)
+    return traced_kernel(run, inputs, ("contact curvature", form), "second derivatives of contacts", shapes)
 
 
 def entries(X: Transform) -> list[float]:
@@ -119,7 +119,7 @@ def entries(X: Transform) -> list[float]:
     return [float(getattr(c, k)) for c in (X.R.x, X.R.y, X.R.z, X.p) for k in "xyz"]
 
 
-def add_constrained(m: Motion, w_a: Array, w_f: Array, H: Array) -> None:
+def add_constrained(m: PhaseMotion, w_a: Array, w_f: Array, H: Array) -> None:
     """Add the Hessian of w_a.a + w_f.f with contacts, or at an impact."""
     body = m.body
     contacts = body.contacts
@@ -144,7 +144,7 @@ def add_constrained(m: Motion, w_a: Array, w_f: Array, H: Array) -> None:
     add_both(H, HessianParts.of(nv, m.size.nu).q, slice(0, H.shape[-1]), along_q)
 
 
-def add_inertial(m: Motion, rates: Array, H: Array) -> Array:
+def add_inertial(m: PhaseMotion, rates: Array, H: Array) -> Array:
     """Add the Hessian of rates.(M a + h), at an impact of rates.(M a); returns its part by (q, a)."""
     at, body = HessianParts.of(m.size.nv, m.size.nu), m.body
     hessian, zero = body.kernel("inverse_dynamics_hessian"), body.zero_acceleration

@@ -6,10 +6,10 @@ import numpy as np
 
 from ...algorithms.frames.curvature import Curvature
 from ...algorithms.integrators import pulled_back
-from ..motion import Motion
-from ..signals import KINDS
-from ..stage import Blocks, Stage
+from ..residuals.signals import KINDS
 from .dynamics_hessian import HessianParts, add_both, dynamics_hessian
+from .motion import PhaseMotion
+from .phase import Blocks, CompiledPhase
 from .signal_hessians import SIGNAL_HESSIANS
 from .step_hessian import euler_hessian, impact_hessian, runge_kutta_hessian
 
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 def add_second_derivatives(
-    stage: Stage, m: Motion, costates: Array | None, out: Blocks, results: dict[str, Array]
+    stage: CompiledPhase, m: PhaseMotion, costates: Array | None, out: Blocks, results: dict[str, Array]
 ) -> None:
     """Add the second derivatives of residuals and of next states to the Hessian of a stage's knots.
 
@@ -40,7 +40,7 @@ def add_second_derivatives(
 
 
 def signals_hessian(
-    stage: Stage, m: Motion, results: dict[str, Array], at: HessianParts
+    stage: CompiledPhase, m: PhaseMotion, results: dict[str, Array], at: HessianParts
 ) -> tuple[Array | None, Array | None, Array]:
     """The weights of accelerations and forces, if costs know them, and the Hessian of all other signals."""
     form, nd = stage.form, 2 * m.size.nv + m.size.nu
@@ -71,7 +71,7 @@ def add(H: Array, at: HessianParts, c: Curvature) -> None:
         H[..., at.v, at.v] += c.vv
 
 
-def residuals_hessian(stage: Stage, m: Motion) -> Array:
+def residuals_hessian(stage: CompiledPhase, m: PhaseMotion) -> Array:
     """What residuals bend by as functions of their signals."""
     form, tangents = stage.form, stage.bending.tangents
     nd = form.nd
@@ -84,7 +84,7 @@ def residuals_hessian(stage: Stage, m: Motion) -> Array:
     return pulled_back(B, own[..., tangents, :])
 
 
-def step_hessian(stage: Stage, m: Motion, p: Array, w_a: Array, w_f: Array | None) -> Array:
+def step_hessian(stage: CompiledPhase, m: PhaseMotion, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """What next states bend by, and accelerations and forces in costs."""
     dt = float(stage.dt[0])
     if m.body.hits:

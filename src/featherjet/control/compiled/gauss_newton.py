@@ -13,7 +13,7 @@ from ...jit.emit.congruence import COUNTS, Block, Congruence, emit_congruence
 from ...jit.engine import Library, target
 from ...jit.library import library
 from ...jit.objects import ModuleText, sources
-from ..signals import Slopes
+from ..residuals.signals import SignalSlopes
 
 ADDRESSES, STRIDES = slice(len(COUNTS), None, 2), slice(len(COUNTS) + 1, None, 2)  # words of a job
 SAMPLE = {"C": 2, "g": 1, "Lx": 1, "Lxx": 2, "Lu": 1, "Lxu": 2, "Luu": 2}  # how many axes a sample has
@@ -27,7 +27,9 @@ class GaussNewtonSum:
     widths: columns of q, v and u, as many of them as G has; x: those of states.
     """
 
-    def __init__(self, given: Mapping[str, Array], slopes: Sequence[Slopes], widths: Sequence[int], x: int) -> None:
+    def __init__(
+        self, given: Mapping[str, Array], slopes: Sequence[SignalSlopes], widths: Sequence[int], x: int
+    ) -> None:
         self.batch = given["Lx"].shape[:-1]
         self._copies: list[tuple[Array, Array]] = []  # of slopes whose rows are not contiguous, and these
         blocks, parts, row = [], list[Array](), 0

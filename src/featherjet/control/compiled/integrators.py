@@ -7,8 +7,8 @@ import numpy as np
 from ...algorithms.integrators import euler_slopes, moved_state, semi_implicit_euler, state_difference
 from ...jit.kernel import Kernel
 from ...model.configuration import Places
-from ..code import compiled
-from ..signals import Sizes
+from ..residuals.signals import Sizes
+from .kernels import traced_kernel
 
 Array = np.ndarray
 
@@ -20,7 +20,7 @@ def difference_kernel(places: Places) -> Kernel:
     def run(x0: Array, x1: Array) -> list[Array]:
         return [np.array(state_difference(places, x0, x1), object)]
 
-    return compiled(run, {"x0": (nx,), "x1": (nx,)}, ("difference", places.digest), "differences", [(ndx,)])
+    return traced_kernel(run, {"x0": (nx,), "x1": (nx,)}, ("difference", places.digest), "differences", [(ndx,)])
 
 
 def move_state_kernel(places: Places) -> Kernel:
@@ -30,7 +30,7 @@ def move_state_kernel(places: Places) -> Kernel:
     def run(x: Array, dx: Array) -> list[Array]:
         return [np.array(moved_state(places, x, dx), object)]
 
-    return compiled(run, {"x": (nx,), "dx": (ndx,)}, ("integrate", places.digest), "moves", [(nx,)])
+    return traced_kernel(run, {"x": (nx,), "dx": (ndx,)}, ("integrate", places.digest), "moves", [(nx,)])
 
 
 def euler_kernel(places: Places) -> Kernel:
@@ -40,7 +40,7 @@ def euler_kernel(places: Places) -> Kernel:
     def run(x: Array, a: Array, dt: Array) -> list[Array]:
         return [np.array(semi_implicit_euler(places, x, a, dt[0])[0], object)]
 
-    return compiled(run, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)])
+    return traced_kernel(run, {"x": (nx,), "a": (nv,), "dt": (1,)}, ("euler", places.digest), "steps", [(nx,)])
 
 
 def euler_slopes_kernel(size: Sizes, driven: Array) -> Kernel:
@@ -54,4 +54,4 @@ def euler_slopes_kernel(size: Sizes, driven: Array) -> Kernel:
     nx = size.nq + nv
     inputs = {"x": (nx,), "a": (nv,), "dt": (1,), "a_q": (nv, nv), "a_v": (nv, nv), "a_tau": (nv, nv)}
     shapes = [(nx,), (2 * nv, 2 * nv), (2 * nv, nu)]
-    return compiled(run, inputs, ("euler slopes", places.digest, tuple(columns)), "steps and slopes", shapes)
+    return traced_kernel(run, inputs, ("euler slopes", places.digest, tuple(columns)), "steps and slopes", shapes)

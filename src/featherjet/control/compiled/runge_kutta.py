@@ -14,8 +14,8 @@ from ...algorithms.integrators import TABLEAUX, chart_rates, moved
 from ...jit.autodiff import jacobian
 from ...jit.chain import Link
 from ...jit.kernel import Kernel
-from ..code import compiled
-from ..motion import Body, Motion
+from .kernels import traced_kernel
+from .motion import PhaseMotion, PhaseRobot
 
 Array = np.ndarray
 
@@ -27,7 +27,7 @@ class RungeKuttaPoint(NamedTuple):
     R(w) v.
     """
 
-    at: Motion
+    at: PhaseMotion
     w: Array
     v: Array
     dw: Array
@@ -41,7 +41,7 @@ class RungeKuttaPoint(NamedTuple):
 class RungeKutta:
     """The steps of a robot in a phase."""
 
-    def __init__(self, body: Body, name: str) -> None:
+    def __init__(self, body: PhaseRobot, name: str) -> None:
         self.body, self.name, self.tableau = body, name, TABLEAUX[name]
 
     @cached_property
@@ -56,9 +56,9 @@ class RungeKutta:
             J = jacobian([graph.lift(x) for x in found], [*w, *v], "forward")
             return [np.array(found, object), J[:, :n], J[:, n:]]
 
-        return compiled(run, {"w": (n,), "v": (n,)}, ("rates", places.digest), "rates", [(n,), (n, n), (n, n)])
+        return traced_kernel(run, {"w": (n,), "v": (n,)}, ("rates", places.digest), "rates", [(n,), (n, n), (n, n)])
 
-    def next(self, m: Motion, dt: float) -> Array:
+    def next(self, m: PhaseMotion, dt: float) -> Array:
         """States after steps from those of a motion."""
         move = self.body.kernel("integrate")
         w, v, at = np.zeros_like(m.v), m.v, m
@@ -68,10 +68,10 @@ class RungeKutta:
             W, V = W + weight * dt * rate, V + weight * dt * at.a
             if share:
                 w, v = share * dt * rate, m.v + share * dt * at.a
-                at = Motion(self.body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
+                at = PhaseMotion(self.body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
         return np.concatenate([move.values(m.q, W)[0], m.v + V], -1)
 
-    def points(self, m: Motion, dt: float) -> tuple[list[RungeKuttaPoint], Array, Array, Array, Array]:
+    def points(self, m: PhaseMotion, dt: float) -> tuple[list[RungeKuttaPoint], Array, Array, Array, Array]:
         """The stages of steps from a motion's states; w of the whole step and dw (..., nv, nd), next v and dv."""
         body, nv, nd = self.body, m.size.nv, 2 * m.size.nv + m.size.nu
         move, turns = body.kernel("integrate"), body.kernel("integrate_jacobians")
@@ -93,10 +93,10 @@ class RungeKutta:
             if share:
                 w, v = share * dt * rate, m.v + share * dt * at.a
                 dw, dv = share * dt * dr, by_v + share * dt * da
-                at = Motion(body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
+                at = PhaseMotion(body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
         return points, W, dW, V, dV
 
-    def linear(self, m: Motion, dt: float, next: Array, Fx: Array, Fu: Array) -> None:
+    def linear(self, m: PhaseMotion, dt: float, next: Array, Fx: Array, Fu: Array) -> None:
         """Write next states and their Jacobians."""
         body, ndx = self.body, 2 * m.size.nv
         _, W, dW, V, dV = self.points(m, dt)
@@ -139,7 +139,7 @@ class RungeKutta:
             return [np.array(y, object) for y in (rate, after, moved(places, x, after), x[nq:] + share * dt[0] * a)]
 
         inputs = {"x": (nq + nv,), "w": (nv,), "v": (nv,), "a": (nv,), "dt": (1,)}
-        return compiled(run, inputs, ("stage", share, places.digest), "stages", [(nv,), (nv,), (nq,), (nv,)])
+        return traced_kernel(run, inputs, ("stage", share, places.digest), "stages", [(nv,), (nv,), (nq,), (nv,)])
 
     def _last(self) -> Kernel:
         """(x, w and v of the last stage, rates of the others, accelerations of all, dt) -> next."""
@@ -154,4 +154,4 @@ class RungeKutta:
 
         inner = {f"r{k}": (nv,) for k in range(stages - 1)} | {f"a{k}": (nv,) for k in range(stages)}
         inputs = {"x": (nq + nv,), "w": (nv,), "v": (nv,), **inner, "dt": (1,)}
-        return compiled(run, inputs, (self.name, places.digest), "steps", [(nq + nv,)])
+        return traced_kernel(run, inputs, (self.name, places.digest), "steps", [(nq + nv,)])

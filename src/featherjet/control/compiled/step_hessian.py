@@ -20,9 +20,9 @@ from ...algorithms.integrators import (
 from ...jit.autodiff import jacobian
 from ...jit.kernel import Kernel
 from ...model.configuration import Places
-from ..code import compiled
-from ..motion import Motion
 from .dynamics_hessian import dynamics_hessian
+from .kernels import traced_kernel
+from .motion import PhaseMotion
 from .runge_kutta import RungeKutta, RungeKuttaPoint
 
 Array = np.ndarray
@@ -37,7 +37,7 @@ def move_kernel(places: Places) -> Kernel:
         return move_hessian(places, w, p, lambda y, x: jacobian([graph.lift(k) for k in y], x, "forward"))
 
     shapes = [(nv, nv)] * 2
-    return compiled(run, {"w": (nv,), "p": (nv,)}, ("move Hessian", places.digest), "Hessians of moves", shapes)
+    return traced_kernel(run, {"w": (nv,), "p": (nv,)}, ("move Hessian", places.digest), "Hessians of moves", shapes)
 
 
 def rate_kernel(places: Places) -> Kernel:
@@ -51,10 +51,10 @@ def rate_kernel(places: Places) -> Kernel:
         return [second[:, :nv], second[:, nv:]]
 
     inputs, shapes = {"w": (nv,), "v": (nv,), "p": (nv,)}, [(nv, nv)] * 2
-    return compiled(run, inputs, ("rate Hessian", places.digest), "Hessians of rates", shapes)
+    return traced_kernel(run, inputs, ("rate Hessian", places.digest), "Hessians of rates", shapes)
 
 
-def moved_hessian(m: Motion, w: Array, p: Array, slopes: Array) -> Array | float:
+def moved_hessian(m: PhaseMotion, w: Array, p: Array, slopes: Array) -> Array | float:
     """The Hessian of p.(q (+) w), where w has slopes (..., nv, nd) and, here, no second derivatives of its own."""
     places, nv = m.size.places, m.size.nv
     if is_flat_space(places):
@@ -67,7 +67,7 @@ def moved_hessian(m: Motion, w: Array, p: Array, slopes: Array) -> Array | float
     return H
 
 
-def rates_hessian(m: Motion, here: RungeKuttaPoint, p: Array) -> Array | float:
+def rates_hessian(m: PhaseMotion, here: RungeKuttaPoint, p: Array) -> Array | float:
     """The Hessian of p.R(w) v at a stage."""
     places = m.size.places
     if is_flat_space(places):
@@ -77,12 +77,12 @@ def rates_hessian(m: Motion, here: RungeKuttaPoint, p: Array) -> Array | float:
     return pulled_back(ww, here.dw) + mixed + transposed(mixed)
 
 
-def impact_hessian(m: Motion, p: Array, w_a: Array, w_f: Array | None) -> Array:
+def impact_hessian(m: PhaseMotion, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """The Hessian (..., nd, nd) of p.next + w_a.a + w_f.f at an impact; w_a, w_f: weights in the knot's own costs."""
     return dynamics_hessian(m, w_a + p[..., m.size.nv :], w_f)
 
 
-def euler_hessian(m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None) -> Array:
+def euler_hessian(m: PhaseMotion, dt: float, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """The same for a step of semi-implicit Euler: q (+) w and v + dt a, where w = dt (v + dt a)."""
     nv = m.size.nv
     w = dt * (m.v + dt * m.a)
@@ -93,7 +93,7 @@ def euler_hessian(m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None)
     return dynamics_hessian(m, w_a + weights, w_f) + moved_hessian(m, w, p[..., :nv], slopes)
 
 
-def runge_kutta_hessian(steps: RungeKutta, m: Motion, dt: float, p: Array, w_a: Array, w_f: Array | None) -> Array:
+def runge_kutta_hessian(steps: RungeKutta, m: PhaseMotion, dt: float, p: Array, w_a: Array, w_f: Array | None) -> Array:
     """The same for a Runge-Kutta step: forward through the stages for slopes, and back for multipliers."""
     nv, nu, tableau = m.size.nv, m.size.nu, steps.tableau
     nd = 2 * nv + nu

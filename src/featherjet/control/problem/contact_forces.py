@@ -9,7 +9,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...evaluate.evaluator import Evaluator
-from ..stage import Segment
+from ..compiled.phase import Segment
 
 
 class ContactForces(NamedTuple):

@@ -9,7 +9,7 @@ from ... import arrays
 from ...algorithms.integrators import TABLEAUX
 from ...contact import Contacts
 from ...errors import InputError, UnknownName
-from ..cost import Constraint, Cost
+from ..residuals.cost import Constraint, Cost
 
 INTEGRATORS = ("euler", *TABLEAUX)
 

@@ -16,18 +16,18 @@ from ...evaluate.evaluator import HasEvaluator
 from ...evaluate.frames import numbers
 from ...jit.engine import target
 from ...model.model import Model
-from ..ahead import Wanted
+from ..compiled.ahead import CodeList
 from ..compiled.exact_hessian import add_second_derivatives
-from ..cost import Constraint, Cost
+from ..compiled.motion import PhaseMotion, PhaseRobot
+from ..compiled.phase import Blocks, CompiledPhase, Found, Segment
+from ..compiled.replay import DIRECT, Direct, Replay
+from ..compiled.rollout import NOTHING, Rollout
+from ..compiled.static_controls import static_controls, static_kernels
+from ..compiled.terms import TracedTerms
 from ..horizon import Quadratic, Values
-from ..motion import Body, Motion
-from ..rollout import NOTHING, Rollout
-from ..signals import KINDS, Signal
+from ..residuals.cost import Constraint, Cost
+from ..residuals.signals import KINDS, Signal
 from ..solvers.riccati import recursion_code
-from ..stage import Blocks, Found, Segment, Stage
-from ..still import holding, still_kernels
-from ..terms import Form
-from ..track import ONCE, Once, Track
 from .checks import checked_state, compiled_evaluator, driven_dofs, effort_limits, refuse_exact
 from .contact_forces import ContactForces, contact_forces
 from .phases import Impact, Phase
@@ -81,25 +81,25 @@ class Problem:
                 )
             self.u_lower, self.u_upper = (np.broadcast_to(s * effort, (self.T, self.nu)) for s in (-1.0, 1.0))
 
-    def _stage(self, phase: Phase | Impact) -> Stage:
+    def _stage(self, phase: Phase | Impact) -> CompiledPhase:
         hits = isinstance(phase, Impact)
         if phase.contacts is not None and not self.evaluator.model.same_robot(phase.contacts.model):
             raise InputError(f"contacts {', '.join(phase.contacts.names)}: these belong to another robot")
-        body = Body(self.evaluator, self.driven, phase.contacts, hits, phase.integrator)
+        body = PhaseRobot(self.evaluator, self.driven, phase.contacts, hits, phase.integrator)
         form = self._form(body, phase.costs, phase.constraints)
         scale = 1.0 if hits else float(phase.dt)
-        return Stage(body, form, form.data(phase.knots, scale), phase.knots, float(phase.dt))
+        return CompiledPhase(body, form, form.data(phase.knots, scale), phase.knots, float(phase.dt))
 
-    def _terminal(self, terms: Sequence[Cost | Constraint]) -> Stage:
+    def _terminal(self, terms: Sequence[Cost | Constraint]) -> CompiledPhase:
         if not isinstance(terms, Sequence) or not all(isinstance(t, Cost | Constraint) for t in terms):
             raise InputError("terminal: expected a list of Cost(residual, ...) and Constraint(residual, ...)")
         costs = [t for t in terms if isinstance(t, Cost)]
         constraints = [t for t in terms if isinstance(t, Constraint)]
-        body = Body(self.evaluator, np.zeros(0, int), None, False)  # no controls act any more
+        body = PhaseRobot(self.evaluator, np.zeros(0, int), None, False)  # no controls act any more
         form = self._form(body, costs, constraints)
         if Signal("a") in form.known:
             raise InputError("terminal: the last state has no controls, and so no accelerations; leave them out")
-        return Stage(body, form, form.data(1, 1.0), 1, 0.0)
+        return CompiledPhase(body, form, form.data(1, 1.0), 1, 0.0)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: x for k, x in vars(self).items() if k not in ("_own", "_compiled")}
@@ -108,14 +108,14 @@ class Problem:
         vars(self).update(state)
         self._own, self._compiled = Workspace(self), set()
 
-    def _form(self, body: Body, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> Form:
-        form = Form(body.size, costs, constraints)
+    def _form(self, body: PhaseRobot, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> TracedTerms:
+        form = TracedTerms(body.size, costs, constraints)
         for s in form.known:
             if KINDS[s.kind].framed:
                 numbers(self.evaluator, s.of)  # raises for an unknown frame
         return form
 
-    def _set_stages(self, stages: Sequence[Stage], terminal: Stage) -> None:
+    def _set_stages(self, stages: Sequence[CompiledPhase], terminal: CompiledPhase) -> None:
         ends = np.cumsum([s.knots for s in stages])
         self.segments = [Segment(s, int(e) - s.knots, int(e)) for s, e in zip(stages, ends, strict=True)]
         self.terminal = terminal
@@ -164,7 +164,7 @@ class Problem:
                 continue
             held = s.body.contacts and s.body.contacts.core
             if held not in known:
-                known[held] = holding(s.body, x0[..., : self.nq])
+                known[held] = static_controls(s.body, x0[..., : self.nq])
             us[..., start:stop, :] = known[held][..., None, :]
         return xs, us
 
@@ -192,10 +192,10 @@ class Problem:
         out.xs[...], out.us[...] = xs, us
         known = self._own.rollout.known(xs, us)
         way = out.ways.get(bool(known))
-        if way is not None and way.known is known and isinstance(way.track, Track):
+        if way is not None and way.known is known and isinstance(way.track, Replay):
             way.track()
         else:  # recording pays if it is done again, as in a second iteration
-            way = out.ways[bool(known)] = self._way(out, known, ONCE if way is None else Track())
+            way = out.ways[bool(known)] = self._way(out, known, DIRECT if way is None else Replay())
         if self.exact and costates is not None:
             for (s, start, stop), m, results in zip(self.every, way.motions, way.results, strict=True):
                 after = None if s is self.terminal else costates[..., start + 1 : stop + 1, :]
@@ -207,17 +207,17 @@ class Problem:
         if batch in self._compiled:
             return
         self._compiled.add(batch)
-        wanted, out, own = Wanted(), Buffers(self, ()), self._own.rollout
+        wanted, out, own = CodeList(), Buffers(self, ()), self._own.rollout
         motions = self._way(out, NOTHING, wanted).motions
         for s, m in zip(self.every, motions, strict=True):
             s.stage.values(m)
         wanted.note(own.steps, for_one=not batch)
         wanted.note(own.state_space)
-        wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in still_kernels(s.stage.body))
+        wanted.note(kernel for s in self.segments if not s.stage.body.hits for kernel in static_kernels(s.stage.body))
         wanted.make(partial(recursion_code, target().name, self.ndx, self.nu, self.u_lower is not None))
         wanted.compile(f"a problem of {self.evaluator.model.name}")
 
-    def _way(self, out: Buffers, known: Sequence[Motion], track: Once) -> Way:
+    def _way(self, out: Buffers, known: Sequence[PhaseMotion], track: Direct) -> Way:
         """Compute all derivatives; known: what a rollout has found on the way, if anything."""
         motions, found = [], []
         for k, (s, start, stop) in enumerate(self.every):
@@ -256,11 +256,11 @@ class Problem:
         return np.broadcast_shapes(xs.shape[:-2], self._data_batch)
 
     @property
-    def _stages(self) -> list[Stage]:
+    def _stages(self) -> list[CompiledPhase]:
         return [s.stage for s in self.segments]
 
     @staticmethod
-    def _keep(out: Buffers, found: Found, at: slice, track: Once = ONCE) -> None:
+    def _keep(out: Buffers, found: Found, at: slice, track: Direct = DIRECT) -> None:
         """Write the values of some knots."""
         track.do(partial(found.costs.sum, -1, out=out.cost[..., at]))
         for whole, part in ((out.equality, found.equality), (out.inequality, found.inequality)):
@@ -296,7 +296,7 @@ class Problem:
             setattr(other, name, None if bound is None else bound[..., wanted, :])
         return other
 
-    def _segment_of(self, run: tuple[int, int]) -> tuple[Stage, int, int]:
+    def _segment_of(self, run: tuple[int, int]) -> tuple[CompiledPhase, int, int]:
         """The stage of consecutive knots, and where they are in it."""
         first, count = run
         s = next(s for s in self.segments if first < s.stop)
@@ -319,9 +319,9 @@ class Workspace(threading.local):
 class Way(NamedTuple):
     """All steps from states and controls to derivatives, what was known before, and motions and results of stages."""
 
-    track: Once
-    known: Sequence[Motion]
-    motions: list[Motion]
+    track: Direct
+    known: Sequence[PhaseMotion]
+    motions: list[PhaseMotion]
     results: list[dict[str, Array]]
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from ..arrays import Array
-from ..jit.kernel import Kernel
-from ..jit.library import Ahead
-from ..jit.number import DOUBLE
-from .compiled.gauss_newton import GaussNewtonSum
-from .track import Once
+from ...arrays import Array
+from ...jit.kernel import Kernel
+from ...jit.library import Ahead
+from ...jit.number import DOUBLE
+from .gauss_newton import GaussNewtonSum
+from .replay import Direct
 
 
-class Wanted(Once):
+class CodeList(Direct):
     """Takes no steps, but notes what code these would run."""
 
     def __init__(self) -> None:

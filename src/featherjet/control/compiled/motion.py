@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.frames.curvature import DofOrder
-from ..algorithms.quantities import FRAME, QUANTITIES
-from ..contact import Contacts
-from ..errors import InputError
-from ..evaluate import frames
-from ..evaluate.evaluator import Evaluator
-from ..jit.effort import Effort
-from ..jit.kernel import Kernel
-from .lasting import Lasting
-from .signals import DynamicsSlopes, Signal, Sizes, Slopes
-from .track import ONCE, Once
+from ...algorithms.frames.curvature import DofOrder
+from ...algorithms.quantities import FRAME, QUANTITIES
+from ...contact import Contacts
+from ...errors import InputError
+from ...evaluate import frames
+from ...evaluate.evaluator import Evaluator
+from ...jit.effort import Effort
+from ...jit.kernel import Kernel
+from ..residuals.signals import DynamicsSlopes, Signal, SignalSlopes, Sizes
+from .pickled import DropsCode
+from .replay import DIRECT, Direct
 
 Array = np.ndarray
 NO_RESTITUTION = np.zeros(1)
-STILL = ("gravity", "contact_jacobian")  # what controls hold a robot still depends on
+STATIC_QUANTITIES = ("gravity", "contact_jacobian")  # what controls hold a robot still depends on
 
 
-class Body(Lasting):
+class PhaseRobot(DropsCode):
     """A robot in a phase: its compiled quantities, the dofs that controls drive, and the contacts that hold.
 
     driven: the dofs of the controls, empty at an impact; hits: whether the contacts are an impact; integrator: its
@@ -66,7 +66,7 @@ class Body(Lasting):
         Rollouts take knots one by one, impacts are alone, phases are short batches; what holds a robot still is
         computed once.
         """
-        if self.hits or name in STILL:
+        if self.hits or name in STATIC_QUANTITIES:
             return Effort.ONE
         return Effort.BOTH if name == self.dynamics else Effort.BATCHES
 
@@ -109,7 +109,7 @@ class Body(Lasting):
         return np.zeros(self.size.nv)
 
 
-class Motion:
+class PhaseMotion:
     """The robot at states x (..., nx) and controls u (..., nu).
 
     Each quantity is computed when first asked for, as a step of `track`.
@@ -117,7 +117,7 @@ class Motion:
     """
 
     def __init__(
-        self, body: Body, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Once = ONCE
+        self, body: PhaseRobot, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Direct = DIRECT
     ) -> None:
         self.body, self.size, self.mass, self.track = body, body.size, body.mass, track
         nq = self.size.nq
@@ -125,9 +125,9 @@ class Motion:
         self.q, self.v = x[..., :nq], x[..., nq:]
         self._found: dict[Any, tuple[Array, ...]] = {} if known is None else {"dynamics": known}
 
-    def followed_by(self, track: Once) -> Motion:
+    def followed_by(self, track: Direct) -> PhaseMotion:
         """The same motion with all that it has found; what else is asked for is a step of another track."""
-        other = Motion(self.body, self.x, self.u, None, track)
+        other = PhaseMotion(self.body, self.x, self.u, None, track)
         other._found |= self._found
         return other
 
@@ -191,22 +191,22 @@ class Motion:
         return DynamicsSlopes(a_q, a_v, a_tau, tuple(forces))
 
     @property
-    def a_slopes(self) -> Slopes:
+    def a_slopes(self) -> SignalSlopes:
         """The Jacobian of accelerations, or of a jump."""
         s = self.slopes
-        return Slopes(s.a_q, s.a_v, None if s.a_tau is None else self._driven("a_u", s.a_tau))
+        return SignalSlopes(s.a_q, s.a_v, None if s.a_tau is None else self._driven("a_u", s.a_tau))
 
     @property
-    def force_slopes(self) -> Slopes:
+    def force_slopes(self) -> SignalSlopes:
         """The Jacobian of forces, or of impulses."""
         q, v, *tau = self.slopes.forces
-        return Slopes(q, v, *(self._driven("forces_u", x) for x in tau))
+        return SignalSlopes(q, v, *(self._driven("forces_u", x) for x in tau))
 
     @property
-    def com_slopes(self) -> Slopes:
+    def com_slopes(self) -> SignalSlopes:
         """The Jacobian of the centre of mass."""
         momentum = self.of_robot("centroidal_map")[0][..., :3, :]
-        return Slopes(self._do("com_q", momentum.shape, lambda out: np.divide(momentum, self.mass, out)))
+        return SignalSlopes(self._do("com_q", momentum.shape, lambda out: np.divide(momentum, self.mass, out)))
 
     def of_robot(self, name: str) -> tuple[Array, ...]:
         """A quantity of the robot; accelerations count as zero."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import arrays
-from ..errors import InputError
-from ..math.scalars import Scalar, sqrt, where_less
+from ... import arrays
+from ...errors import InputError
+from ...math.scalars import Scalar, sqrt, where_less
 
 Array = np.ndarray
 ROUNDED = 1e-6  # how far a rotation matrix may be from one

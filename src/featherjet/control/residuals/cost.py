@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError
+from ...errors import InputError
 from .activations import Activation, Barrier, Square
 from .references import finite_numbers
 from .residuals import Residual

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from ..jit.engine import target
-from ..jit.kernel import Kernel
-from ..jit.kernel import compile as compile_kernel
-from ..jit.straight import Function, Shape
+from ...jit.engine import target
+from ...jit.kernel import Kernel
+from ...jit.kernel import compile as compile_kernel
+from ...jit.straight import Function, Shape
 
 REMEMBERED = 256  # kernels: windows and parts of a problem use them again
 _known: dict[str, Kernel] = {}
 
 
-def compiled(
+def traced_kernel(
     function: Function, inputs: Mapping[str, Shape], key: Hashable, name: str, outputs: Sequence[Shape]
 ) -> Kernel:
     """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`."""

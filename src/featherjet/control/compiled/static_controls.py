@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..jit.kernel import Kernel
-from .motion import STILL, Body
+from ...jit.kernel import Kernel
+from .motion import STATIC_QUANTITIES, PhaseRobot
 
 Array = np.ndarray
 
 
-def holding(body: Body, q: Array) -> Array:
+def static_controls(body: PhaseRobot, q: Array) -> Array:
     """Controls (..., nu), together with contact forces the smallest ones that hold the robot still at q (..., nq)."""
     nv, nu = body.size.nv, body.size.nu
-    gravity, *jacobian = still_kernels(body)
+    gravity, *jacobian = static_kernels(body)
     g = gravity.values(q)[0]
     A = np.zeros((*q.shape[:-1], nv, nu + body.rows))
     A[..., body.driven, range(nu)] = 1.0
@@ -22,6 +22,6 @@ def holding(body: Body, q: Array) -> Array:
     return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
 
 
-def still_kernels(body: Body) -> list[Kernel]:
+def static_kernels(body: PhaseRobot) -> list[Kernel]:
     """The code that `holding` runs: of gravity, and of the contacts' Jacobian, if there are any."""
-    return [body.kernel(name) for name in (STILL if body.contacts else STILL[:1])]
+    return [body.kernel(name) for name in (STATIC_QUANTITIES if body.contacts else STATIC_QUANTITIES[:1])]

@@ -9,25 +9,25 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..algorithms.integrators import moved_state, state_difference
-from ..evaluate.evaluator import Evaluator
-from ..jit.chain import Chain, Link
-from ..jit.kernel import Kernel
-from ..jit.memory import POOL
-from ..jit.sequence import InRows, InSequence
-from ..math.scalars import where_less
-from .code import compiled
-from .compiled.integrators import difference_kernel, euler_kernel, move_state_kernel
-from .compiled.runge_kutta import RungeKutta
-from .motion import NO_RESTITUTION, Body, Motion
-from .stage import Segment, Stage
-from .track import ONCE, Once, Track
+from ...algorithms.integrators import moved_state, state_difference
+from ...evaluate.evaluator import Evaluator
+from ...jit.chain import Chain, Link
+from ...jit.kernel import Kernel
+from ...jit.memory import POOL
+from ...jit.sequence import InRows, InSequence
+from ...math.scalars import where_less
+from .integrators import difference_kernel, euler_kernel, move_state_kernel
+from .kernels import traced_kernel
+from .motion import NO_RESTITUTION, PhaseMotion, PhaseRobot
+from .phase import CompiledPhase, Segment
+from .replay import DIRECT, Direct, Replay
+from .runge_kutta import RungeKutta
 
 Array = np.ndarray
-_steps: WeakKeyDictionary[Body, Kernel] = WeakKeyDictionary()  # windows and parts of a problem share them
+_steps: WeakKeyDictionary[PhaseRobot, Kernel] = WeakKeyDictionary()  # windows and parts of a problem share them
 LARGEST = 1e10  # of a state; beyond, a motion has diverged
 GAIN = 5  # where K is among the operands of a step
-NOTHING: list[Motion] = []  # is known of a motion
+NOTHING: list[PhaseMotion] = []  # is known of a motion
 
 
 class Staged(Protocol):
@@ -35,7 +35,7 @@ class Staged(Protocol):
 
     evaluator: Evaluator
     segments: list[Segment]
-    terminal: Stage
+    terminal: CompiledPhase
     T: int
     nx: int
     nv: int
@@ -92,7 +92,7 @@ class Rollout:
         plan = Plan(self.problem, self.steps, batch) if batch else self._alone
         return plan(x0, xs, us, k, K, alpha, gaps, clip)
 
-    def known(self, xs: Array, us: Array) -> list[Motion]:
+    def known(self, xs: Array, us: Array) -> list[PhaseMotion]:
         """What the last rollout of one problem has found at each stage, if it went through these states; else none."""
         plan: Plan | None = self.__dict__.get("_alone")
         if plan is None or not (np.array_equal(xs, plan.x) and np.array_equal(us, plan.u)):
@@ -136,8 +136,8 @@ class Plan:
         self.K = np.empty((T, nu * 2 * nv))  # only its shape matters
         ends = np.cumsum([s.stage.knots * s.stage.form.shapes["costs"][0] for s in problem.segments])
         self.costs = new((*batch, ends[-1]))
-        self.track: Once | None = None  # that of the last rollout
-        self.motions = list[Motion]()  # of each stage, likewise
+        self.track: Direct | None = None  # that of the last rollout
+        self.motions = list[PhaseMotion]()  # of each stage, likewise
         self.last_costs = np.zeros(0)  # of the last state
         self._segments = list(zip(problem.segments, steps, map(int, ends), strict=True))
         if not batch:
@@ -189,16 +189,16 @@ class Plan:
         self._give(xs, us, k, np.asarray(alpha, float)[..., None, None], gaps, clip)
         self.gain = np.ascontiguousarray(K, float).reshape(*K.shape[:-2], -1)
         with np.errstate(all="ignore"):
-            if isinstance(self.track, Track):
+            if isinstance(self.track, Replay):
                 self.track()
             else:  # recording pays if it is done again
-                self._take(ONCE if self.track is None else Track())
+                self._take(DIRECT if self.track is None else Replay())
             cost = self.costs.sum(-1) + self.last_costs.sum((-1, -2))
             diverged = ~(np.abs(self.x).max((-1, -2)) < LARGEST)
         x, u = (self.x, self.u) if self.batch else (self.x.copy(), self.u.copy())
         return x, u, np.where(diverged, np.nan, cost)
 
-    def _take(self, track: Once) -> None:
+    def _take(self, track: Direct) -> None:
         """Take all steps of a rollout."""
         p, self.track, self.motions = self.problem, track, []
         for leg in self.legs:
@@ -237,7 +237,7 @@ class Plan:
 # Code
 
 
-def policy_step(body: Body) -> Kernel:
+def policy_step(body: PhaseRobot) -> Kernel:
     """A knot: (raw, gap, xs, us, k, K, lower, upper, dt) -> state, control, a, forces, raw state of the next knot."""
     places, nu = body.size.places, body.size.nu
     nq, nv, driven = places.nq, places.nv, body.driven.tolist()
@@ -261,7 +261,7 @@ def policy_step(body: Body) -> Kernel:
         "upper": (nu,),
     }  # fmt: skip
     key = places.digest, tuple(driven)
-    first = compiled(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)])
+    first = traced_kernel(policy, given, ("policy", key), "policies", [(nx,), (nu,), (nq,), (nv,), (nv,)])
     forces = ("forces",) if body.rows else ()
     links = [
         Link(first, (*given, "x", "u", "q", "v", "tau")),
@@ -278,7 +278,7 @@ def policy_step(body: Body) -> Kernel:
     return chained(f"policy_step_{body.integrator}", {**given, "dt": (1,)}, results, between, links, body)
 
 
-def impact_step(body: Body) -> Kernel:
+def impact_step(body: PhaseRobot) -> Kernel:
     """An impact: (raw, gap, restitution) -> state, jump, impulses, raw state of the next knot."""
     places = body.size.places
     nq, nv, nx = places.nq, places.nv, places.nq + places.nv
@@ -290,10 +290,10 @@ def impact_step(body: Body) -> Kernel:
     def leave(x: Any, a: Any) -> list[Array]:
         return [np.array([*x[:nq], *(x[nq:] + a)], object)]
 
-    first = compiled(
+    first = traced_kernel(
         arrive, {"raw": (nx,), "gap": (2 * nv,)}, ("arrive", places.digest), "moves", [(nx,), (nq,), (nv,)]
     )
-    last = compiled(leave, {"x": (nx,), "a": (nv,)}, ("leave", nq, nv), "jumps", [(nx,)])
+    last = traced_kernel(leave, {"x": (nx,), "a": (nv,)}, ("leave", nq, nv), "jumps", [(nx,)])
     links = [
         Link(first, ("raw", "gap", "x", "q", "v")),
         Link(body.kernel(body.dynamics), ("q", "v", "restitution", "a", "forces")),
@@ -304,5 +304,5 @@ def impact_step(body: Body) -> Kernel:
     return chained("impact_step", inputs, results, {"q": (nq,), "v": (nv,)}, links, body)
 
 
-def chained(name: str, inputs: Any, results: Any, between: Any, links: list[Link], body: Body) -> Kernel:
+def chained(name: str, inputs: Any, results: Any, between: Any, links: list[Link], body: PhaseRobot) -> Kernel:
     return Chain(name, body.evaluator.compiler.target, inputs, results, between, links, {})

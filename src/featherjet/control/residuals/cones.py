@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .. import arrays
-from ..errors import InputError
+from ... import arrays
+from ...errors import InputError
 
 Array = np.ndarray
 

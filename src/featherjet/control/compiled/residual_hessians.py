@@ -10,22 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from ..jit.autodiff import jacobian
-from ..jit.graph import Graph
-from ..jit.kernel import Kernel
-from .code import compiled
-from .cost import Cost
-from .residuals import Residual
-from .signals import At
-from .terms import Form, Place, Row, jacobian_rows
+from ...jit.autodiff import jacobian
+from ...jit.graph import Graph
+from ...jit.kernel import Kernel
+from ..residuals.cost import Cost
+from ..residuals.residuals import Residual
+from ..residuals.signals import TracedKnot
+from .kernels import traced_kernel
+from .terms import Row, TermSlices, TracedTerms, jacobian_rows
 
 Array = np.ndarray
 
 
-class Bending:
+class ResidualHessians:
     """What the residuals of some costs bend by; tangents: those that it is about, among all of the form's."""
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: TracedTerms) -> None:
         self.form = form
         found: set[int] = set()
         for term, loads in zip(form.costs, form.loads, strict=False):
@@ -38,12 +38,12 @@ class Bending:
         """The inputs of the form's code -> B (n, n) by these tangents."""
         n = len(self.tangents)
         key = "bends", self.form.key, tuple(self.tangents)
-        return compiled(lambda **given: [self.matrix(given)], self.form.inputs, key, "bent residuals", [(n, n)])
+        return traced_kernel(lambda **given: [self.matrix(given)], self.form.inputs, key, "bent residuals", [(n, n)])
 
     def matrix(self, given: dict[str, Array]) -> Array:
         """B on traced inputs."""
         form = self.form
-        at = At(form.size, given["x"][0].graph, dict(given))
+        at = TracedKnot(form.size, given["x"][0].graph, dict(given))
         for signal in form.known:
             at.signal(signal)
         number = {k: i for i, k in enumerate(self.tangents)}
@@ -54,7 +54,9 @@ class Bending:
                 self._add(at, term, place, given["data"], number, B)
         return B
 
-    def _add(self, at: At, term: Cost, place: Place, data: Array, number: dict[int, int], B: Array) -> None:
+    def _add(
+        self, at: TracedKnot, term: Cost, place: TermSlices, data: Array, number: dict[int, int], B: Array
+    ) -> None:
         reference = data[place.reference]
         rows = term.residual.rows(at, reference)
         J = jacobian_rows(at, term.residual, reference, rows)
@@ -68,7 +70,9 @@ class Bending:
                 B[j, k], B[k, j] = half + B[j, k], half + B[k, j] if j != k else half + half + B[j, k]
 
 
-def second(at: At, residual: Residual, reference: Array, rows: Any, J: list[Row]) -> list[dict[tuple[int, int], Any]]:
+def second(
+    at: TracedKnot, residual: Residual, reference: Array, rows: Any, J: list[Row]
+) -> list[dict[tuple[int, int], Any]]:
     """D_k J_j of each row of a residual, entries that are not zero by (j, k).
 
     Jacobians in closed form are functions of the residual itself.
@@ -88,7 +92,7 @@ def second(at: At, residual: Residual, reference: Array, rows: Any, J: list[Row]
     return out
 
 
-def touched(form: Form, loads: tuple[tuple[str, int], ...]) -> set[int]:
+def touched(form: TracedTerms, loads: tuple[tuple[str, int], ...]) -> set[int]:
     """The tangents that some inputs move along."""
     size, out = form.size, set[int]()
     entries = {e.name: e for e in form.known.values()}

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..jit.kernel import Kernel
-from .bending import Bending
-from .compiled.gauss_newton import GaussNewtonSum
-from .compiled.integrators import euler_kernel, euler_slopes_kernel
-from .compiled.runge_kutta import RungeKutta
-from .lasting import Lasting
-from .motion import Body, Motion
-from .signals import KINDS, Entry, Slopes
-from .terms import Form, given_to
-from .track import ONCE, Once
+from ...jit.kernel import Kernel
+from ..residuals.signals import KINDS, SignalInput, SignalSlopes
+from .gauss_newton import GaussNewtonSum
+from .integrators import euler_kernel, euler_slopes_kernel
+from .motion import PhaseMotion, PhaseRobot
+from .pickled import DropsCode
+from .replay import DIRECT, Direct
+from .residual_hessians import ResidualHessians
+from .runge_kutta import RungeKutta
+from .terms import TracedTerms, inputs_at
 
 Array = np.ndarray
 
@@ -46,19 +46,19 @@ class Found:
     inequality: Array | None = None
 
 
-class Stage(Lasting):
+class CompiledPhase(DropsCode):
     """The knots of a phase, of an impact, or the terminal one.
 
     data: numbers of the terms (..., knots, width); dt: of a knot [s].
     """
 
-    def __init__(self, body: Body, form: Form, data: Array, knots: int, dt: float) -> None:
+    def __init__(self, body: PhaseRobot, form: TracedTerms, data: Array, knots: int, dt: float) -> None:
         self.body, self.form, self.data, self.knots = body, form, data, knots
         self.dt = np.array([dt])
 
-    def resized(self, data: Array) -> Stage:
+    def resized(self, data: Array) -> CompiledPhase:
         """The same with other numbers, or fewer knots."""
-        other = Stage.__new__(Stage)
+        other = CompiledPhase.__new__(CompiledPhase)
         other.__dict__.update(self.__dict__)
         other.data, other.knots = data, data.shape[-2]
         return other
@@ -69,12 +69,12 @@ class Stage(Lasting):
         return None if self.body.integrator == "euler" else RungeKutta(self.body, self.body.integrator)
 
     @cached_property
-    def bending(self) -> Bending:
-        return Bending(self.form)
+    def bending(self) -> ResidualHessians:
+        return ResidualHessians(self.form)
 
-    def given(self, m: Motion) -> list[Array]:
+    def given(self, m: PhaseMotion) -> list[Array]:
         """The inputs of the terms' code."""
-        return given_to(self.form, m, self.data)
+        return inputs_at(self.form, m, self.data)
 
     @cached_property
     def step(self) -> Kernel:
@@ -84,10 +84,12 @@ class Stage(Lasting):
     def step_slopes(self) -> Kernel:
         return euler_slopes_kernel(self.body.size, self.body.driven)
 
-    def motion(self, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Once = ONCE) -> Motion:
-        return Motion(self.body, x, u, known, track)
+    def motion(
+        self, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Direct = DIRECT
+    ) -> PhaseMotion:
+        return PhaseMotion(self.body, x, u, known, track)
 
-    def next(self, m: Motion) -> Array:
+    def next(self, m: PhaseMotion) -> Array:
         """States after each knot."""
         if self.body.hits:
             return np.concatenate([m.q, m.v + m.a], -1)
@@ -95,12 +97,12 @@ class Stage(Lasting):
             return self.staged.next(m, float(self.dt[0]))
         return self.step.values(m.x, m.a, self.dt)[0]
 
-    def values(self, m: Motion, out: tuple[Array, ...] | None = None) -> Found:
+    def values(self, m: PhaseMotion, out: tuple[Array, ...] | None = None) -> Found:
         """Costs by term, and constraints; `out`: arrays to write them into."""
-        costs, *limited = m.track.run(self.form.kernels[0], *given_to(self.form, m, self.data), out=out)
+        costs, *limited = m.track.run(self.form.kernels[0], *inputs_at(self.form, m, self.data), out=out)
         return Found(costs, **dict(zip(self.form.limited, limited, strict=True)))
 
-    def linear_step(self, m: Motion, next: Array, Fx: Array, Fu: Array) -> None:
+    def linear_step(self, m: PhaseMotion, next: Array, Fx: Array, Fu: Array) -> None:
         """Write the next states and their Jacobians."""
         staged, s = self.staged, m.slopes
         if staged is not None:
@@ -110,7 +112,7 @@ class Stage(Lasting):
         else:
             m.track.do(self._linear_jump(m, next, Fx))
 
-    def _linear_jump(self, m: Motion, next: Array, Fx: Array) -> Callable[[], None]:
+    def _linear_jump(self, m: PhaseMotion, next: Array, Fx: Array) -> Callable[[], None]:
         """Writes q, v + a, and [[1, 0], [a_q, 1 + a_v]]."""
         nq, nv, s, one = self.body.size.nq, self.body.size.nv, m.slopes, np.eye(self.body.size.nv)
         Fx[..., :nv, :nv], Fx[..., :nv, nv:] = one, 0.0
@@ -129,10 +131,10 @@ class Stage(Lasting):
         batch = out.Lx.shape[:-1]
         return {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in self.form.shapes.items()}
 
-    def quadratic(self, m: Motion, out: Blocks, results: dict[str, Array]) -> Found:
+    def quadratic(self, m: PhaseMotion, out: Blocks, results: dict[str, Array]) -> Found:
         """Write the derivatives of costs and constraints; the values are returned."""
         form, track = self.form, m.track
-        track.run(form.kernels[1], *given_to(form, m, self.data), out=tuple(results.values()))
+        track.run(form.kernels[1], *inputs_at(form, m, self.data), out=tuple(results.values()))
         G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
         if form.still:
             track.do(self._gauss_newton_sum("still", results, G, out))
@@ -145,7 +147,7 @@ class Stage(Lasting):
         return Found(results["costs"], **{k: results[k] for k in form.limited})
 
     def _gauss_newton_sum(
-        self, group: str, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks
+        self, group: str, found: dict[str, Array], slopes: dict[str, SignalSlopes], out: Blocks
     ) -> GaussNewtonSum:
         """Adds G^T g and G^T C G of a group of signals; still ones depend on q alone.
 
@@ -160,7 +162,7 @@ class Stage(Lasting):
             given, [slopes[e.name] for e in getattr(self.form, group)], widths, nv if still else 2 * nv
         )
 
-    def _add_crossed(self, found: dict[str, Array], slopes: dict[str, Slopes], out: Blocks) -> None:
+    def _add_crossed(self, found: dict[str, Array], slopes: dict[str, SignalSlopes], out: Blocks) -> None:
         """The same, and X G + (X G)^T, of signals that meet q, v or u in a residual; G (..., m, nd)."""
         ndx = out.Lx.shape[-1]
         G = self.stacked(slopes, self.form.moving)
@@ -180,7 +182,7 @@ class Stage(Lasting):
         names = {e.name for e in self.form.moving}
         return any(names & set(used) and {"x", "u"} & set(used) for used in self.form.used)
 
-    def stacked(self, G: dict[str, Slopes], entries: list[Entry]) -> Array:
+    def stacked(self, G: dict[str, SignalSlopes], entries: list[SignalInput]) -> Array:
         """The Jacobians of signals below each other, columns of q, v and u."""
         nv, nu = self.body.size.nv, self.body.size.nu
         rows = []
@@ -192,7 +194,7 @@ class Stage(Lasting):
         whole = [np.concatenate(row, -1) for row in rows]
         return whole[0] if len(whole) == 1 else np.concatenate(whole, -2)
 
-    def _constrain(self, D: Array, G: dict[str, Slopes], out: Blocks) -> None:
+    def _constrain(self, D: Array, G: dict[str, SignalSlopes], out: Blocks) -> None:
         """Write the Jacobians of constraints: D has columns of q, v, u and all signals."""
         nd, ne = self.form.nd, self.form.ne
         J = D[..., :nd]
@@ -207,7 +209,7 @@ class Stage(Lasting):
 class Segment(NamedTuple):
     """A stage and the knots of the horizon that it has."""
 
-    stage: Stage
+    stage: CompiledPhase
     start: int
     stop: int
 

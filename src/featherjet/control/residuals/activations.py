@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError
-from ..math.scalars import Scalar, sqrt, where_less
+from ...errors import InputError
+from ...math.scalars import Scalar, sqrt, where_less
 
 
 class Charge(NamedTuple):

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..errors import InputError
-from ..evaluate.evaluator import HasEvaluator
-from ..evaluate.frames import known as known_viewpoint
-from ..math.scalars import Scalar
-from ..model.configuration import limits
-from ..model.manifolds import SE3, SO3, Rows, is_flat
+from ...errors import InputError
+from ...evaluate.evaluator import HasEvaluator
+from ...evaluate.frames import known as known_viewpoint
+from ...math.scalars import Scalar
+from ...model.configuration import limits
+from ...model.manifolds import SE3, SO3, Rows, is_flat
 from .cones import friction_cone, pressure_rows, wrench_cone
 from .references import check_rotations, finite_numbers, quaternion, quaternions
-from .signals import FORCES, At, Signal, Sizes
+from .signals import FORCES, Signal, Sizes, TracedKnot
 
 Array = np.ndarray
 Q, V, U = Signal("q"), Signal("v"), Signal("u")  # the tangents that every knot has
@@ -47,11 +47,11 @@ class Residual:
             raise InputError(f"{self.name}: expected a reference (..., {letters}{n}), got {self.reference.shape}")
         return self.reference
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         """The residual, traced."""
         raise NotImplementedError
 
-    def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows] | None:
+    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows] | None:
         """Its Jacobian by the tangents of signals if known in closed form; None: the tracer differentiates it."""
         return None
 
@@ -87,13 +87,13 @@ class State(Residual):
             return np.concatenate([q, np.zeros(size.nv)])
         return self._wide(size.nq + size.nv, "nq + nv = ")
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         nq, found = at.size.nq, []
         for p in at.size.places.nodes:
             found += p.manifold.difference(reference[p.q], at.q[p.q])
         return [*found, *(v - w for v, w in zip(at.v, reference[nq:], strict=True))]
 
-    def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         nv = at.size.nv
         by_q = np.zeros((2 * nv, nv), object)
         for p in at.size.places.nodes:
@@ -129,10 +129,10 @@ class Control(LinearResidual):
     def numbers(self, size: Sizes) -> Array:
         return self._wide(size.nu, "nu = ") if self.reference.size else np.zeros(size.nu)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [u - r for u, r in zip(at.u, reference, strict=True)]
 
-    def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         return {U: np.eye(at.size.nu).tolist()}
 
 
@@ -161,11 +161,11 @@ class Placement(Framed):
         check_rotations(self.name, self.reference[..., :3, :3])
         return np.concatenate([self.reference[..., :3, 3], quaternions(self.reference[..., :3, :3])], -1)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         pose = [*at.position(self.frame), *quaternion(at.rotation(self.frame))]
         return SE3().difference(reference, pose)
 
-    def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         return {self.signal: SE3().right_jacobian_inverse(found)}
 
 
@@ -178,10 +178,10 @@ class Rotation(Framed):
         check_rotations(self.name, self.reference)
         return quaternions(self.reference)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return SO3().difference(reference, quaternion(at.rotation(self.frame)))
 
-    def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         return {self.signal: [[0.0] * 3 + list(row) for row in SO3().right_jacobian_inverse(found)]}
 
 
@@ -191,7 +191,7 @@ class Translation(Framed):
     def numbers(self, size: Sizes) -> Array:
         return self._wide(3)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [p - r for p, r in zip(at.position(self.frame), reference, strict=True)]
 
 
@@ -205,7 +205,7 @@ class Velocity(Framed):
     def numbers(self, size: Sizes) -> Array:
         return self._wide(6)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [v - r for v, r in zip(at.velocity(self.frame, self.viewpoint), reference, strict=True)]
 
     def bends(self, size: Sizes) -> Sequence[int]:
@@ -218,7 +218,7 @@ class CenterOfMass(LinearResidual):
     def numbers(self, size: Sizes) -> Array:
         return self._wide(3)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [c - r for c, r in zip(at.com, reference, strict=True)]
 
 
@@ -231,7 +231,7 @@ class Momentum(LinearResidual):
     def numbers(self, size: Sizes) -> Array:
         return self._wide(6)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [h - r for h, r in zip(at.momentum, reference, strict=True)]
 
 
@@ -241,7 +241,7 @@ class Energy(LinearResidual):
     def __init__(self, reference: ArrayLike = 0.0) -> None:
         super().__init__(finite_numbers("Energy: reference", reference)[..., None])
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [at.kinetic_energy + at.potential_energy - reference[0]]
 
 
@@ -251,7 +251,7 @@ class Acceleration(LinearResidual):
     def numbers(self, size: Sizes) -> Array:
         return self._wide(size.nv, "nv = ") if self.reference.size else np.zeros(size.nv)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [a - r for a, r in zip(at.a, reference, strict=True)]
 
 
@@ -270,7 +270,7 @@ class Force(LinearResidual):
         at = size.force(self.contact)
         return self._wide(at.stop - at.start) if self.reference.size else np.zeros(at.stop - at.start)
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [f - r for f, r in zip(at.force(self.contact), reference, strict=True)]
 
 
@@ -288,11 +288,11 @@ class ForceRows(Force):
             raise InputError(f"{self.name}: {self.contact!r} is {kind}, whose force has {at.stop - at.start} rows")
         return self.reference
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         f = at.force(self.contact)
         return [sum((a * x for a, x in zip(row, f, strict=True)), 0.0) for row in reference.reshape(self.shape)]
 
-    def slopes(self, at: At, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         out = np.zeros((self.shape[0], at.size.rows), object)
         out[:, at.size.force(self.contact)] = reference.reshape(self.shape)
         return {FORCES: out.tolist()}
@@ -353,7 +353,7 @@ class Custom(Residual):
     def name(self) -> str:
         return self._name
 
-    def rows(self, at: At, reference: Array) -> Sequence[Scalar]:
+    def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         found = self.function(at, reference) if self.takes > 1 else self.function(at)
         return list(np.atleast_1d(np.asarray(found, object)).ravel())
 

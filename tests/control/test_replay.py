@@ -25,7 +25,7 @@ from featherjet.control import (
     Velocity,
     solve,
 )
-from featherjet.control.track import Track
+from featherjet.control.compiled.replay import Replay
 from featherjet.jit.sequence import AtOnce, InRows
 
 Array = np.ndarray
@@ -132,7 +132,7 @@ def test_code_for_rows_runs_row_after_row() -> None:
 
 def test_a_track_takes_its_steps_again_where_its_arrays_are() -> None:
     robot = fj.load("arm", backend="compiled")
-    kernel, track = kernel_of(robot, "integrate"), Track()
+    kernel, track = kernel_of(robot, "integrate"), Replay()
     rng = np.random.default_rng(0)
     for shape in ((4,), (2, 3), ()):  # one axis of samples runs at once; others go the general way
         q, w = rng.normal(size=(*shape, robot.nq)), rng.normal(size=(*shape, robot.nv))

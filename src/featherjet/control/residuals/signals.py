@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import UnknownName
-from ..jit.graph import Graph
-from ..jit.straight import Shape, loads
-from ..model.configuration import Places
-from ..model.manifolds import side_by_side
+from ...errors import UnknownName
+from ...jit.graph import Graph
+from ...jit.straight import Shape, loads
+from ...model.configuration import Places
+from ...model.manifolds import side_by_side
 
 Array = np.ndarray
 
@@ -33,7 +33,7 @@ class Signal(NamedTuple):
 FORCES = Signal("forces")
 
 
-class Slopes(NamedTuple):
+class SignalSlopes(NamedTuple):
     """The Jacobian of a signal by q, v (..., rows, nv) and u (..., rows, nu); None where it is zero."""
 
     q: Array
@@ -41,7 +41,7 @@ class Slopes(NamedTuple):
     u: Array | None = None
 
 
-class Kind(NamedTuple):
+class SignalKind(NamedTuple):
     """What all signals of a kind have.
 
     shape: of a value, which may depend on the robot's sizes; tangent: its directions of change, or None for one for
@@ -50,8 +50,8 @@ class Kind(NamedTuple):
     """
 
     shape: Callable[[Sizes, Signal], Shape]
-    value: Callable[[Source, Signal], Array]
-    slopes: Callable[[Source, Signal], Slopes]
+    value: Callable[[SignalSource, Signal], Array]
+    slopes: Callable[[SignalSource, Signal], SignalSlopes]
     still: bool = False
     framed: bool = False
     tangent: int | None = None
@@ -99,7 +99,7 @@ class DynamicsSlopes(NamedTuple):
     forces: tuple[Array, ...]
 
 
-class Source(Protocol):
+class SignalSource(Protocol):
     """Where signals come from: the robot at some states and controls, see `motion.Motion`."""
 
     @property
@@ -109,13 +109,13 @@ class Source(Protocol):
     def forces(self) -> Array: ...
 
     @property
-    def a_slopes(self) -> Slopes: ...
+    def a_slopes(self) -> SignalSlopes: ...
 
     @property
-    def force_slopes(self) -> Slopes: ...
+    def force_slopes(self) -> SignalSlopes: ...
 
     @property
-    def com_slopes(self) -> Slopes: ...
+    def com_slopes(self) -> SignalSlopes: ...
 
     def of_robot(self, name: str) -> tuple[Array, ...]: ...
 
@@ -131,58 +131,58 @@ def moved_placement(T: Array) -> Array:
     return out.reshape(16, 6)
 
 
-KINDS: dict[str, Kind] = {
-    "a": Kind(
+KINDS: dict[str, SignalKind] = {
+    "a": SignalKind(
         lambda size, s: (size.nv,),
         lambda m, s: m.a,
         lambda m, s: m.a_slopes,
     ),
-    "forces": Kind(
+    "forces": SignalKind(
         lambda size, s: (size.rows,),
         lambda m, s: m.forces,
         lambda m, s: m.force_slopes,
     ),
-    "placement": Kind(
+    "placement": SignalKind(
         lambda size, s: (4, 4),
         lambda m, s: m.of_frame("frame_placement", s)[0],
-        lambda m, s: Slopes(m.of_frame("jacobian", s)[0]),
+        lambda m, s: SignalSlopes(m.of_frame("jacobian", s)[0]),
         still=True,
         framed=True,
         tangent=6,
         moves=moved_placement,
     ),
-    "velocity": Kind(
+    "velocity": SignalKind(
         lambda size, s: (6,),
         lambda m, s: m.of_frame("frame_velocity", s)[0],
-        lambda m, s: Slopes(*m.of_frame("frame_velocity_derivatives", s)),
+        lambda m, s: SignalSlopes(*m.of_frame("frame_velocity_derivatives", s)),
         framed=True,
     ),
-    "com": Kind(
+    "com": SignalKind(
         lambda size, s: (3,),
         lambda m, s: m.of_robot("center_of_mass")[0],
         lambda m, s: m.com_slopes,
         still=True,
     ),
-    "momentum": Kind(
+    "momentum": SignalKind(
         lambda size, s: (6,),
         lambda m, s: m.of_robot("centroidal_momentum")[0],
-        lambda m, s: Slopes(m.of_robot("centroidal_derivatives")[0], m.of_robot("centroidal_map")[0]),
+        lambda m, s: SignalSlopes(m.of_robot("centroidal_derivatives")[0], m.of_robot("centroidal_map")[0]),
     ),
-    "kinetic": Kind(
+    "kinetic": SignalKind(
         lambda size, s: (1,),
         lambda m, s: m.of_robot("kinetic_energy")[0][..., None],
-        lambda m, s: Slopes(*(x[..., None, :] for x in m.of_robot("kinetic_energy_derivatives"))),
+        lambda m, s: SignalSlopes(*(x[..., None, :] for x in m.of_robot("kinetic_energy_derivatives"))),
     ),
-    "potential": Kind(
+    "potential": SignalKind(
         lambda size, s: (1,),
         lambda m, s: m.of_robot("potential_energy")[0][..., None],
-        lambda m, s: Slopes(m.of_robot("gravity")[0][..., None, :]),
+        lambda m, s: SignalSlopes(m.of_robot("gravity")[0][..., None, :]),
         still=True,
     ),
 }
 
 
-class Entry(NamedTuple):
+class SignalInput(NamedTuple):
     """A signal of some traced code: the name and shape of its input, and where its tangent starts among all."""
 
     name: str
@@ -191,7 +191,7 @@ class Entry(NamedTuple):
     tangent: int
 
 
-class At:
+class TracedKnot:
     """A knot as residuals see it: traced scalars in arrays. Asking for a signal makes it an input of the code.
 
     q (nq,), v (nv,), u (nu,): configuration, velocities, controls; a (nv,): accelerations.
@@ -199,7 +199,7 @@ class At:
 
     def __init__(self, size: Sizes, graph: Graph, given: dict[str, Array]) -> None:
         self.size, self.graph, self.given = size, graph, given
-        self.known: dict[Signal, Entry] = {}
+        self.known: dict[Signal, SignalInput] = {}
         self.q, self.v = given["x"][: size.nq], given["x"][size.nq :]
         self.end = size.nv + size.nv + size.nu  # of the tangents so far
 
@@ -220,7 +220,7 @@ class At:
             shape = kind.shape(self.size, signal)
             tangent = prod(shape) if kind.tangent is None else kind.tangent
             name = f"s{len(self.known)}"
-            self.known[signal] = Entry(name, shape, self.end, tangent)
+            self.known[signal] = SignalInput(name, shape, self.end, tangent)
             self.end += tangent
             if name not in self.given:
                 self.given[name] = loads(self.graph, name, shape)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from ..arrays import Array
-from ..jit.kernel import Kernel
-from ..jit.sequence import AtOnce
+from ...arrays import Array
+from ...jit.kernel import Kernel
+from ...jit.sequence import AtOnce
 
 
-class Once:
+class Direct:
     """Takes steps, and keeps nothing."""
 
     def run(self, kernel: Kernel, *given: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
@@ -26,7 +26,7 @@ class Once:
         step()
 
 
-class Track(Once):
+class Replay(Direct):
     """Takes steps and records them; calling it takes them again, on the same arrays."""
 
     def __init__(self) -> None:
@@ -47,4 +47,4 @@ class Track(Once):
             step()
 
 
-ONCE = Once()
+DIRECT = Direct()

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any
 
 
-class Lasting:
+class DropsCode:
     """An object that leaves its cached properties behind."""
 
     def __getstate__(self) -> dict[str, Any]:

@@ -14,24 +14,24 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError
-from ..jit.autodiff import jacobian
-from ..jit.graph import Expr, Graph
-from ..jit.kernel import Kernel
-from ..jit.straight import Shape, is_own, loads, trace
-from .activations import Activation
-from .code import compiled
-from .cost import Constraint, Cost
-from .lasting import Lasting
-from .motion import Motion
-from .residuals import Residual
-from .signals import KINDS, At, Entry, Sizes
+from ...errors import InputError
+from ...jit.autodiff import jacobian
+from ...jit.graph import Expr, Graph
+from ...jit.kernel import Kernel
+from ...jit.straight import Shape, is_own, loads, trace
+from ..residuals.activations import Activation
+from ..residuals.cost import Constraint, Cost
+from ..residuals.residuals import Residual
+from ..residuals.signals import KINDS, SignalInput, Sizes, TracedKnot
+from .kernels import traced_kernel
+from .motion import PhaseMotion
+from .pickled import DropsCode
 
 Array = np.ndarray
 Row = dict[int, Any]  # entries that are not zero, by the number of their column
 
 
-class Place(NamedTuple):
+class TermSlices(NamedTuple):
     """Where the numbers of a term are among those of a phase.
 
     parameters: those of its activation; of a constraint, its lower and upper bounds.
@@ -44,7 +44,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Sums:
+class TermSums:
     """Sums over the residuals of a knot: values, and gradient and upper triangle of the Hessian by all tangents."""
 
     costs: list[Any] = field(default_factory=list)
@@ -56,24 +56,24 @@ class Sums:
     inequality_rows: list[Row] = field(default_factory=list)
 
 
-class Look(NamedTuple):
+class ResidualTrace(NamedTuple):
     """How many rows a residual has, and the inputs that they depend on, with their entries."""
 
     rows: int
     inputs: tuple[tuple[str, int], ...]
 
 
-_looks: dict[Hashable, Look] = {}  # of residuals that see states and controls alone
+_residual_traces: dict[Hashable, ResidualTrace] = {}  # of residuals that see states and controls alone
 
 
-class Form(Lasting):
+class TracedTerms(DropsCode):
     """What the code of some terms depends on: their residuals and activations, but no numbers, frames or contacts."""
 
     def __init__(self, size: Sizes, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> None:
         self.size, self.costs, self.constraints = size, tuple(costs), tuple(constraints)
         graph = Graph()
-        at = At(size, graph, {k: loads(graph, k, s) for k, s in self._own_inputs().items()})
-        self.places: list[Place] = []
+        at = TracedKnot(size, graph, {k: loads(graph, k, s) for k, s in self._own_inputs().items()})
+        self.places: list[TermSlices] = []
         self.bounds: list[tuple[Array, Array]] = []  # of the constraints
         self.used: list[tuple[str, ...]] = []  # inputs that the residual of each term depends on
         self.loads: list[tuple[tuple[str, int], ...]] = []  # and their entries
@@ -90,26 +90,26 @@ class Form(Lasting):
             self.used.append(tuple(sorted({name for name, _ in found})))
             self.loads.append(found)
             if isinstance(term, Cost):
-                self.places.append(Place(n, reference, take(n), tuple(take(n) for _ in term.charged.parameters)))
+                self.places.append(TermSlices(n, reference, take(n), tuple(take(n) for _ in term.charged.parameters)))
             else:
                 self.bounds.append(term.bounds(n))
-                self.places.append(Place(n, reference, take(0), (take(n), take(n))))
+                self.places.append(TermSlices(n, reference, take(0), (take(n), take(n))))
         self.width, self.known, self.tangents = max(end, 1), dict(at.known), at.end  # arrays must not be empty
         self.nd = 2 * size.nv + size.nu
         self.still, self.moving = self._groups()
 
-    def _looked_at(self, term: Cost | Constraint, at: At, reference: slice) -> Look:
+    def _looked_at(self, term: Cost | Constraint, at: TracedKnot, reference: slice) -> ResidualTrace:
         """The rows of a term's residual and what they depend on, by a trace; one without signals is traced once."""
         residual, before = term.residual, len(at.known)
         kind = type(residual), residual.key(), self.size.places.digest, self.size.nu, reference.stop - reference.start
         own = kind[1] is not None and is_own(residual)
-        if own and kind in _looks:
-            return _looks[kind]
+        if own and kind in _residual_traces:
+            return _residual_traces[kind]
         numbers = np.array([at.graph.load(("data", k)) for k in range(reference.start, reference.stop)])
         rows = traced_rows(term, at, numbers)
-        found = Look(len(rows), inputs_of(at.graph, rows))
+        found = ResidualTrace(len(rows), inputs_of(at.graph, rows))
         if own and len(at.known) == before and {name for name, _ in found.inputs} <= {"x", "u"}:
-            _looks[kind] = found
+            _residual_traces[kind] = found
         return found
 
     @property
@@ -125,7 +125,7 @@ class Form(Lasting):
         shapes = {e.name: e.shape for e in self.known.values()}
         return self._own_inputs() | {"data": (self.width,)} | shapes
 
-    def _groups(self) -> tuple[list[Entry], list[Entry]]:
+    def _groups(self) -> tuple[list[SignalInput], list[SignalInput]]:
         """Signals that depend on q alone and meet nothing else in a residual, and all others."""
         still = [e for s, e in self.known.items() if KINDS[s.kind].still]
         names = {e.name for e in still}
@@ -135,13 +135,13 @@ class Form(Lasting):
                 still = [e for e in still if e.name not in own]
         return still, [e for e in self.known.values() if e not in still]
 
-    def sums(self, given: dict[str, Array], slopes: bool) -> Sums:
+    def sums(self, given: dict[str, Array], slopes: bool) -> TermSums:
         """Costs and constraints on traced inputs, with derivatives if `slopes`."""
         graph = given["x"][0].graph
-        at = At(self.size, graph, dict(given))
+        at = TracedKnot(self.size, graph, dict(given))
         for signal in self.known:
             at.signal(signal)
-        out, data = Sums(), given["data"]
+        out, data = TermSums(), given["data"]
         bounds = iter(self.bounds)
         for term, place in zip(self.terms, self.places, strict=True):
             reference = data[place.reference]
@@ -231,7 +231,7 @@ class Form(Lasting):
 
     def rows(self, k: int, given: dict[str, Array]) -> Sequence[Any]:
         """The rows of the residual of term k, on traced inputs."""
-        at = At(self.size, given["x"][0].graph, dict(given))
+        at = TracedKnot(self.size, given["x"][0].graph, dict(given))
         for signal in self.known:
             at.signal(signal)
         return self.terms[k].residual.rows(at, given["data"][self.places[k].reference])
@@ -243,8 +243,10 @@ class Form(Lasting):
         shapes = list(self.shapes.values())
         plain = [shapes[0], *self.limited.values()]
         return (
-            compiled(lambda **given: self.plain(given), inputs, ("costs", key), "costs", plain),
-            compiled(lambda **given: self.quadratic(given), inputs, ("quadratic", key), "costs and slopes", shapes),
+            traced_kernel(lambda **given: self.plain(given), inputs, ("costs", key), "costs", plain),
+            traced_kernel(
+                lambda **given: self.quadratic(given), inputs, ("quadratic", key), "costs and slopes", shapes
+            ),
         )
 
     # Numbers
@@ -284,7 +286,7 @@ def finite_rows(x: Array) -> tuple[bool, ...]:
     return tuple(np.isfinite(x).tolist())
 
 
-def traced_rows(term: Cost | Constraint, at: At, reference: Array) -> list[Expr]:
+def traced_rows(term: Cost | Constraint, at: TracedKnot, reference: Array) -> list[Expr]:
     """The rows of a term's residual as expressions; raises an error that names the term."""
     try:
         found = [at.graph.lift(r) for r in term.residual.rows(at, reference)]
@@ -303,7 +305,7 @@ def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[tuple[str, int], ...]
     return tuple(sorted(x for x in found if x[0] != "data"))  # type: ignore[index]
 
 
-def width(group: Iterable[Entry]) -> int:
+def width(group: Iterable[SignalInput]) -> int:
     return sum(e.tangent for e in group)
 
 
@@ -326,7 +328,7 @@ def square(C: Mapping[tuple[int, int], Any], rows: Sequence[int], columns: Seque
     return out
 
 
-def jacobian_rows(at: At, residual: Residual, reference: Array, rows: Sequence[Any]) -> list[Row]:
+def jacobian_rows(at: TracedKnot, residual: Residual, reference: Array, rows: Sequence[Any]) -> list[Row]:
     """The Jacobian of a residual by all tangents."""
     known = residual.slopes(at, reference, rows)
     if known is None:
@@ -349,7 +351,7 @@ def is_zero(x: Any) -> bool:
 
 
 def charge(
-    out: Sums,
+    out: TermSums,
     activation: Activation,
     rows: Sequence[Any],
     J: Sequence[Row],
@@ -372,7 +374,7 @@ def charge(
 
 
 def constrain(
-    out: Sums, rows: Sequence[Any], J: Sequence[Row], bounds: Sequence[Array], lower: Array, upper: Array
+    out: TermSums, rows: Sequence[Any], J: Sequence[Row], bounds: Sequence[Array], lower: Array, upper: Array
 ) -> None:
     """Add the rows of a constraint: r - bound = 0, r - upper <= 0, lower - r <= 0, for bounds that are finite."""
     for k, (r, slopes) in enumerate(zip(rows, J, strict=True)):
@@ -388,7 +390,7 @@ def constrain(
             out.inequality_rows.append({j: -1.0 * x for j, x in slopes.items()})
 
 
-def given_to(form: Form, motion: Motion, data: Array) -> list[Array]:
+def inputs_at(form: TracedTerms, motion: PhaseMotion, data: Array) -> list[Array]:
     """The inputs of the code of some terms, at a motion."""
     own = [motion.x, motion.u] if form.size.nu else [motion.x]
     return [*own, data, *(KINDS[s.kind].value(motion, s) for s in form.known)]
