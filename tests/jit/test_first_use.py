@@ -20,6 +20,7 @@ from featherjet.jit import library as libraries
 from featherjet.jit import notices, objects, workers
 from featherjet.jit.engine import target
 from featherjet.jit.garbage import uncollected
+from featherjet.jit.kernel import direct_call_code
 
 MODEL = fj.models.chain(2)
 
@@ -27,6 +28,7 @@ MODEL = fj.models.chain(2)
 @pytest.fixture
 def compilations(monkeypatch) -> list[str]:
     """The names of what is compiled, in a process that has nothing loaded."""
+    direct_call_code(target().name)  # which all tests share
     seen: list[str] = []
     real = libraries.library
 
@@ -274,3 +276,19 @@ def test_no_notice_comes_twice(compilations, monkeypatch):
     for q in (np.zeros(2), np.zeros((70, 2))) * 2:
         robot.gravity(q)
     assert said == ["compiling gravity for chain2", "compiling gravity for chain2 in batches"]
+
+
+def test_a_world_says_once_that_its_code_is_compiled(monkeypatch):
+    """Its stages are compiled together when it is made, none of them perhaps for as long as a notice waits."""
+    said: list[tuple[str, str]] = []
+    real = notices.announced
+    monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words) or real(*words))
+    robot = fj.Robot(MODEL, "compiled")
+    ground = fj.Ground(robot, [fj.Foot(MODEL.frames[-1].name)])
+    direct_call_code(target().name)
+    monkeypatch.setattr(libraries, "_loaded", weakref.WeakValueDictionary())
+    monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
+    world = fj.World(robot, np.zeros(2), np.zeros(2), ground)
+    assert said == [("compiling time steps", "once")]
+    world.step()
+    assert len(said) == 1

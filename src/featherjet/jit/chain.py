@@ -13,7 +13,7 @@ from .data import Data
 from .emit.border import Operand
 from .engine import CPU, Library
 from .kernel import Kernel
-from .library import library
+from .library import compiled_together, labelled, library
 from .number import Number
 from .objects import sources
 
@@ -60,7 +60,6 @@ class Chain(Kernel):
     def _loaded(self, kind: Number, for_one: bool) -> tuple[Library, Data]:
         inputs, results, temporaries = self._sides
         cpu, steps = self._cpu, [link.operands for link in self._links]
-        stages = [link.kernel.load(kind, for_one and link.kernel.separate_single) for link in self._links]
         lanes = cpu.fitting(kind)
         fitting = min(MOST, KEPT // (self._numbers * kind.bytes)) // lanes * lanes
 
@@ -73,7 +72,9 @@ class Chain(Kernel):
             return sources(emit_chain(operands, temporaries, steps, self._axes, cpu.platform, kind))
 
         what = "chain", self._name, *(tuple((k, *x) for k, x in side.items()) for side in self._sides), kind.name
-        code = library(cpu, (*what, tuple(steps)), self._name, make)
+        with compiled_together(labelled(self._name, "", for_one)):
+            stages = [link.kernel.load(kind, for_one and link.kernel.separate_single) for link in self._links]
+            code = library(cpu, (*what, tuple(steps)), self._name, make)
         together = 1 if for_one else max(lanes, fitting)  # samples of `in_sequence` read what those before them wrote
         return code, ChainData(kind, [*self._lengths, together], stages)
 

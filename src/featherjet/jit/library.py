@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -110,6 +111,11 @@ class Ahead:
                 writing.add(partial(cache.write, self._keys[library], library.target.text, code))
                 library.load(code)
             writing.results()
+
+
+def compiled_together(name: str) -> AbstractContextManager[object]:
+    """`Ahead(name)`, unless this is within another one already, which then compiles everything."""
+    return Ahead(name) if _ahead.of_this_thread is None else nullcontext()
 
 
 class _Ahead(threading.local):

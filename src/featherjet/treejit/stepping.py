@@ -149,7 +149,7 @@ class StepCompiler(ContactCompiler):
         ]
         if self.floats:
             links.append(Link(self.balanced, ("q", "v", "q+", "second", "tau", "solver_report", "h", "v+")))
-        return Chain("ground_step", self.cpu, inputs, results, between, links, self.sizes)
+        return Chain("time steps", self.cpu, inputs, results, between, links, self.sizes)
 
     @cached_property
     def raised(self) -> Kernel:
