@@ -14,8 +14,8 @@ import featherjet as fj
 from backends import kernel_of
 from featherjet.jit import gufunc as gufuncs
 from featherjet.jit import library as libraries
-from featherjet.jit.engine import Library
-from featherjet.jit.kernel import REPORT
+from featherjet.jit.engine import Library, target
+from featherjet.jit.kernel import REPORT, direct_call_code
 from featherjet.treejit.tables import Tables
 
 Q = np.array([0.3, 0.4, -0.2])
@@ -62,7 +62,8 @@ HANDLES = [by_gufunc, by_direct_code, by_bare_call, by_bound_call, by_partial, b
 
 @pytest.fixture
 def canaries(monkeypatch) -> list[Any]:
-    """Weak references to every library and table that is made, in a process that keeps none for later."""
+    """Weak references to every library and table that is made, in a process that keeps but direct calls for later."""
+    direct_call_code(target().name)
     monkeypatch.setattr(libraries, "_loaded", weakref.WeakValueDictionary())
     monkeypatch.setattr(libraries, "_recent", libraries.deque(maxlen=0))
     seen: list[Any] = []
