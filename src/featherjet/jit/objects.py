@@ -43,7 +43,7 @@ class ModuleText:
     """The text of an LLVM module, without triple and data layout. Straight-line code needs no simplifying.
 
     level: of optimisation while generating code. Levels 2 and 3 take a third longer than 1, for code that is as fast;
-    0 takes a sixth of the time, for straight-line code that is 5 to 40 % slower.
+    0 takes a quarter of the time, for straight-line code that is 5 to 30 % slower.
     """
 
     text: str
