@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import featherjet as fj
+from featherjet.algorithms.contacts import feet as feet_laws
 from featherjet.algorithms.contacts.contact_scan import ContactScan
 from featherjet.algorithms.quantities import QUANTITIES, Quantity
 from featherjet.algorithms.record import FEXT
 from featherjet.evaluate.reference import leading, trailing
+from featherjet.simulation.engine import Compiled
 from featherjet.treejit.held import ContactCompiler, ContactProgram
 from held_contacts import TREE, draw
 from helpers import agree
@@ -20,6 +23,7 @@ from helpers import agree
 TOLERANCE = 1e-9  # conditions of M and G
 SAMPLES = 5
 PLAIN = fj.Robot(TREE, backend="numpy")
+TREE_OF = PLAIN.evaluator.tree
 RECORDS = [x for x in QUANTITIES.values() if x.held is not None]
 
 
@@ -36,7 +40,7 @@ def drawn(record: Quantity, contacts: fj.Contacts, rng: np.random.Generator) -> 
 
 def walked(algorithm: Callable[..., Any], contacts: fj.Contacts, given: dict[str, np.ndarray]) -> list[np.ndarray]:
     """The results of an algorithm on a ContactScan."""
-    scan = ContactScan(PLAIN.evaluator.tree, contacts.core, (SAMPLES,))
+    scan = ContactScan(TREE_OF, contacts.core, (SAMPLES,))
     inputs = {name: trailing(x, x.ndim - 1, (SAMPLES,)) for name, x in given.items()}
     results = algorithm(scan, **inputs)
     return [leading(x, 1) for x in (results if isinstance(results, tuple) else (results,))]
@@ -79,3 +83,36 @@ def test_slopes_are_those_of_code(name: str, closed: bool) -> None:
     lower = np.concatenate([np.tril(np.ones((n, n), bool)).ravel(), np.ones(n, bool)])
     for x, y, part in zip(found, expected, (..., ..., (slice(None), lower)), strict=False):
         agree(x[part], y[part], TOLERANCE, f"{contacts.held}", 1e-3)
+
+
+@pytest.mark.parametrize("stops", [(), (6, 9, 11)])
+def test_time_steps_are_those_of_code(stops: tuple[int, ...]) -> None:
+    """Velocities and percussions at feet and stops; heights and centres of feet; impacts."""
+    rng, robot = np.random.default_rng(6), fj.Robot(TREE, backend="compiled")
+    feet = [fj.Foot("wrist", 0.1, (0.3, 0.1, 0)), fj.Foot("shin", 0.2), fj.Foot("base", 0.0, (0, 0.4, 0))]
+    ground = fj.Ground(robot, feet, rng.uniform(0.2, 1.5, 3), terrain=fj.Plane(rng.normal(size=3)))
+    kernels = Compiled(robot.evaluator, ground, stops).kernels
+    q, (v, mid, tau) = robot.random_configuration(rng, size=SAMPLES), rng.normal(size=(3, SAMPLES, robot.nv))
+    soft, height = 0.1 * rng.uniform(size=(SAMPLES, robot.nv)), 1e-3 * rng.normal(size=(SAMPLES, 3))
+    table, start = np.tile(ground.table(robot.evaluator, q), (SAMPLES, 1, 1)), rng.uniform(size=(SAMPLES, 9))
+    h = np.full((SAMPLES, 1), 1e-2)
+    given = [q, v, mid, tau, soft, table, height, start, h]
+    if stops:
+        given += [rng.uniform(size=(SAMPLES, 3, 3)) * [1e-3, 1e-3, 5.0], 0.1 * rng.uniform(size=(SAMPLES, 3, 2))]
+    calls = {
+        "approach": (feet_laws.approach, [q, v, table]),
+        "centres": (feet_laws.centres, [q]),
+        "compression": (partial(feet_laws.collide, feet_laws.Compression), [q, v, table, 0.0 * height, start, h]),
+        "restitution": (partial(feet_laws.collide, feet_laws.Restitution), [q, v, table, 0.0 * height, start, h]),
+        "strike": (feet_laws.strike, given),
+    }
+    scan = ContactScan(TREE_OF, ground.core, (SAMPLES,), stops=stops)
+    for name, (algorithm, inputs) in calls.items():
+        expected, _ = getattr(kernels, name)(inputs, None, 1)
+        found = algorithm(scan, *(trailing(x, x.ndim - 1, (SAMPLES,)) for x in inputs))
+        for k, (x, y) in enumerate(zip(found if isinstance(found, tuple) else (found,), expected, strict=False)):
+            x = leading(x, 1)
+            report = name != "approach" and y.shape[-1] == 3 and y.ndim == 2
+            agree(x[:, 1] if report else x, y[:, 1] if report else y, 1e-9, f"{name} {k}", 1e-2)
+        if stops and name == "strike":
+            assert (np.abs(expected[-1]).max((0, 2)) > 0).all()

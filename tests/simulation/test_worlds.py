@@ -12,8 +12,10 @@ import gauss_seidel
 from featherjet.algorithms.contacts import percussion
 from featherjet.errors import InputError, ModelError
 from featherjet.math.vec3 import Sym3, Vec3
-from featherjet.simulation.engine import Compiled, Reference
+from featherjet.simulation.engine import Compiled
 from featherjet.simulation.laws import JointLaws
+from featherjet.simulation.reference import Reference
+from held_contacts import TREE
 from helpers import agree
 
 FEET = ("LF_foot", "LH_foot", "RF_foot", "RH_foot")
@@ -71,6 +73,23 @@ def test_compiled_steps_are_those_of_the_reference(stops: tuple[int, ...]) -> No
         q[2], v[2], tau[2], soft, table, away, start, h, *(None if x is None else x[2] for x in (ways, held))
     )
     agree(one.v, ours.v[2], 1e-10)  # sweeps end when percussions change by less than 1e-12
+
+
+@pytest.mark.parametrize("robot", [fj.load("quadruped", backend="compiled"), fj.Robot(TREE, backend="compiled")], ids=str)
+def test_flights_are_those_of_the_reference(robot: fj.Robot) -> None:
+    """Every root that is free keeps the momentum of its tree."""
+    rng = np.random.default_rng(3)
+    ground = fj.Ground(robot, [robot.model.joints[-1].name], terrain=fj.Plane(height=-1e3))
+    q, v = robot.random_configuration(rng, size=4), rng.normal(size=(4, robot.nv))
+    given = rng.normal(size=(4, robot.nv)), np.zeros(robot.nv), ground.table(robot.evaluator, q), np.zeros(1)
+    ends = []
+    for balanced in (False, True):
+        engines = [kind(robot.evaluator, ground, (), balanced) for kind in (Compiled, Reference)]
+        ours, theirs = (e.step(q, v, *given, np.zeros(3), np.array([5e-2]), None, None) for e in engines)
+        for a, b in zip(ours[:3], theirs[:3], strict=True):
+            agree(a, b, 1e-11, floor=1e-3)
+        ends.append(ours.v)
+    assert np.abs(ends[1] - ends[0])[:, :6].max() > 1e-6
 
 
 def test_percussions_obey_the_law_by_their_own_residual() -> None:

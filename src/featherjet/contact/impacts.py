@@ -2,13 +2,12 @@
 
 An impact compresses first: percussions that obey the laws of `algorithms.contacts.percussion` without restitution. Then
 normal percussions grow by the share e, and friction, with this much to press it, brakes the points most. No energy is
-created (see `simulation.bounces`). Compiled code makes the sweeps of a time step. NumPy makes plain ones, also where
-those find no percussions.
+created (see `simulation.bounces`). Compiled code solves the contact laws of a time step; NumPy solves them with dense
+matrices, also where code finds no percussions, and there by plain sweeps in the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
-from ..algorithms.contacts.feet import FOOT
-from ..algorithms.contacts.percussion import FootBlock, across, block, rubbed, struck
+from ..algorithms.contacts import dense, feet
+from ..algorithms.contacts.percussion import across
 from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.quantities import QUANTITIES
 from ..algorithms.results import ImpulseDynamics
@@ -25,7 +24,7 @@ from ..errors import ContactWarning, InputError, SingularContacts, warn
 from ..evaluate.evaluator import Evaluator
 from ..forks import unforked
 from ..jit.flags import Flag
-from ..math.vec3 import Sym3, Vec3
+from ..math.vec3 import Vec3
 from ..model.model import Array
 from ..model.tree import Tree
 from .bilateral import Contacts, PointContact
@@ -34,9 +33,7 @@ from .dynamics import contact_jacobian, delassus, restitution_of
 if TYPE_CHECKING:
     from ..treejit.stepping import StepCompiler
 
-SWEEPS = 2000
 MOST = 1e-9  # of the residual, relative to the largest percussion
-TOLERANCE = 1e-13  # of a sweep's change, relative to the largest percussion
 
 
 class StrikingPoints(NamedTuple):
@@ -71,7 +68,7 @@ def impact(
     given = evaluator.to_standard(given)
     batch = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()), axes.shape[:-3])
     at = gathered(standard, contacts, given["q"], given["v"], axes, mu, batch)
-    solve = by_sweeps if standard.backend == "numpy" or standard.tree.coupling is not None else by_code
+    solve = by_matrices if standard.backend == "numpy" or standard.tree.coupling is not None else by_code
     after, P = solve(standard, contacts, at, e)
     refuse_lawless(contacts, np.isnan(P).any(-1).reshape(batch))
     found = evaluator.from_standard({"q": given["q"], "v": after.reshape(*batch, after.shape[-1])})
@@ -132,12 +129,12 @@ def by_code(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: flo
     """Velocities after the impact, and percussions in world axes."""
     kernels = compiler_of(evaluator, contacts.core)
     n = len(at.mu)
-    feet = np.zeros((len(at.q), n, len(FOOT)))  # planes and sizes do not matter: all points touch
-    feet[..., :3], feet[..., -1] = at.axes[..., 2], at.mu
+    table = np.zeros((len(at.q), n, len(feet.FOOT)))  # planes and sizes do not matter: all points touch
+    table[..., :3], table[..., -1] = at.axes[..., 2], at.mu
     touching, nothing, one = np.zeros(n), np.zeros(3 * n), np.ones(1)
 
     def strike(kernel: Any, start: Array) -> tuple[Array, Array]:
-        (after, P, _), flags = kernel([at.q, at.v, feet, touching, start, one], None, evaluator.threads)
+        (after, P, _), flags = kernel([at.q, at.v, table, touching, start, one], None, evaluator.threads)
         if flags & Flag.SMALL_MARGIN:
             evaluator.refuse_singular("forward_dynamics", {"q": at.q, "v": at.v, "tau": np.zeros(evaluator.model.nv)})
         return after, P
@@ -149,23 +146,33 @@ def by_code(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: flo
         own[:, 2::3] *= 1.0 + e
         after, P = strike(kernels.restitution, to_world(at, own))
     if len(lawless):
-        after[lawless], P[lawless] = by_sweeps(evaluator, contacts, at.some(lawless), e)
+        after[lawless], P[lawless] = by_matrices(evaluator, contacts, at.some(lawless), e)
     return after, P
 
 
 # NumPy
 
 
-def by_sweeps(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: float) -> tuple[Array, Array]:
-    """The same by plain sweeps on dense matrices, the definition."""
-    b, mu = (at.J @ at.v[..., None])[..., 0], at.mu
-    P = sweep(at.G, b, np.zeros_like(b), lambda of, gamma, k, p: struck(of, gamma, mu[k], p))
-    P = judged(at, P)
+def by_matrices(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: float) -> tuple[Array, Array]:
+    """The same by dense matrices, the definition."""
+    P = judged(at, settled(at, feet.Compression, np.zeros((len(at.q), 3 * len(at.mu))), True))
+    lawless = np.flatnonzero(np.isnan(P).any(-1))
+    if len(lawless):
+        some = at.some(lawless)
+        P[lawless] = judged(some, settled(some, feet.Compression, np.zeros_like(P[lawless]), False))
     if e > 0:
         P[:, 2::3] *= 1.0 + e
-        P = sweep(at.G, b, P, lambda of, gamma, k, p: rubbed(of, gamma, mu[k], p))
+        P = settled(at, feet.Restitution, P, False)
     jump = evaluator("inverse_mass_matrix", at.q) @ (np.swapaxes(at.J, -1, -2) @ P[..., None])
     return at.v + jump[..., 0], to_world(at, P)
+
+
+def settled(at: StrikingPoints, law: type[feet.Law], start: Array, at_once: bool) -> Array:
+    """Percussions (samples, 3 n) in the ground's axes that obey a law, from a guess; at_once: see `dense.settle`."""
+    guess, b = start.T, (at.J @ at.v[..., None])[..., 0].T
+    laws = [law((0.0, 0.0, 1.0, 0.0, 0.0, mu), 0.0, 1.0, Vec3(*guess[3 * k : 3 * k + 3])) for k, mu in enumerate(at.mu)]
+    given = dense.GivenLaws(laws, b, np.zeros((0, 3)), 1.0)
+    return dense.settle(np.moveaxis(at.G, 0, -1), given, at_once=at_once).rows.T
 
 
 def refuse_lawless(contacts: Contacts, samples: Array) -> None:
@@ -177,29 +184,6 @@ def refuse_lawless(contacts: Contacts, samples: Array) -> None:
     if samples.all():
         raise SingularContacts(f"{text}; so strong a friction may have none: reduce it")
     warn(ContactWarning(f"{text}. Results are NaN there"))
-
-
-def sweep(G: Array, b: Array, P: Array, law: Callable[[FootBlock, Vec3, int, Vec3], Vec3]) -> Array:
-    """P by sweeps over all points until they settle; law(block, velocity, point, percussion)."""
-    n = b.shape[1] // 3
-    blocks = []
-    for k in range(n):
-        B = G[:, 3 * k : 3 * k + 3, 3 * k : 3 * k + 3]
-        blocks.append(block(Sym3(B[:, 0, 0], B[:, 0, 1], B[:, 0, 2], B[:, 1, 1], B[:, 1, 2], B[:, 2, 2])))
-    P, settled = P.copy(), np.zeros(len(b), bool)
-    for _ in range(SWEEPS):
-        old = P.copy()
-        for k in range(n):
-            at = slice(3 * k, 3 * k + 3)
-            gamma = (G[:, at] @ P[..., None])[..., 0] + b[:, at]
-            with np.errstate(over="ignore", invalid="ignore"):  # where a point cannot slide, the laws drop that case
-                found = law(blocks[k], Vec3(*gamma.T), k, Vec3(*P[:, at].T))
-            P[:, at] = np.stack(np.broadcast_arrays(found.x, found.y, found.z), -1)
-        P[settled] = old[settled]  # samples do not see each other
-        settled |= ~(np.abs(P - old).max(-1) > TOLERANCE * np.abs(P).max(-1))  # or not a number
-        if settled.all():
-            break
-    return P
 
 
 def residuals(G: Array, b: Array, mu: Array, P: Array) -> Array:

@@ -16,18 +16,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..algorithms.contacts.percussion import Stop, stopped
+from ..algorithms.contacts import dense
 from ..contact.bilateral import Contacts
 from ..contact.dynamics import constrained_dynamics, contact_jacobian
 from ..evaluate.evaluator import Evaluator
+from ..evaluate.reference import leading, trailing
 from ..model.model import Array
-from .laws import JointLaws, Pull
+from .laws import FAR, JointLaws, Pull
 from .steps import CONVERGED, Stepped
 
-SWEEPS = 300
-TOLERANCE = 1e-12  # change of percussions in a sweep, relative to the largest that a joint alone would need
 REDUNDANT = 1e-10  # of the largest eigenvalue of G: smaller ones are those of forces that do nothing
 FIXED = 1e-10  # share of a joint's own inverse inertia that contacts leave it, if they fix it
+NO_STOP = (FAR, FAR, 0.0)  # ways to limits, and dry friction, of a joint that contacts fix
 
 
 class Yielding(NamedTuple):
@@ -74,27 +74,16 @@ class HeldStepping:
         return v + dt * (a + (C @ slower)[..., 0]), forces + (rows @ slower)[..., 0], Yielding(C, rows)
 
     def percussions(self, C: Array, rate: Array, ways: Array) -> tuple[Array, Array, Array]:
-        """P (..., stops), the largest change in the last sweep (...), and the largest that a joint alone would need.
+        """P (..., stops), the changes in the last sweep (...), and the largest P that a joint alone would need.
 
         rate: of the joints with stops, without percussions; ways: see `JointLaws.ways`.
         """
-        dt, n = self.dt, rate.shape[-1]
-        own = np.diagonal(C, axis1=-2, axis2=-1)
-        least = FIXED * own.max(-1, keepdims=True, initial=0.0) + np.finfo(float).tiny
-        moves = own > least
-        inverse = np.where(moves, own, 1.0)
-        size = np.abs(np.where(moves, rate / inverse, 0.0)).max(-1, initial=0.0)
-        each = [Stop(np.zeros_like(size), np.zeros_like(size)) for _ in range(n)]
-        P, worst = np.zeros_like(rate), np.zeros_like(size)
-        for _ in range(SWEEPS):
-            worst = np.zeros_like(size)
-            for k in range(n):
-                below, above, dry = np.moveaxis(ways[..., k, :], -1, 0)
-                now = rate[..., k] + (C[..., k, :] * P).sum(-1)
-                each[k] = stopped(inverse[..., k], now, below / dt, above / dt, dt * dry, each[k])
-                new = np.where(moves[..., k], each[k].dry + each[k].limit, 0.0)
-                worst = np.maximum(worst, np.abs(new - P[..., k]))
-                P[..., k] = new
-            if (worst <= TOLERANCE * size).all():
-                break
-        return P, worst, size
+        own, lanes = np.diagonal(C, axis1=-2, axis2=-1), rate.shape[:-1]
+        fixed = own <= FIXED * own.max(-1, keepdims=True, initial=0.0) + np.finfo(float).tiny
+        inverse = np.where(fixed, 1.0, own)
+        C = C + np.eye(C.shape[-1]) * (inverse - own)[..., None]
+        ways = np.where(fixed[..., None], NO_STOP, ways)
+        laws = dense.GivenLaws((), trailing(rate, 1, lanes), trailing(ways, 2, lanes), self.dt)
+        found = dense.settle(trailing(C, 2, lanes), laws)
+        size = np.abs(np.where(fixed, 0.0, rate / inverse)).max(-1, initial=0.0)
+        return leading(found.rows, len(lanes)), found.report[0], size

@@ -16,6 +16,7 @@ from ..model.model import Array
 from .balance import Balance, MovingState, StepLoad
 from .engine import Engine, Struck
 from .modes import ModeEquations
+from .stages import Attempt, StepStart, attempts, ended
 from .steps import TimeStepping
 
 FULL = 1e-9  # share of dry friction's most: closer to it, a joint slides
@@ -29,10 +30,9 @@ class Ended(NamedTuple):
     dP: Array
 
 
-class Attempt(NamedTuple):
-    """A solution of the contact laws, and changes: of velocities, of percussions."""
+class SolutionSlopes(NamedTuple):
+    """How a solution of the contact laws changes: its velocities, and its percussions."""
 
-    found: Struck
     du: Array
     dP: Array
 
@@ -71,10 +71,13 @@ class StepSlopes:
         load, soft, dsoft = self._with_laws(s, load)
         start = np.zeros((len(s.q), 3 * len(self.ground.feet)))
         held = np.zeros((len(s.q), len(self.laws.stops), 2)) if stops else None
-        attempt = Attempt(Struck(s.v, start, np.zeros(0), held), s.dv, start)
-        for _ in range(2):
-            attempt = self._attempt(engine, s, load, (soft, dsoft), (table, height, lands), attempt)
-        return self._ended(engine, s, load, attempt)
+        ways = self.laws.ways(s.q) if stops else None
+        given = StepStart(s.q, s.v, load.tau, soft, table, height, load.h, ways)
+        found, slope = Struck(s.v, start, np.zeros(0), held), SolutionSlopes(s.dv, start)
+        for attempt in attempts(self.evaluate, engine, given, start, held):
+            slope = self._attempt(attempt, s, load, (soft, dsoft), (table, lands), (found.v, slope.du))
+            found = attempt.found
+        return self._ended(engine, given, s, load, found, slope)
 
     def _with_laws(self, s: MovingState, load: StepLoad) -> tuple[StepLoad, Array, Array]:
         """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
@@ -89,17 +92,15 @@ class StepSlopes:
         return load._replace(tau=load.tau + force, dtau=load.dtau + dforce), soft, dsoft
 
     def _attempt(
-        self, engine: Engine, s: MovingState, load: StepLoad, soft: tuple[Array, Array],
-        feet: tuple[Array, Array, Array], last: Attempt,
-    ) -> Attempt:  # fmt: skip
-        """The contact laws at the middle of a step that ends as the last attempt did."""
-        guess, dguess = last.found, last.du
-        (tau, dtau, h, dh, dtheta, *_), (table, height, _) = load, feet
-        way, dway = 0.5 * h * guess.v, 0.5 * (h[..., None] * dguess + guess.v[..., None] * dh)
-        half, mid, dmid = self.evaluate("integrate", s.q, way), 0.5 * (s.v + guess.v), 0.5 * (s.dv + dguess)
+        self, attempt: Attempt, s: MovingState, load: StepLoad, soft: tuple[Array, Array], feet: tuple[Array, Array],
+        last: tuple[Array, Array],
+    ) -> SolutionSlopes:  # fmt: skip
+        """How a solution of the contact laws changes; last: the velocities that it takes the step to end with."""
+        guess, dguess = last
+        tau, dtau, h, dh, dtheta, *_ = load
+        way, half, mid, found = attempt
+        dway, dmid = 0.5 * (h[..., None] * dguess + guess[..., None] * dh), 0.5 * (s.dv + dguess)
         dhalf = self._integrated(s, way, dway)
-        stops = self.laws.ways(s.q) if guess.held is not None else None
-        found = engine.strike(half, s.v, mid, tau, soft[0], table, height, guess.P, h, stops, guess.held)
         jump = found.v - s.v
         d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h)
         A = d.dtau_da + soft[0][..., None] * np.eye(self.model.nv) if soft[0].any() else d.dtau_da
@@ -110,15 +111,14 @@ class StepSlopes:
             bias = self.evaluate("bias", half, mid)
             E = E + (bias - tau)[..., None] * dh
         if not found.P.any() and (found.held is None or not (self.laws.rubs or found.held.any())):
-            return Attempt(found, np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
-        du, dP = self._struck(found, A, E, s, load, half, dhalf, feet)
-        return Attempt(found, du, dP)
+            return SolutionSlopes(np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
+        return self._struck(found, A, E, s, load, half, dhalf, feet)
 
     def _struck(
         self, found: Struck, A: Array, E: Array, s: MovingState, load: StepLoad, half: Array, dhalf: Array,
-        feet: tuple[Array, Array, Array],
-    ) -> tuple[Array, Array]:  # fmt: skip
-        table, _, lands = feet
+        feet: tuple[Array, Array],
+    ) -> SolutionSlopes:  # fmt: skip
+        table, lands = feet
         count, n = len(half), len(self.ground.feet)
         footing = self.ground.footing(self.evaluate, half, table)
         F = found.P.reshape(count, n, 3)
@@ -134,7 +134,7 @@ class StepSlopes:
             rows = np.concatenate([rows, np.broadcast_to(dofs, (count, *dofs.shape))], 1)
             c, e = np.concatenate([c, reach], 1), np.concatenate([e, rub], 1)
         du, dx = ModeEquations(A, rows, P, gamma, table[..., 5], held).solve(r, c, e)
-        return du, in_world(footing, dx[:, : 3 * n])
+        return SolutionSlopes(du, in_world(footing, dx[:, : 3 * n]))
 
     def _stops(self, held: Array, s: MovingState, load: StepLoad) -> tuple[Array, Array, Array]:
         """For each stop: whether its rate is given, the change of that rate, and the change of free percussions."""
@@ -154,25 +154,23 @@ class StepSlopes:
         by_q, by_way = self.evaluate("integrate_jacobians", s.q, way)
         return by_q @ s.dq + by_way @ dway
 
-    def _ended(self, engine: Engine, s: MovingState, load: StepLoad, attempt: Attempt) -> Ended:
-        """The state that the step leads to; in flight it moves with the mean velocity, and keeps its momentum."""
-        found, du, dP = attempt
-        h, dh = load.h, load.dh
+    def _ended(
+        self, engine: Engine, given: StepStart, s: MovingState, load: StepLoad, found: Struck, slope: SolutionSlopes
+    ) -> Ended:
+        """The state that the step leads to, and its changes."""
+        (du, dP), h, dh = slope, load.h, load.dh
         flies = found.solver_report[..., 1:2]
         share = 1.0 - 0.5 * flies
         speed = s.v + share * (found.v - s.v)
         dspeed = s.dv + share[..., None] * (du - s.dv)
-        way, dway = h * speed, h[..., None] * dspeed + speed[..., None] * dh
-        end, dend = self.evaluate("integrate", s.q, way), self._integrated(s, way, dway)
-        after, dafter = found.v, du
+        way, end, after = ended(self.evaluate, engine, given, found)
+        dend, dafter = self._integrated(s, way, h[..., None] * dspeed + speed[..., None] * dh), du
         some = flies[..., 0] > 0
-        if self.laws.balanced and some.any():
-            part = [x[some] for x in (*s, *load, end, dend, after, dafter)]
+        if engine.floats and some.any():
+            part = [x[some] for x in (*s, *load, end, dend, found.v, du)]
             before, push = MovingState(*part[:4]), StepLoad(*part[4:-4])
-            then = MovingState(part[-4], part[-2], part[-3], part[-1])
-            after, dafter = after.copy(), dafter.copy()
-            after[some] = engine.balanced(before.q, before.v, then.q, then.v, push.tau, push.h)
-            dafter[some] = self.balance(before, push, then, after[some])
+            dafter = du.copy()
+            dafter[some] = self.balance(before, push, MovingState(part[-4], part[-2], part[-3], part[-1]), after[some])
         return Ended(MovingState(end, after, dend, dafter), found.P, dP)
 
 

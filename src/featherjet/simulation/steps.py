@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from ..algorithms.contacts.feet import GRAVITY, PUSH_OUT
+from ..algorithms.contacts.solver import SWEEPS
 from ..contact.bilateral import Contacts
 from ..contact.dynamics import constrained_dynamics
 from ..contact.ground import Ground
@@ -132,7 +133,7 @@ class TimeStepping:
         self.last, self.held = found.P, found.held
         residual, sweeps = found.solver_report[..., 0], found.solver_report[..., 2]
         forces = P / self.dt if self.contacts is not None else np.zeros((*q.shape[:-1], 0))
-        settled = np.isfinite(residual) & (sweeps < self.engine.sweeps)  # those that ended early reached their goal
+        settled = np.isfinite(residual) & (sweeps < SWEEPS)  # those that ended early reached their goal
         converged = settled | (residual <= self.tiny)
         if not converged.all():
             size = np.abs(P).max(-1)

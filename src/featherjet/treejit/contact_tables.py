@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..algorithms.contacts.contact_scan import grips_of, reached_dofs
+from ..algorithms.contacts.contact_scan import grips_of, meetings, reached_dofs, stop_way
 from ..algorithms.contacts.scene import ContactSet
 from ..jit.data import Data
 from ..math.spatial import Transform
@@ -41,11 +41,11 @@ class Layout:
                 entries += [(dof, g, grip.case + (len(CASES) if side.beyond else 0)) for dof in dofs]
                 sides += [(side.sign, side.first, side.second)] * len(dofs)
             climbs.append(len(entries))
-        meets, meeting = meetings([range(climbs[4 * g], climbs[4 * g + 3]) for g in range(len(held))], entries)
+        own = [range(climbs[4 * g], climbs[4 * g + 3]) for g in range(len(held))]
+        meets, meeting = map(integers, meetings([[entries[e][0] for e in part] for part in own]))
         rows, paths = 3 * len(held), []
-        for dof in stops:  # its own entry first
-            way = [k for k in reversed(tree.dof_path(node_of(tree, dof))) if k <= dof]
-            paths.append((dof, len(entries), len(entries) + len(way)))
+        for way in (stop_way(tree, dof) for dof in stops):
+            paths.append((way[0], len(entries), len(entries) + len(way)))
             entries += [(k, 0, 0) for k in way]
             sides += [(0.0, 0.0, 0.0)] * len(way)
         self.counts = {
@@ -75,19 +75,3 @@ class ContactTables(Data):
 
 def numbers(X: Transform) -> list[Any]:
     return [x for column in (X.R.x, X.R.y, X.R.z, X.p) for x in (column.x, column.y, column.z)]
-
-
-def node_of(tree: Tree, dof: int) -> int:
-    """The joint of a degree of freedom."""
-    return next(n.index for n in tree.nodes if dof in n.dofs)
-
-
-def meetings(grips: Sequence[range], entries: Sequence[tuple]) -> tuple[np.ndarray, np.ndarray]:
-    """`meets` and `meeting` of ContactTables."""
-    where = [{entries[e][0]: e for e in own} for own in grips]
-    starts, found = [0], []
-    for t in range(len(grips)):
-        for s in range(t + 1):
-            found += [(e, where[s][dof]) for dof, e in where[t].items() if dof in where[s]]
-            starts.append(len(found))
-    return integers(starts), integers(found or [(0, 0)])

@@ -23,8 +23,6 @@ CONTACT_COUNTS = ("grips", "rows", "entries", "factor", "stops")
 CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "meets", "meeting", "stop")
 SLOTS = (*COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
 
-SWEEPS = 3000  # over contacts and stops, at most
-
 # The constants of each joint in the table, in this order, and how many numbers each has.
 TABLE = {"R": 9, "p": 3, "m": 1, "c": 3, "Ic": 6, "pitch": 1, "align": 9, "index": 1, "end": 1}
 

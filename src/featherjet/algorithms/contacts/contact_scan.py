@@ -12,14 +12,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...math.loops import ArrayLoops, LoopArray
 from ...model.model import WORLD
 from ...model.tree import Tree
 from ..dynamics import ltl
 from ..dynamics.aba import Pivot
 from ..scan import Array, Scan
 from . import redundant as redundancy
-from .grips import POINT, PUSH, TWIST, Grip, Side, Touched, ground
+from .dense import GivenLaws
+from .feet import FootRows, Law
+from .grips import POINT, PUSH, TWIST, Grip, Side, Touched, ground, numbers
 from .scene import Contact, ContactSet
+from .solver import ContactSolver, SolverMemory, TreeRows
 
 
 class PlacedGrip(NamedTuple):
@@ -61,13 +65,17 @@ def reached_dofs(tree: Tree, c: Contact) -> list[tuple[list[int], Side]]:
 class ContactScan(Scan):
     """Walks over bodies and over the grips of some contacts; a field of grips is a list with one value for each."""
 
-    def __init__(self, tree: Tree, contacts: ContactSet, lanes: tuple[int, ...] = (), dtype: Any = float) -> None:
+    def __init__(
+        self, tree: Tree, contacts: ContactSet, lanes: tuple[int, ...] = (), dtype: Any = float,
+        stops: Sequence[int] = (),
+    ) -> None:  # fmt: skip
         super().__init__(tree, lanes, dtype)
         self.closed = any(c.other != WORLD for c in contacts.each)
         self.placed = [
             PlacedGrip(grip, c.body, c.other, [(k, side) for dofs, side in reached_dofs(tree, c) for k in dofs])
             for grip, c in grips_of(contacts)
         ]
+        self.stops = [stop_way(tree, dof) for dof in stops]
         self.contact_margins = self.zeros(0)  # of the last `hold`: the share of G's pivots, zero where nothing holds
 
     # Inputs
@@ -148,6 +156,54 @@ class ContactScan(Scan):
         packed = np.concatenate([L.reshape(-1, *self.lanes), 1.0 / factor.D])
         return self.rates(own), self.per_grip(-x, 3), packed
 
+    def strike(
+        self, law: Callable[..., Law], dofs: Sequence[Sequence[Pivot]], left: Sequence[Sequence],
+        grips: Sequence[FootRows], feet: Sequence[Sequence], inputs: Sequence[Array] = (),
+    ) -> tuple[list, list, Array, list]:  # fmt: skip
+        """Percussions that obey the laws that law(*feet) makes for each foot, and what they add to `left`.
+
+        dofs: the pivots of all joints; inputs: rates, stops, and a guess of their percussions, or none if there are no
+        stops. Also gives the stops' percussions and a report: see `feet.strike`.
+        """
+        each = [law(*numbers) for numbers in zip(*feet, strict=True)]
+        rates, ways, guess = inputs or (self.zeros(self.nv), self.zeros(0, 3), self.zeros(0, 2))
+        stops, n = [way[0] for way in self.stops] if inputs else [], len(self.placed)
+        velocity = [numbers(x.velocity(t.gamma)) for x, t in zip(each, grips, strict=True)]
+        laws = GivenLaws(each, np.concatenate([self.vector(velocity), rates[stops]]), ways, each[0].h)
+        (Y, Z, *tables), own = self.tree_rows(dofs, grips, bool(inputs)), self.vector(left)
+        arrays = [LoopArray(self.zeros(*size), len(size)) for size in SolverMemory.shapes(n, len(stops))]
+        t, memory = ArrayLoops(self.lanes, dtype=self.dtype), SolverMemory(*arrays)
+        memory.stops.values[:, 1:] = guess
+        rows = TreeRows(t, Y, Z, LoopArray(own, 1), LoopArray(np.zeros_like(own), 1), tables, n, self.nv)
+        solver = ContactSolver(t, laws, rows, memory, n, len(stops), self.nv)
+        residual, sweeps = solver.settle()
+        world = LoopArray(self.zeros(n, 3), 2)
+        solver.in_world(world)
+        report = [residual[0], solver.flies(), sweeps[0]]
+        return self.rates(own), list(map(tuple, world.values)), memory.stops.values[:, 1:], report
+
+    def tree_rows(self, dofs: Sequence[Sequence[Pivot]], grips: Sequence[FootRows], stops: bool) -> list[LoopArray]:
+        """Y and D^-1 Y of the entries of feet and stops, and the tables of `solver.TreeRows`."""
+        pivots = [x for joint in dofs for x in joint]
+        ways, at, Y = [], [], []
+        for p, t in zip(self.placed, grips, strict=True):
+            found = [self.climb(p.entries, pivots, row, None) for row in t.rows]
+            ways.append((len(at), len(at) + len(p.entries)))
+            at += [dof for dof, _ in p.entries]
+            Y += zip(*([y for _, y in row] for row in found), strict=True)
+        feet = [at[start:end] for start, end in ways]
+        for way in self.stops if stops else ():
+            entries = [(dof, Side(1.0, 1.0, 0.0, False)) for dof in way[1:]]
+            found = [1.0, *(y for _, y in self.climb(entries, pivots, pivots[way[0]].K, None))]
+            ways.append((len(at), len(at) + len(way)))
+            at += way
+            Y += [(y, 0.0, 0.0) for y in found]
+        meets, meeting = meetings(feet)
+        rows = self.matrix_of(Y)
+        scaled = np.stack([y * pivots[dof].dinv for y, dof in zip(rows, at, strict=True)])
+        tables = (np.array(at), np.array(ways), np.array(meets), np.array(meeting))
+        return [LoopArray(rows, 2), LoopArray(scaled, 2), *map(LoopArray, tables)]
+
     def system(self, dofs: Sequence[Sequence[Pivot]], grips: Sequence[Touched]) -> Array:
         """Y^T D^-1 Y (rows, rows): how the rows of all grips accelerate under forces of one."""
         return self.accelerations(*self.climbed(dofs, grips))
@@ -158,15 +214,18 @@ class ContactScan(Scan):
         Y = self.zeros(self.nv, 3 * len(self.placed))
         for g, p in enumerate(self.placed):
             for i in range(3):
-                row = self.climb(p, pivots, grips[g].rows[i], None if p.second == WORLD else grips[g].others[i])
+                second = None if p.second == WORLD else grips[g].others[i]
+                row = self.climb(p.entries, pivots, grips[g].rows[i], second)
                 for dof, y in row:
                     Y[dof, 3 * g + i] = y
         return Y, np.stack([y * pivot.dinv for y, pivot in zip(Y, pivots, strict=True)])
 
-    def climb(self, p: PlacedGrip, pivots: Sequence[Pivot], first: Any, second: Any) -> list[tuple[int, Any]]:
+    def climb(
+        self, entries: Sequence[tuple[int, Side]], pivots: Sequence[Pivot], first: Any, second: Any
+    ) -> list[tuple[int, Any]]:
         """What dofs feel of a force on a grip's first body, and on the second in the frame of its own root."""
         found = []
-        for dof, side in p.entries:
+        for dof, side in entries:
             handed = second if side.beyond else first
             if side.sign == 0.0 and second is not None:  # from here on, the dofs that move both
                 first, second = first + second, None
@@ -205,6 +264,27 @@ class ContactScan(Scan):
             for i, x in enumerate(values):
                 J[3 * g + i, dof] = x
         return J
+
+
+def stop_way(tree: Tree, dof: int) -> list[int]:
+    """A dof, and those above it to the root."""
+    joint = next(n.index for n in tree.nodes if dof in n.dofs)
+    return [k for k in reversed(tree.dof_path(joint)) if k <= dof]
+
+
+def meetings(grips: Sequence[Sequence[int]]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Entries of two grips at the same dof, and where those of grips t and s <= t begin: at t (t + 1) / 2 + s.
+
+    grips: the dofs of each grip's entries, which follow each other.
+    """
+    first = np.cumsum([0, *map(len, grips)]).tolist()
+    where = [{dof: first[g] + k for k, dof in enumerate(dofs)} for g, dofs in enumerate(grips)]
+    starts, found = [0], []
+    for t in range(len(grips)):
+        for s in range(t + 1):
+            found += [(e, where[s][dof]) for dof, e in where[t].items() if dof in where[s]]
+            starts.append(len(found))
+    return starts, found or [(0, 0)]
 
 
 def zeroed(value: Any) -> Any:

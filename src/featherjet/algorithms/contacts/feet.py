@@ -135,9 +135,13 @@ class Law:
         return where_less(0.0, P.z, 1.0, where_less(0.0, end, 0.0, 1.0))
 
     def stops(self, G: Scalar, rate: Scalar, stop: Sequence[Scalar], P: Stop) -> Stop:
-        """stop: the way to a joint's lower and upper limits, and its dry friction."""
-        below, above, dry = stop
-        return stopped(G, rate, below / self.h, above / self.h, self.h * dry, P)
+        return stopped_in_time(self.h, G, rate, stop, P)
+
+
+def stopped_in_time(h: Scalar, G: Scalar, rate: Scalar, stop: Sequence[Scalar], P: Stop) -> Stop:
+    """The law of one joint in a step of length h; stop: the way to its lower and upper limits, and its dry friction."""
+    below, above, dry = stop
+    return stopped(G, rate, below / h, above / h, h * dry, P)
 
 
 class Compression(Law):

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 
 import llvmlite.ir as ir
 
+from ...algorithms.contacts.solver import SWEEPS, TOLERANCE
 from ...jit.emit.dense import emit_factorise, entry
 from ...jit.emit.lanes import I32, I64, PTR, Value
 from ...jit.graph import Expr
-from ..program import SWEEPS, ContactSolve, GripLoop, Hold, Ref, Walk
+from ..program import ContactSolve, GripLoop, Hold, Ref, Walk
 from .contacts import STOP, ContactWalks, HoldCode
 
-TOLERANCE = 1e-12  # change of percussions in a sweep, relative to the largest that one contact alone would need
 TOGETHER_EVERY = 2  # sweeps
 ROUNDS = 4  # solutions at most, each without the feet that the one before would have to pull
 REFINED = 2  # solutions with one factor: the second removes what REGULAR makes wrong
