@@ -75,7 +75,9 @@ def test_compiled_steps_are_those_of_the_reference(stops: tuple[int, ...]) -> No
     agree(one.v, ours.v[2], 1e-10)  # sweeps end when percussions change by less than 1e-12
 
 
-@pytest.mark.parametrize("robot", [fj.load("quadruped", backend="compiled"), fj.Robot(TREE, backend="compiled")], ids=str)
+@pytest.mark.parametrize(
+    "robot", [fj.load("quadruped", backend="compiled"), fj.Robot(TREE, backend="compiled")], ids=str
+)
 def test_flights_are_those_of_the_reference(robot: fj.Robot) -> None:
     """Every root that is free keeps the momentum of its tree."""
     rng = np.random.default_rng(3)
