@@ -11,10 +11,12 @@ import pytest
 from featherjet.jit import engine
 from featherjet.jit.flags import Flag
 from featherjet.jit.graph import Op
+from featherjet.jit.loops.emit import trace
 from featherjet.jit.loops.index import least
 from featherjet.jit.loops.interpret import interpret
-from featherjet.jit.loops.kernel import Fill, LoopKernel, LoopSpec
+from featherjet.jit.loops.kernel import LoopKernel, key_of
 from featherjet.jit.loops.program import LaneRole, Let
+from featherjet.jit.loops.spec import Fill, LoopSpec
 from featherjet.jit.loops.text import text
 from featherjet.jit.loops.trace import Tracer
 from featherjet.jit.loops.verify import MalformedLoops, verify
@@ -154,7 +156,7 @@ def test_a_program_means_what_its_function_does(name: str) -> None:
     given, shapes = arguments(spec.inputs, spec.results)  # type: ignore[arg-type]
     flat = [np.moveaxis(x, 0, -1).reshape(-1, SAMPLES).copy() for x in given]
     out = [np.zeros((int(np.prod(shape)), SAMPLES)) for shape in shapes]
-    interpret(spec.traced(), [*flat, *out], found=LENGTHS | KINDS)
+    interpret(trace(spec), [*flat, *out], found=LENGTHS | KINDS)
     for x, y in zip(out, by_definition(name), strict=True):
         np.testing.assert_array_equal(x.T.reshape(y.shape), y)
 
@@ -312,26 +314,26 @@ def test_a_loop_that_is_left_is_a_mistake() -> None:
 
 
 def test_programs_are_verified() -> None:
-    program = spec_of("counted").traced()
+    program = trace(spec_of("counted"))
     verify(program)
     program.body.statements[0].body.statements = [
         s for s in program.body.statements[0].body.statements if not isinstance(s, Let)
     ]
     with pytest.raises(MalformedLoops):
         verify(program)
-    program = spec_of("counted").traced()
+    program = trace(spec_of("counted"))
     program.graph.ops[-1] = Op("unknown")
     with pytest.raises(ValueError, match="unknown"):
         verify(program)
 
 
 def test_programs_as_text() -> None:
-    shown = text(spec_of("branched").traced())
+    shown = text(trace(spec_of("branched")))
     assert "case kind[i0]:" in shown or "case table" in shown
     assert "when i0 < 2:" in shown
     assert "when 3.0 < %" in shown
-    assert "(%" not in text(spec_of("counted").traced()).splitlines()[0]
-    assert text(spec_of("called").traced()).count("scaled(") == 3  # one function, called twice
+    assert "(%" not in text(trace(spec_of("counted"))).splitlines()[0]
+    assert text(trace(spec_of("called"))).count("scaled(") == 3  # one function, called twice
 
 
 def test_indices_fold() -> None:
@@ -353,7 +355,7 @@ def test_a_function_from_elsewhere_is_known_by_its_trace() -> None:
         out[0] = x[0] + 2.0
 
     second.__qualname__ = first.__qualname__
-    keys = {str(LoopSpec("f", f, {"x": (1,)}, {"out": (1,)}, Fill.SAMPLES).key) for f in (first, second)}
+    keys = {str(key_of(LoopSpec("f", f, {"x": (1,)}, {"out": (1,)}, Fill.SAMPLES))) for f in (first, second)}
     assert len(keys) == 2
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from featherjet.jit import engine
-from featherjet.jit.loops.kernel import Fill, LoopKernel, LoopSpec
-from featherjet.math.dense import factorise, solve
+from featherjet.jit.loops.kernel import LoopKernel
+from featherjet.jit.loops.spec import Fill, LoopSpec
+from featherjet.math.dense import factorise, invert, solve
 from featherjet.math.loops import ArrayLoops, LoopArray
 
 SAMPLES = 11
@@ -68,3 +69,20 @@ def test_machine_code_solves_as_the_definition(cpu: str, dtype: Any, monkeypatch
     found, _ = LoopKernel(SOLVED, {"n": n})([A.astype(dtype), b.astype(dtype)], None, 1)
     for x, y in zip(found, solved_by_definition(A, b), strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=tolerance * np.abs(y).max())
+
+
+def test_inverses() -> None:
+    for n in (1, 6, 9):
+        M = positive(n)
+        inverse, W = (LoopArray(np.zeros((n, n))) for _ in range(2))
+        for sample in M:
+            invert(ArrayLoops(), LoopArray(sample), inverse, W, n)
+            np.testing.assert_allclose(inverse.values, np.linalg.inv(sample), rtol=0, atol=1e-13 * np.linalg.cond(M[0]))
+            np.testing.assert_array_equal(inverse.values, inverse.values.T)
+
+
+def test_a_matrix_of_rank_one_is_flagged() -> None:
+    t, x = ArrayLoops(margin=1e-11), np.ones((3, 3))
+    with np.errstate(all="ignore"):
+        invert(t, LoopArray(x), LoopArray(np.zeros((3, 3))), LoopArray(np.zeros((3, 3))), 3)
+    assert t.flagged

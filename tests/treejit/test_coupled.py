@@ -14,7 +14,8 @@ from featherjet.errors import InputError, SingularMassMatrix
 from featherjet.jit.chain import Chain
 from featherjet.model.io.urdf import parse_urdf
 from featherjet.model.parts import Mimic
-from featherjet.treejit.coupled import Runs, is_foldable
+from featherjet.treejit.coupled import is_foldable
+from featherjet.treejit.linear import Runs
 from helpers import each_agrees, frame_of, random_state
 from urdf_helpers import coupled_urdf
 

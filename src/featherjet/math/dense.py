@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 
@@ -35,3 +36,35 @@ def solve(t: Any, L: Any, dinv: Any, x: Any, n: Any) -> None:
         for i in t.loop(k):
             total[0] = total[0] - L[k, i] * x[i]
         x[k] = total[0]
+
+
+def invert(t: Any, M: Any, inverse: Any, W: Any, n: Any) -> None:
+    """The inverse of a symmetric positive definite matrix (n, n), exactly symmetric; W: memory for another one.
+
+    Gauss and Jordan's elimination in place, from the last row to the first: its pivots are then D of M = L^T D L, and
+    D / diag(M) the margins, flagged unless clearly positive.
+    """
+    for i in t.loop(n):
+        for c in t.columns(n):
+            W[i, c] = M[i, c]
+    for k in t.loop(n, down=True):
+        p = 1.0 / W[k, k]
+        t.watch(W[k, k] / M[k, k])
+        for start, stop in ((0, k), (k + 1, n)):
+            for i in t.loop(stop, start=start):
+                g = W[i, k] * p
+                for c in t.columns(n):
+                    W[i, c] = W[i, c] - g * W[k, c]
+                W[i, k] = -g
+        for c in t.columns(n):
+            W[k, c] = W[k, c] * p
+        W[k, k] = p
+    for i in t.loop(n):
+        for j in t.loop(i + 1):
+            inverse[i, j] = W[i, j]
+            inverse[j, i] = W[i, j]
+
+
+def minus_product(t: Any, A: Any, B: Any, C: Any, n: Any, *columns: Any) -> None:
+    """C = -A B of A (n, n) and B (n, *columns)."""
+    t.product(C.rows, A.T, B.rows, (n, prod(columns), n), plus=False)

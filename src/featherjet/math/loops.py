@@ -55,6 +55,12 @@ class LoopArray:
         """The transpose of a matrix."""
         return LoopArray(np.swapaxes(self.values, 0, 1), self.axes)
 
+    @property
+    def rows(self) -> LoopArray:
+        """As a matrix: the first axis, and all others as one, whose entries follow each other."""
+        lengths = self.values.shape
+        return LoopArray(self.values.reshape(lengths[0], -1, *lengths[self.axes :]), 2)
+
 
 class Cells:
     """Variables, each with a value of its own in every lane, or in every column."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from math import prod
 from typing import Any
 
 from ..algorithms.quantities import FEXT, QUANTITIES, Quantity, shape, sizes
@@ -21,11 +20,11 @@ from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
 from ..jit.library import labelled, library
 from ..jit.number import DOUBLE, Number
-from ..jit.objects import sources
 from ..jit.straight import Function, Straight, shortest
 from ..model.configuration import Places
 from ..model.tree import Tree
 from .coupled import CoupledCompiler, is_foldable
+from .linear import product_kernel
 from .tables import Tables, unit_parts, variants
 
 SMALL = 16_000  # operations; tracing two algorithms that are shorter takes a tenth of a second
@@ -105,20 +104,7 @@ class TreeCompiler:
 
     def _product(self, axes: Sequence[int | str]) -> Kernel:
         """The kernel of -A B, for a square A and for B with these axes."""
-        cpu = self.target
-        rows, *columns = shape(axes, sizes(self.tree))
-
-        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
-            def make() -> Any:
-                with unforked:
-                    from ..jit.emit.product import emit_product
-
-                return sources(emit_product(cpu.fitting(kind), len(axes), cpu.platform, kind))
-
-            what = "product", len(axes), cpu.fitting(kind), kind.name
-            return library(cpu, what, "products", make), Data(kind, [rows, prod(columns)])
-
-        return Kernel("product", {}, [], load, separate_single=False)
+        return product_kernel(shape(axes, sizes(self.tree)), self.target)
 
     def unrolls(self, quantity: Quantity) -> bool:
         """Whether to compile for this robot alone, which must compile fast and be faster to run.

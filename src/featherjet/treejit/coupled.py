@@ -10,63 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from math import prod
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ..algorithms.dynamics.coupled import expand
 from ..algorithms.record import FEXT, REDUCE, VV, Axis, Quantity, shape, sizes
-from ..forks import unforked
 from ..jit import kernel as jit
 from ..jit.chain import Chain, Link
-from ..jit.data import Data
-from ..jit.engine import CPU, Library
+from ..jit.engine import CPU
 from ..jit.kernel import Kernel
-from ..jit.library import library
-from ..jit.number import Number
-from ..jit.objects import sources
 from ..model.tree import Coupling, Tree
+from .linear import Runs, fold_kernel, inverse_kernel
 
 Axes = dict[str, Sequence[Axis]]
 V: tuple[Axis, ...] = ("v",)
-
-
-class Runs(NamedTuple):
-    """Neighbouring entries of an axis that are folded: places (n, 3), from where to where and how many, and factors.
-
-    The first ones cover all places, each of them once.
-    """
-
-    places: np.ndarray
-    factors: np.ndarray
-    first: int
-
-    @staticmethod
-    def of(groups: np.ndarray, factors: np.ndarray) -> Runs:
-        """Runs of one entry each, by the group of each entry."""
-        _, firsts = np.unique(groups, return_index=True)
-        others = np.setdiff1d(np.arange(len(groups)), firsts)
-        order = np.concatenate([firsts, others])
-        places = np.stack([order, groups[order], np.ones(len(order), int)], 1)
-        return Runs(places.astype(np.int64), factors[order], len(firsts))
-
-    def joined(self) -> Runs:
-        """The same as few long runs."""
-        places: list[list[int]] = []
-        factors: list[float] = []
-        first = 0
-        for k, (place, factor) in enumerate(zip(self.places.tolist(), self.factors.tolist(), strict=True)):
-            start, to, _ = place
-            if factors and k != self.first and factor == factors[-1]:
-                before, onto, count = places[-1]
-                if (before + count, onto + count) == (start, to):
-                    places[-1][2] += 1
-                    continue
-            places.append(place)
-            factors.append(factor)
-            first += k < self.first
-        return Runs(np.array(places, np.int64), np.array(factors), first)
 
 
 def fold_stages(axes: Sequence[Axis]) -> list[list[int]]:
@@ -144,47 +100,19 @@ class CoupledCompiler:
 
     def fold(self, axes: Sequence[Axis], folded: Sequence[int]) -> Kernel:
         """The kernel that folds the first axis of a result, another one, or both, from the tree's dofs to "v"."""
-        cpu, count, lengths = self.cpu, len(axes), shape(axes, self.sizes)
         leaders = Runs.of(self.coupling.vi, self.coupling.vs)
-        rows = leaders if 0 in folded else Runs.of(np.arange(lengths[0]), np.ones(lengths[0]))
-        runs, widths, middle, inner = Runs.of(np.zeros(1, int), np.ones(1)), (1, 1), 1, prod(lengths[1:])
-        if axis := folded[-1]:
-            runs, widths = leaders.joined(), (lengths[axis], self.sizes["v"])
-            middle, inner = prod(lengths[1:axis]), prod(lengths[axis + 1 :])
-
-        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
-            def make() -> Any:
-                with unforked:
-                    from ..jit.emit.fold import emit_fold
-
-                return sources(emit_fold(cpu.fitting(kind), count, cpu.platform, kind))
-
-            counts = [len(rows.factors), rows.first, len(runs.factors), runs.first, middle, *widths, inner]
-            tables = [x for some in (rows, runs) for x in (some.places, some.factors.astype(kind.dtype))]
-            code = library(cpu, ("fold", count, cpu.fitting(kind), kind.name), "folded axes", make)
-            return code, Data(kind, [*counts, *tables])
-
-        return Kernel("fold", {}, [], load, separate_single=False)
+        return fold_kernel(shape(axes, self.sizes), folded, leaders, self.sizes["v"], self.cpu)
 
     # Forward dynamics, by the inverse of the mass matrix
 
     def inverted(self, quantity: Quantity, given: Sequence[str]) -> Kernel:
         mass = Link(self.kernel("mass_matrix", ["q"]), ("q", "M"))
-        return self.chain(quantity, given, {"M": VV}, [mass, Link(self.inversion(), ("M", quantity.results[0].name))])
-
-    def inversion(self) -> Kernel:
-        cpu, rows = self.cpu, self.sizes["v"]
-
-        def load(kind: Number, for_one: bool) -> tuple[Library, Data]:
-            def make() -> Any:
-                with unforked:
-                    from ..jit.emit.invert import emit_invert
-
-                return sources(emit_invert(cpu.fitting(kind), cpu.platform, kind))
-
-            return library(cpu, ("invert", cpu.fitting(kind), kind.name), "inverses", make), Data(kind, [rows])
-
-        return Kernel("invert", {}, [], load, separate_single=False)
+        return self.chain(
+            quantity,
+            given,
+            {"M": VV},
+            [mass, Link(inverse_kernel(self.sizes["v"], self.cpu), ("M", quantity.results[0].name))],
+        )
 
     def accelerated(self, given: Sequence[str], inverse: str, a: str) -> tuple[Axes, list[Link]]:
         """M^-1 and accelerations: temporaries, and links that store them under these names."""

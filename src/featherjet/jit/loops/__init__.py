@@ -10,5 +10,7 @@ text       programs for people
 interpret  programs on arrays, statement by statement
 lower      programs as LLVM
 products   the schedule of matrix products
+spec       what a kernel is made of
 kernel     functions of the language as kernels, for batches of any shape
+emit       the loop over samples around a function
 """

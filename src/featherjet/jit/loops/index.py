@@ -119,3 +119,20 @@ def parts(x: Index) -> Iterator[Index]:
     for y in x.args:
         if isinstance(y, Index):
             yield from parts(y)
+
+
+def variables(x: Index) -> set[tuple[str, Any]]:
+    """The loop variables that an index depends on."""
+    if x.op == "variable":
+        return {(x.op, x.args)}
+    return {v for y in x.args if isinstance(y, Index) for v in variables(y)}
+
+
+def unchanging(x: Index, variable: int) -> Iterator[Index]:
+    """The largest parts of an index that do not depend on a loop's variable."""
+    if ("variable", (variable,)) not in variables(x):
+        yield x
+        return
+    for y in x.args:
+        if isinstance(y, Index):
+            yield from unchanging(y, variable)

@@ -16,6 +16,7 @@ from .program import (
     FunctionCall,
     LaneRole,
     Let,
+    LetIndex,
     LocalArray,
     Loop,
     LoopFunction,
@@ -88,6 +89,9 @@ class Interpreter:
         assert meaning is not None
         with np.errstate(all="ignore"):
             self.values[s.operation] = meaning(*map(self.value, op.args))
+
+    def on_LetIndex(self, s: LetIndex) -> None:
+        self.integer(s.index)
 
     def on_Put(self, s: Put) -> None:
         self.memory[s.array][self.integer(s.at)] = self.value(s.operation)

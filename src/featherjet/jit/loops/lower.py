@@ -9,10 +9,10 @@ from typing import Any
 
 import llvmlite.ir as ir
 
-from ..emit.lanes import I32, I64, PTR, VOID, Lanes, Value, external
+from ..emit.lanes import I32, I64, PTR, Lanes, Value
 from ..flags import Flag
 from ..graph import OPERATIONS, Graph
-from .index import Index
+from .index import Index, parts, unchanging, variables
 from .products import ProductCode
 from .program import (
     Array,
@@ -22,6 +22,7 @@ from .program import (
     FunctionCall,
     LaneRole,
     Let,
+    LetIndex,
     LocalArray,
     Loop,
     LoopFunction,
@@ -31,6 +32,7 @@ from .program import (
     Until,
     Watch,
     When,
+    bodies,
 )
 
 Sizes = Callable[[ir.IRBuilder, str], Value]  # the value of a size, or the address of a table
@@ -38,11 +40,10 @@ Sizes = Callable[[ir.IRBuilder, str], Value]  # the value of a size, or the addr
 
 @dataclass(frozen=True)
 class ColumnRange:
-    """A loop over columns that takes `width` at a time, from `first` on; of the last, only those in `mask` exist."""
+    """A loop over columns that takes `width` at a time."""
 
     variable: int
     width: int
-    mask: Value | None = None
 
 
 class Lowering:
@@ -141,6 +142,23 @@ class FunctionCode:
             return b.select(b.icmp_signed("<", a, c), a, c)
         return {"add": b.add, "sub": b.sub, "mul": b.mul, "div": b.udiv, "mod": b.urem}[x.op](a, c)
 
+    def prepare(self, loop: Loop) -> None:
+        """Compute what the places of an innermost loop's statements share."""
+        places = [place for s in loop.body.statements if (place := self.place(s)) is not None]
+        if any(bodies(s) for s in loop.body.statements):
+            return
+        for place in places:
+            for x in unchanging(place, loop.variable):
+                if not any(y.op in ("div", "mod") for y in parts(x)):
+                    self.integer(x)
+
+    def place(self, s: Any) -> Index | None:
+        """Where a statement loads or stores."""
+        if isinstance(s, Put):
+            return s.at
+        data = self.function.graph.ops[s.operation].data if isinstance(s, Let) else None
+        return data.at if isinstance(data, EntryRef) else None
+
     # Memory
 
     def wide(self, width: int) -> Lanes:
@@ -178,26 +196,12 @@ class FunctionCode:
         return w.align if array.lanes is LaneRole.SAMPLES else w.bytes
 
     def load(self, ref: EntryRef) -> Value:
-        b, array = self.b, self.function.arrays[ref.array]
-        kind, width = self.kind(array, ref.at)
-        pointer = self.address(array, ref.at)
-        if self.columns and self.columns.mask is not None and width > 1 and array.number not in self.kinds:
-            w = self.wide(width)
-            name = f"llvm.masked.load.{w.kind.suffix(width)}.p0"
-            masked = external(w.module, name, kind, PTR, I32, self.columns.mask.type, kind)
-            return b.call(masked, [pointer, I32(w.bytes), self.columns.mask, w.const(0.0)])
-        return b.load(pointer, typ=kind, align=self.align(array))
+        array = self.function.arrays[ref.array]
+        return self.b.load(self.address(array, ref.at), typ=self.kind(array, ref.at)[0], align=self.align(array))
 
     def store(self, array: Array, at: Index, x: Value) -> None:
-        b = self.b
-        kind, width = self.kind(array, at)
-        x, pointer = self.spread(x, width), self.address(array, at)
-        if self.columns and self.columns.mask is not None and width > 1 and array.number not in self.kinds:
-            name = f"llvm.masked.store.{self.wide(width).kind.suffix(width)}.p0"
-            masked = external(self.lowering.w.module, name, VOID, kind, PTR, I32, self.columns.mask.type)
-            b.call(masked, [x, pointer, I32(self.lowering.w.bytes), self.columns.mask])
-        else:
-            b.store(x, pointer, align=self.align(array))
+        x = self.spread(x, self.kind(array, at)[1])
+        self.b.store(x, self.address(array, at), align=self.align(array))
 
     # Numbers
 
@@ -251,6 +255,9 @@ class FunctionCode:
         if s.operation not in self.values[-1]:
             self.values[-1][s.operation] = self.computed(s.operation)
 
+    def on_LetIndex(self, s: LetIndex) -> None:
+        self.integer(s.index)
+
     def on_Put(self, s: Put) -> None:
         self.store(self.function.arrays[s.array], s.at, self.value(s.operation))
 
@@ -269,6 +276,7 @@ class FunctionCode:
         if s.columns:
             self.over_columns(s)
             return
+        self.prepare(s)
         start, stop = self.integer(s.start), self.integer(s.stop)
         if s.down:
             b, step = self.b, I64(s.step)
@@ -300,12 +308,13 @@ class FunctionCode:
         self.inside(block)
 
     def over_columns(self, s: Loop) -> None:
-        """As wide vectors as there are, then a narrower one or several: as many columns as are known, or a mask."""
+        """Vectors as wide as there are, then narrower ones, each at most once: nothing is padded, nothing masked."""
+        self.prepare(s)
         w, b, stop = self.lowering.w, self.b, self.integer(s.stop)
         outer = self.columns
 
-        def part(width: int, k: Value, mask: Value | None = None) -> None:
-            self.columns = ColumnRange(s.variable, width, mask)
+        def part(width: int, k: Value) -> None:
+            self.columns = ColumnRange(s.variable, width)
             self.at(s.variable, k, s.body)
             self.columns = outer
 
@@ -319,15 +328,15 @@ class FunctionCode:
                     part(width, k)
                 start += count
             return
-        if w.L == 1:
-            with w.loop(b, I64(0), stop) as k:
-                part(1, k)
-            return
-        whole = b.and_(stop, I64(-w.L))
-        with w.loop(b, I64(0), whole, w.L) as k:
+        begun = b.and_(stop, I64(-w.L))
+        with w.loop(b, I64(0), begun, w.L) as k:
             part(w.L, k)
-        with b.if_then(b.icmp_signed("<", whole, stop)):
-            part(w.L, whole, w.first_lanes(b, b.sub(stop, whole)))
+        width = w.L // 2
+        while width:
+            done = b.and_(stop, I64(-width))
+            with b.if_then(b.icmp_signed("<", begun, done)):
+                part(width, begun)
+            begun, width = done, width // 2
 
     def on_Until(self, s: Until) -> None:
         b = self.b
@@ -381,21 +390,6 @@ class FunctionCode:
         ProductCode(self, s).emit()
 
 
-def variables(x: Index) -> set[tuple[str, Any]]:
-    """The loop variables that an index depends on."""
-    if x.op == "variable":
-        return {(x.op, x.args)}
-    return {v for y in x.args if isinstance(y, Index) for v in variables(y)}
-
-
 def width_of(kind: Any) -> int:
     """How many numbers a value has."""
     return kind.count if isinstance(kind, ir.VectorType) else 1
-
-
-def offset(part: ArrayPart, *index: Any) -> Index:
-    """Where an entry of a part is."""
-    at = part.offset
-    for i, stride in zip(index, part.strides, strict=True):
-        at = at + stride * i
-    return at

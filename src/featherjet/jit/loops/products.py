@@ -10,7 +10,8 @@ from ..emit.lanes import I32, I64, PTR, VOID, Lanes, Value, external
 from .index import Index, lifted
 from .program import ArrayPart, LaneRole, ScheduledProduct
 
-REGISTERS = {8: 24, 4: 12, 2: 12, 1: 8}  # by lanes: how many hold sums, so that the operands find room beside them
+REGISTERS = {64: 24, 32: 12, 16: 12}  # by bytes: how many hold sums, so that the operands find room beside them
+FEW = 8  # likewise of numbers, one by one
 VECTORS = 2  # of a block, where the number of columns is known only when code runs
 
 
@@ -20,6 +21,7 @@ class ProductCode:
     def __init__(self, code: Any, s: ScheduledProduct) -> None:
         self.code, self.s, self.b, self.w = code, s, code.b, code.lowering.w
         self.m, self.n, self.depth = s.sizes
+        self.room = REGISTERS.get(self.w.L * self.w.bytes, FEW)
 
     def emit(self) -> None:
         with ExitStack() as stack:
@@ -42,7 +44,7 @@ class ProductCode:
                 width //= 2
             pieces.append((start, width))
             start += width
-        together = 2 if s.upper else 4 if L == 8 else 3
+        together = 2 if s.upper else 4 if self.room > 12 else 3
         for k in range(0, len(pieces), together):
             group = pieces[k : k + together]
             vectors = [(lifted(first), self.code.wide(width), None) for first, width in group]
@@ -68,7 +70,7 @@ class ProductCode:
 
     def all_rows(self, rows: Index, vectors: Sequence[tuple[Index, Lanes, Value | None]]) -> None:
         """Some columns of all rows, as many rows at a time as there are registers for."""
-        code, tall = self.code, max(1, REGISTERS[self.w.L] // len(vectors))
+        code, tall = self.code, max(1, self.room // len(vectors))
         if rows.value is not None:
             tall = min(rows.value, tall)
             if not tall:

@@ -73,6 +73,13 @@ class Let:
 
 
 @dataclass
+class LetIndex:
+    """Compute an integer: an entry of a table, where it is asked for."""
+
+    index: Index
+
+
+@dataclass
 class LocalArray:
     """Begin to use a local array."""
 

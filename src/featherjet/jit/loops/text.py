@@ -11,6 +11,7 @@ from .program import (
     EntryRef,
     FunctionCall,
     Let,
+    LetIndex,
     LocalArray,
     Loop,
     LoopFunction,
@@ -63,6 +64,8 @@ def described(function: LoopFunction, s: Any) -> tuple[str, list[tuple[str, Stat
             return f"%{s.operation} = {name(function, ref.array)}[{ref.at}]", []
         op = ops[s.operation]
         return f"%{s.operation} = {' '.join([op.name, *map(value, op.args)])}", []
+    if isinstance(s, LetIndex):
+        return f"let {s.index}", []
     if isinstance(s, Put):
         return f"{name(function, s.array)}[{s.at}] = {value(s.operation)}", []
     if isinstance(s, LocalArray):

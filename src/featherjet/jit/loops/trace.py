@@ -17,6 +17,7 @@ from .program import (
     FunctionCall,
     LaneRole,
     Let,
+    LetIndex,
     LocalArray,
     Loop,
     LoopFunction,
@@ -78,6 +79,11 @@ class TracedArray:
     def T(self) -> TracedArray:
         """The transpose of a matrix."""
         return TracedArray(self.tracer, self.array, self.offset, self.strides[::-1])
+
+    @property
+    def rows(self) -> TracedArray:
+        """As a matrix: the first axis, and all others as one, whose entries follow each other."""
+        return TracedArray(self.tracer, self.array, self.offset, (self.strides[0], constant(1)))
 
     @property
     def part(self) -> ArrayPart:
@@ -202,7 +208,9 @@ class Tracer:
 
     def load(self, array: Array, at: Index) -> Any:
         if array.lanes is LaneRole.INTEGERS:
-            return Index("entry", (array.number, at))
+            found = Index("entry", (array.number, at))
+            self._add(LetIndex(found))
+            return found
         return self.graph.load(EntryRef(array.number, at, self._versions.get(array.number, 0)))
 
     def store(self, array: Array, at: Index, value: Any) -> None:
