@@ -89,7 +89,11 @@ def test_slopes_are_those_of_code(name: str, closed: bool) -> None:
 def test_time_steps_are_those_of_code(stops: tuple[int, ...]) -> None:
     """Velocities and percussions at feet and stops; heights and centres of feet; impacts."""
     rng, robot = np.random.default_rng(6), fj.Robot(TREE, backend="compiled")
-    feet = [fj.Foot("wrist", 0.1, (0.3, 0.1, 0)), fj.Foot("shin", 0.2), fj.Foot("base", 0.0, (0, 0.4, 0))]
+    feet = [
+        fj.Foot("wrist", radius=0.1, offset=(0.3, 0.1, 0)),
+        fj.Foot("shin", radius=0.2),
+        fj.Foot("base", offset=(0, 0.4, 0)),
+    ]
     ground = fj.Ground(robot, feet, friction=rng.uniform(0.2, 1.5, 3), terrain=fj.Plane(rng.normal(size=3)))
     kernels = Compiled(robot.evaluator, ground, stops).kernels
     q, (v, mid, tau) = robot.random_configuration(rng, size=SAMPLES), rng.normal(size=(3, SAMPLES, robot.nv))

@@ -121,13 +121,3 @@ class Compiled:
 
     def balanced(self, q: Array, v: Array, end: Array, after: Array, tau: Array, h: Array) -> Array:
         return self._run(self.kernels.balanced, [q, v, end, after, tau, IN_FLIGHT, h], q, v)[0]
-
-
-def engine(evaluator: Evaluator, ground: Ground, stops: tuple[int, ...], balanced: bool) -> Engine:
-    """The engine of a robot; balanced: whether free roots keep their momentum."""
-    compiled = evaluator.backend == "compiled" and evaluator.tree.coupling is None
-    if compiled:
-        return Compiled(evaluator, ground, stops, balanced)
-    from .reference import Reference
-
-    return Reference(evaluator, ground, stops, balanced)

@@ -19,8 +19,9 @@ from ..contact.terrain import Plane
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
 from .bounces import Bounces
-from .engine import Engine, WorldStep, engine
+from .engine import Compiled, Engine, WorldStep
 from .laws import JointLaws, Pull
+from .reference import Reference
 
 CONVERGED = 1e-9  # residual relative to the largest percussion
 
@@ -215,6 +216,12 @@ def chosen(which: Array, x: Array | None, y: Array | None) -> Array:
     assert x is not None
     assert y is not None
     return np.where(which.reshape(which.shape + (1,) * (x.ndim - which.ndim)), x, y)
+
+
+def engine(evaluator: Evaluator, ground: Ground, stops: tuple[int, ...], balanced: bool) -> Engine:
+    """The engine of a robot; balanced: whether free roots keep their momentum."""
+    compiled = evaluator.backend == "compiled" and evaluator.tree.coupling is None
+    return (Compiled if compiled else Reference)(evaluator, ground, stops, balanced)
 
 
 class _Of(NamedTuple):
