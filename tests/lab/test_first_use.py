@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from featherjet.cli import bench, main
+from featherjet.cli import first_use as command
+from featherjet.cli import main
 from featherjet.errors import InputError
 from featherjet.lab.bench import first_use
 from featherjet.lab.bench.first_use import LIMIT, LIMITS, first_uses, sweep, without_contacts
@@ -31,7 +32,7 @@ def test_a_sweep_measures_every_quantity_in_one_process():
 
 
 def test_robots_that_cannot_be_measured_are_left_out(monkeypatch, capsys):
-    monkeypatch.setattr(bench, "known_robots", lambda: {"no.urdf": "", "arm": ""})
+    monkeypatch.setattr(command, "known_robots", lambda: {"no.urdf": "", "arm": ""})
     monkeypatch.setattr(first_use, "DYNAMICS", ("gravity",))
     assert main(["bench", "--first-use", "--all"]) == 0
     shown = capsys.readouterr()

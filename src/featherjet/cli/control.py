@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from ..atomic import write_text
 from ..lab.bench.checking import Disagreement
 from ..lab.bench.timing import TimingSettings
 from ..terminal import console, progress
-from .output import duration, fail, line, table
+from .output import duration, fail, line, table, write_report
 
 MANY = 0.4  # of the time of problems one by one, for many at once
 HERTZ = 100.0
@@ -58,7 +56,7 @@ def show_control(settings: TimingSettings, folder: Path, python: str | None) -> 
         return 1
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "control.json"
-    write_text(path, json.dumps(report, indent=1) + "\n")
+    write_report(path, report)
     line("numbers: ", (str(path), "bold"))
     return 0
 

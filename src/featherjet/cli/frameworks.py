@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from rich.text import Text
 
-from ..atomic import write_text
 from ..lab.bench.checking import Disagreement
 from ..lab.bench.timing import TimingSettings
 from ..terminal import console, progress
-from .output import duration, fail, line, table
+from .output import duration, fail, line, table, write_report
 
 
 def show_frameworks(settings: TimingSettings, folder: Path) -> int:
@@ -43,6 +41,6 @@ def show_frameworks(settings: TimingSettings, folder: Path) -> int:
     console().print(listing)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "frameworks.json"
-    write_text(path, json.dumps(report, indent=1) + "\n")
+    write_report(path, report)
     line("numbers: ", (str(path), "bold"))
     return 0

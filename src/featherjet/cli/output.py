@@ -1,15 +1,19 @@
-"""How commands print: lines, tables and warnings."""
+"""How commands print lines, tables and warnings, and write reports."""
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
+from ..atomic import write_text
 from ..errors import FeatherjetWarning
 from ..terminal import console
 
@@ -33,6 +37,12 @@ def table(*columns: str | tuple[str, str], **settings: Any) -> Table:
         heading, justify = column if isinstance(column, tuple) else (column, "left")
         made.add_column(heading, justify=justify, no_wrap=k > 0, overflow="fold")  # type: ignore[arg-type]
     return made
+
+
+def ticking(bar: Progress, title: str, total: int) -> Callable[[], None]:
+    """A new line of a progress bar, of so many steps; calling it makes one."""
+    task = bar.add_task(title, total=total)
+    return lambda: bar.advance(task)
 
 
 @contextmanager
@@ -73,6 +83,11 @@ def collected_warnings() -> Iterator[list[str]]:
             text = " ".join(place.split())
             if text not in found:
                 found.append(text)
+
+
+def write_report(path: Path, report: dict[str, Any]) -> None:
+    """Write a report as JSON, atomically."""
+    write_text(path, json.dumps(report, indent=1) + "\n")
 
 
 def duration(seconds: float) -> str:

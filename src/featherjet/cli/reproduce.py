@@ -13,8 +13,7 @@ from rich.text import Text
 
 from ..errors import InputError, MissingExtra, UnknownName
 from ..terminal import console, progress
-from .bench import duration, write
-from .output import fail, line, table
+from .output import duration, fail, line, table, write_report
 from .parsing import command
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
             "machine": host,
         }
         report["processor_seconds"] = round(time.process_time() - started, 1)
-        write(path, report | outcome.data())
+        write_report(path, report | outcome.data())
         line("numbers: ", (str(path), "bold"))
         draw(experiment, outcome, folder / f"{name}.png")
         line()

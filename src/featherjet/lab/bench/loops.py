@@ -108,7 +108,7 @@ def outermost(robot: Robot) -> str:
 def ours(robot: Robot, call: LoopCall, inputs: Sequence[Array], frame: str) -> list[CheckedContender]:
     compute: Call = getattr(robot, call.name)
     if call.of_frame:
-        compute = partial(compute, name=frame)
+        compute = partial(compute, frame=frame)
     first = [x[0].copy() for x in inputs]
     results = packed(compute(*inputs))
     out = results[0] if len(results) == 1 else results
