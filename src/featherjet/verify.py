@@ -161,7 +161,7 @@ def _checked(robot: Robot, name: str, by: str, inputs: Mapping[str, object]) -> 
     if {*given} - {FEXT.name} != {*needed} or (FEXT.name in given and not record.forces):
         takes = f"{', '.join(needed)}{' and fext' if record.forces else ''}"
         raise InputError(f"{name} takes {takes}; got {', '.join(given)}")
-    out = evaluator.checked(record, [given[k] for k in needed], given.get(FEXT.name))
+    out = evaluator.inputs.all(record, [given[k] for k in needed], given.get(FEXT.name))
     if record.margins:
         evaluator.refuse_singular(name, out)
     batch = arrays.common_batch({k: (x, len(record.input(k).axes)) for k, x in out.items()})

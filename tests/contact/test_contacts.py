@@ -452,7 +452,7 @@ def test_code_with_mimicking_joints_does_not_depend_on_footholds_and_gains(tmp_p
         )
         for x, y in zip(found, expected, strict=True):
             agree(x, y, 1e-11)
-    assert len(robot.evaluator._kernels) == 2
+    assert len(robot.evaluator.ready.kernels) == 2
     free = [fj.Contacts(robot, [fj.PointContact("l3", at=at)], baumgarte=(0, 2)) for at in (None, (1, 2, 3))]
     assert fingerprint(free[0].outline) == fingerprint(free[1].outline), "a place that nothing pulls to"
 

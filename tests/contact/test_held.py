@@ -81,13 +81,13 @@ def test_code_is_forgotten_with_its_contacts() -> None:
     contacts = fj.Contacts(robot, [fj.PointContact("tool")])
     a = robot.constrained_dynamics(q, zero, zero, contacts).a
     again = pickle.loads(pickle.dumps(contacts))
-    assert len(robot.evaluator._held) == 1
+    assert robot.evaluator.ready.contacts == 1
     assert again.names == contacts.names
     assert not again.ready
     agree(robot.constrained_dynamics(q, zero, zero, contacts).a, a, 0.0, "the second call, by a direct call")
     del contacts
     gc.collect()
-    assert len(robot.evaluator._held) == 0
+    assert robot.evaluator.ready.contacts == 0
 
 
 def test_singular_contacts_are_refused() -> None:

@@ -34,7 +34,7 @@ def given(quantity: str, s) -> tuple:
 
 
 def specialised(robot: fj.Robot) -> list[Kernel | None]:
-    return list(robot.evaluator._kernels.values())
+    return list(robot.evaluator.ready.kernels.values())
 
 
 @pytest.mark.parametrize("quantity, name", TRACED)

@@ -298,7 +298,7 @@ robot = fj.Robot(fj.models.chain(5), "compiled")
 plain = kernel_of(robot, "mass_matrix").single.direct
 q, M = np.zeros(5), np.zeros((5, 5))
 expected = robot.mass_matrix(q)
-direct = robot.evaluator._direct["mass_matrix"]
+direct = robot.evaluator.ready.found("mass_matrix").direct
 del robot
 gc.collect()
 others = [_Definition() for _ in range(1000)]
@@ -421,8 +421,9 @@ def test_every_quantity_has_it(pair):
         if not pair.fext or name in DIRECT:
             args = states(name, robot, 1)[0]
             results(robot, name, *args)
-            assert robot.evaluator._direct[name](*args) is not None
-            assert robot.evaluator._direct[name](*(x[None] for x in args)) is None
+            direct = robot.evaluator.ready.found(name).direct
+            assert direct(*args) is not None
+            assert direct(*(x[None, None] for x in args)) is None
     assert DECLINED < 0, "a flag, so that whoever asks whether something is wrong looks closer"
 
 
@@ -440,10 +441,10 @@ def test_a_short_batch_has_the_same_bits_as_the_general_way(pair, name, size):
     args, kernel = batch_of(name, robot, size), kernel_of(pair.compiled, name)
     expected, flags = kernel(args, None, 1)
     assert flags == 0
-    found = kernel.direct_batch_call(args)(*args)
+    found = kernel.direct(*args)
     assert found is not None, "it is direct"
     outs = tuple(np.full_like(x, np.nan) for x in expected)
-    into = kernel.direct_batch_call(args)(*args, out=outs)
+    into = kernel.direct(*args, out=outs)
     assert into is not None
     results(robot, name, *args)
     again = results(robot, name, *args)  # direct by now
@@ -457,9 +458,10 @@ def test_a_short_batch_has_the_same_bits_as_the_general_way(pair, name, size):
 def test_a_short_batch_declines_what_it_cannot_read(kind):
     robot = pair_of(*PAIRS[0]).compiled
     q, v, a = (x.astype(kind) for x in arguments("inverse_dynamics", random_state(robot, 6)))
-    kernel = kernel_of(robot, "inverse_dynamics")
-    run = kernel.direct_batch_call([q, v, a])
-    (tau,) = run(q, v, a)
+    kernel = kernel_of(fj.Robot(robot.model, "compiled", unroll=PAIRS[0][1]), "inverse_dynamics")
+    ((tau,), _) = kernel([q, v, a], None, 1)
+    run = kernel.direct
+    np.testing.assert_array_equal(run(q, v, a)[0], tau)
     assert tau.dtype == kind
     np.testing.assert_array_equal(run(q, v[1], a)[0], run(q, np.repeat(v[1:2], 6, 0), a)[0], "a shared input")
     wide = np.zeros((12, robot.nv), kind)

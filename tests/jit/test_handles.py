@@ -34,7 +34,9 @@ def by_direct_code(robot: fj.Robot) -> Handle:
 
 def by_bare_call(robot: fj.Robot) -> Handle:
     robot.mass_matrix(Q)
-    call = robot.evaluator.direct_call("mass_matrix")
+    kernel = robot.evaluator.ready.found("mass_matrix")
+    assert kernel is not None
+    call = kernel.direct
     return lambda: call(Q)[0]
 
 

@@ -135,7 +135,7 @@ def test_methods_as_machine_code(model, method):
     robot = fj.Robot(model(), backend="compiled")
     s = random_state(robot, 5)
     both_quantities(robot, s, method, fext=model is small)
-    kernels = {key: x for key, x in robot.evaluator._kernels.items() if key[-1] == ("method", repr(method))}
+    kernels = {key: x for key, x in robot.evaluator.ready.kernels.items() if ("method", repr(method)) in key}
     assert len(kernels) == 2
     assert all(kernels.values())  # none was left to the reference
 
@@ -145,7 +145,7 @@ def test_what_is_too_long_to_compile_is_played(monkeypatch):
         monkeypatch.setitem(QUANTITIES, name, replace(QUANTITIES[name], longest=100))
     robot = fj.Robot(fj.models.chain(3, seed=5), backend="compiled")
     both_quantities(robot, random_state(robot, 3), "autodiff", fext=False)
-    assert not any(x for key, x in robot.evaluator._kernels.items() if key[-1] == ("method", "'autodiff'"))
+    assert not any(x for key, x in robot.evaluator.ready.kernels.items() if ("method", "'autodiff'") in key)
 
 
 @pytest.mark.parametrize("backend", ["numpy", "compiled"])
@@ -270,7 +270,7 @@ def test_any_quantity_as_machine_code():
     true = verify.complex_step(robot, "center_of_mass", "q", q=s.q)
     agree(derivative(s.q), true, 1e-13)
     agree(derivative(s.q[0]), true[0], 1e-13)
-    assert all(robot.evaluator._kernels.values())
+    assert all(robot.evaluator.ready.kernels.values())
 
 
 def test_autodiff_refuses(robot, monkeypatch):

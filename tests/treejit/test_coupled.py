@@ -30,7 +30,7 @@ def pair(root: str) -> Pair:
 def inputs(
     robot: fj.Robot, name: str, batch: tuple[int, ...], forces: bool
 ) -> tuple[list[np.ndarray], np.ndarray | None]:
-    rng, size = np.random.default_rng(len(name)), robot.evaluator.sizes_with(None)
+    rng, size = np.random.default_rng(len(name)), robot.evaluator.inputs.sizes()
 
     def values(axes):
         return rng.normal(size=(*batch, *(size[x] if isinstance(x, str) else x for x in axes)))

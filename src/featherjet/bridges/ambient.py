@@ -107,7 +107,7 @@ class CompiledAmbient:
     def _run(self, name: str, q: Any, x: Any) -> Any:
         kernel = self._kernels.get(name) or self._kernels.setdefault(name, self._compiled(name, x.shape[-1]))
         if q.ndim == x.ndim == 1:
-            found = kernel.direct_call((q, x))(q, x)
+            found = kernel.direct(q, x)
             if found is not None:
                 return found[0]
         return kernel([q, x], None, 1)[0][0]

@@ -152,7 +152,7 @@ class RobotFunction:
             inputs = [given[k] if isinstance(k, int) else self.constants[k].astype(kind) for k in self.order]
         kernel = self.kernel
         if [x.ndim for x in inputs] == kernel.cores:  # one sample
-            results = kernel.direct_call(inputs)(*inputs)
+            results = kernel.direct(*inputs)
             if results is not None:
                 return results
         return kernel(inputs, None, self.robot.evaluator.threads)[0]

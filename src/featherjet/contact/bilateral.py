@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..algorithms.contacts.scene import Contact, ContactSet
-from ..algorithms.quantities import FEXT, quantity
 from ..errors import InputError, ModelError, UnknownName, sealed
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..evaluate.frames import canonical, placement
+from ..evaluate.ready import ReadyCalls
 from ..math.spatial import Transform
 from ..model.builder import transform
 from ..model.checks import rigid
@@ -113,17 +113,8 @@ class Contacts:
             self.core.settings, float
         )  # inputs of the compiled code, so that all footholds share it
         self.outline = self.core.with_settings(np.full(len(self.settings), np.nan).tolist())
-        # by quantity, and whether it takes external forces: its code for one state
-        self.ready: dict[tuple[str, bool], tuple[Evaluator, Callable[..., Any]]] = {}
+        self.ready: dict[Evaluator, ReadyCalls] = {}  # of the evaluator that ran last: its calls with these contacts
         self._refuse_repeated()
-
-    def remember(self, evaluator: Evaluator, name: str, forces: bool, like: Sequence[Any]) -> None:
-        """Keep the code of a quantity that has just given the results `like` on an evaluator, if it was one state."""
-        record = quantity(name)
-        names = [i.name for i in (*record.inputs, *((FEXT,) if forces else ()))]
-        kernel = evaluator.kernel(record, names, {"contacts": self.core})
-        if kernel is not None and like[0].ndim == len(kernel.shapes[0]):
-            self.ready[name, forces] = evaluator, kernel.direct_call(like)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"ready": {}}  # code is not pickled

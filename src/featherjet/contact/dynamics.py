@@ -140,19 +140,20 @@ def options_of(evaluator: Evaluator, contacts: Contacts | None) -> tuple[dict[st
 def run(
     evaluator: Evaluator, name: str, given: tuple, contacts: Contacts, fext: Any = None, out: Out = None
 ) -> tuple[Array, ...]:
-    """A quantity with contacts; one state by code that has run before takes the shortest way."""
-    ready = contacts.ready.get((name, fext is not None)) if type(contacts) is Contacts else None
-    if ready is not None and ready[0] is evaluator:
+    """A quantity with contacts; one state, or a short batch, by code that has run before takes the shortest way."""
+    ready = contacts.ready.get(evaluator) if type(contacts) is Contacts else None
+    call = None if ready is None else ready.calls.get((name, fext is None))
+    if call is not None:
         inputs = given if fext is None else (*given, fext)
-        results = ready[1](*inputs) if out is None else ready[1](*inputs, out=out)
+        results = call(*inputs) if out is None else call(*inputs, out=out)
         if results is not None:
             return results
     options, settings = options_of(evaluator, contacts)
+    if ready is None:
+        contacts.ready.clear()
+        contacts.ready[evaluator] = evaluator.ready.of(options["contacts"])
     try:
-        results = evaluator.run(name, given, fext, out, settings, **options)
-        if evaluator.tree.coupling is None and not arrays.is_lazy(results[0]):
-            contacts.remember(evaluator, name, fext is not None, results)
-        return results
+        return evaluator.run(name, given, fext, out, settings, **options)
     except SmallMargin as margin:
         refuse(name, contacts, margin)
         return copied(out, _elsewhere(evaluator, name, given, contacts, fext, margin.samples))

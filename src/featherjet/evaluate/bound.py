@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +47,7 @@ class Bound:
             raise InputError(f"fext: {name} takes no external forces")
         self.quantity, self._run, self._again = name, run, again
         inputs = (*record.inputs, *((FEXT,) if fext else ()), *((SETTINGS,) if SETTINGS.name in fixed else ()))
-        size = evaluator.sizes_with(options.get("contacts"))
+        size = evaluator.inputs.sizes(options.get("contacts"))
         shapes = record.input_shapes([i.name for i in inputs], size)
         self.inputs = tuple(k for k in shapes if k not in fixed)
         self.results = tuple(r.name for r in record.results)
@@ -60,9 +59,7 @@ class Bound:
         self._found = {k: np.zeros(shape) for k, shape in found}
         self._arrays = {k: self._given[k] for k in self.inputs} | self._found
         self.__dict__.update(self._arrays)
-        code = None if evaluator.doubts(record) else evaluator.code_for_one(record, tuple(shapes), options)
-        buffers = [*self._given.values(), *self._found.values()]
-        self._go = None if code is None else partial(code, *buffers)  # None: the evaluator computes
+        self._go = evaluator.bound(record, options, self._given, list(self._found.values()))  # None: `run` computes
 
     def __call__(self) -> None:
         """Compute the results from the current inputs."""

@@ -18,6 +18,7 @@ from ..model.model import WORLD, Array, Model
 from ..model.parts import Frame
 from ..model.tree import Tree
 from .evaluator import Evaluator
+from .ready import call_key
 
 FrameName: TypeAlias = str | tuple[str, ArrayLike]  # a frame, or a point given in one
 Viewpoint = Literal["local", "world", "world_aligned"]
@@ -68,19 +69,19 @@ def run(
 ) -> tuple[Array, ...]:
     """The results of a quantity of a frame, seen from a viewpoint if the quantity depends on one."""
     try:  # the shortest way, for one state by code that has run before
-        direct, frame = evaluator.sights[quantity, name, viewpoint]
+        call, frame = evaluator.ready.frame_calls[quantity, name, viewpoint]
     except (KeyError, TypeError):  # a point may be an array, which is no key
         pass
     else:
-        results = direct(*given, frame) if out is None else direct(*given, frame, out=out)
+        results = call(*given, frame) if out is None else call(*given, frame, out=out)
         if results is not None:
             return results
     frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) == FLOAT32]
     options = {"viewpoint": known(viewpoint)} if "viewpoint" in record(quantity).options else {}
     results = evaluator.run(quantity, (*given, frame), None, out, **options)
-    direct = evaluator.direct_call(quantity, **options)
-    if direct is not None and isinstance(name, str):
-        evaluator.sights[quantity, name, viewpoint] = direct, frame
+    call = evaluator.ready.calls.get(call_key(quantity, options))
+    if call is not None and isinstance(name, str):
+        evaluator.ready.frame_calls[quantity, name, viewpoint] = call, frame
     return results
 
 

@@ -53,7 +53,7 @@ class LawfulEvaluator(Evaluator):
             return self.base.run(name, given, fext, out, settings, **options)
         if any(type(x) is not np.ndarray and arrays.is_lazy(x) for x in (*given, fext)):
             return self._lazy(name, given, fext, out, settings, options)
-        inputs = self.checked(record, given, fext, settings, options.get("contacts"))
+        inputs = self.inputs.all(record, given, fext, settings, options.get("contacts"))
         single = all(isinstance(x, np.ndarray) and x.dtype == np.float32 for x in given)
 
         def plain(other: str | None, inputs: Mapping[str, Array]) -> list[Array]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from math import prod
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 from ..forks import unforked
 from .batches import GRAIN, LEAST, SLICE, Team, flattened, in_turn, rows_within
 from .data import Data
+from .direct import Call, DirectCalls, declined
 from .emit.direct_call import direct_call, direct_call_block, headers_are_known
 from .engine import CPU, Library, target
 from .flags import Flag
@@ -32,7 +33,6 @@ from .workers import on_this_thread, workers
 Array = np.ndarray
 LARGE = 4096  # numbers; an input with fewer rows is looked at as a large batch only if it has as many as that
 KEPT = 50_000  # operations; a longer trace takes too much memory to keep for later
-SHORT = 1e5  # nanoseconds, likewise: what a direct call of a batch may take, blind to signals and other threads
 WORTH = 4e5  # nanoseconds of work, roughly, that a further thread must save
 
 
@@ -187,6 +187,8 @@ class Kernel:
 
     inputs: shapes of one sample, by name. outputs: likewise, or None if only the code knows them.
     load(kind, for_one): loads the code that computes with a kind of number, and the data it reads.
+    direct(*inputs, out=None): the results of calls like those that have run without flags, in the precision that ran
+    last: one sample, or a short batch; None for anything else, and where a flag is set. See `DirectCalls`.
     separate_single: whether one sample has its own code, apart from that for batches.
     costly: code that takes long to compile: that for batches, once it exists, then serves single samples too.
     """
@@ -206,8 +208,8 @@ class Kernel:
         self.cores = [len(shape) for shape in self.inputs.values()]
         self._outputs = None if outputs is None else list(outputs)
         self._codes: dict[tuple[Number, bool], Code] = {}
-        self._direct: dict[Number, Any] = {}
-        self._direct_batch: dict[Number, Any] = {}
+        self.direct: Call = declined
+        self._direct: dict[Number, DirectCalls] = {}
 
     @cached_property
     def shapes(self) -> list[Shape]:
@@ -245,61 +247,17 @@ class Kernel:
             found = self._codes.setdefault(key, found)  # the first of several threads wins
         return found
 
-    def direct_call(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
-        """The fastest call for one sample of the same precision as some inputs.
-
-        It returns None for anything else, and where a flag is set.
-        """
-        kind = self._kind(like)
-        return self._direct.get(kind) or self._direct.setdefault(kind, self._direct_call_for(kind))
-
-    def _direct_call_for(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
-        call = self.direct_code(kind)
-        if call is None:
-            return lambda *given, out=None: None
-        shapes, empty, types = self.shapes, np.empty, [kind.dtype] * len(self.shapes)
-        shape, dtype = shapes[0], kind.dtype
-
-        def run_one(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
-            outs = (empty(shape, dtype),) if out is None else out if isinstance(out, tuple) else (out,)
-            return None if call(*given, *outs) else outs
-
-        def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
-            outs = tuple(map(empty, shapes, types)) if out is None else out if isinstance(out, tuple) else (out,)
-            return None if call(*given, *outs) else outs
-
-        return run_one if len(shapes) == 1 else run
-
-    def direct_batch_call(self, like: Sequence[Array]) -> Callable[..., tuple[Array, ...] | None]:
-        """The same for short batches along one axis, which the first input has, and others may have."""
-        kind = self._kind(like)
-        return self._direct_batch.get(kind) or self._direct_batch.setdefault(kind, self._direct_batch_call_for(kind))
-
-    def _direct_batch_call_for(self, kind: Number) -> Callable[..., tuple[Array, ...] | None]:
-        if not headers_are_known():
-            return lambda *given, out=None: None
-        call, shapes, empty, dtype = self.code(kind, False).direct_batch, self.shapes, POOL.empty, kind.dtype
-        axes, longest = self.cores[0] + 1, int(SHORT / self.cost)
-
-        def run(*given: Array, out: Any = None) -> tuple[Array, ...] | None:
-            first = given[0]
-            if type(first) is not np.ndarray or first.ndim != axes or not 0 < len(first) <= longest:
-                return None
-            if out is None:
-                n = len(first)
-                outs = tuple([empty((n, *shape), dtype) for shape in shapes])
-            else:
-                outs = out if isinstance(out, tuple) else (out,)
-            return None if call(*given, *outs) else outs
-
-        return run
-
     def direct_code(self, kind: Number = DOUBLE) -> Callable[..., int] | None:
         """(inputs..., results...) -> flags, for one sample in contiguous arrays.
 
         None if the layout of array headers is unknown. The function keeps the code it calls alive.
         """
         return self.code(kind, True).direct if headers_are_known() else None
+
+    def bound(self, *operands: Array) -> Callable[[], int] | None:
+        """() -> flags: the code for one sample of doubles on these arrays, inputs, then results; None as there."""
+        code = self.direct_code()
+        return None if code is None else partial(code, *operands)
 
     def values(self, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """The results of a batch of doubles, on this thread; flags are ignored.
@@ -310,11 +268,35 @@ class Kernel:
 
     def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
         """The results and the flags."""
-        if any(x.ndim > 1 and (len(x) >= GRAIN // 4 or x.size >= LARGE) for x in inputs):
-            large = self._large(inputs, out, threads)
-            if large is not None:
-                return large
-        return self._run(self._choose(inputs), inputs, out)
+        found = None
+        for x in inputs:  # loops, since generators would cost each call half a microsecond
+            if x.ndim > 1 and (len(x) >= GRAIN // 4 or x.size >= LARGE):
+                found = self._large(inputs, out, threads)
+                break
+        code = self._choose(inputs)
+        results, flags = found or self._run(code, inputs, out)
+        axes = results[0].ndim - len(self.shapes[0])
+        if not flags and axes < 2 and results[0].size:
+            calls = self._direct.get(code.kind)
+            if calls is None or not calls.takes(axes):
+                self._take_directly(code, axes)
+            else:
+                self.direct = calls.run
+        return results, flags
+
+    def _take_directly(self, code: Code, axes: int) -> None:
+        """Let `direct` take calls like one that this code has run; axes: of samples."""
+        if not headers_are_known():
+            return
+        calls = self._direct.get(code.kind)
+        if calls is None:
+            calls = DirectCalls(self.shapes, code.kind.dtype, self.cores[0] + 1, self.cost)
+            calls = self._direct.setdefault(code.kind, calls)
+        if axes:
+            calls.take_batches(code.direct_batch)
+        else:
+            calls.take_one(code.direct)
+        self.direct = calls.run
 
     def _run(self, code: Code, inputs: Sequence[Any], out: tuple[Any, ...] | None) -> tuple[tuple, int]:
         report = REPORT
@@ -330,15 +312,22 @@ class Kernel:
     def _choose(self, inputs: Sequence[Any]) -> Code:
         """The code for these inputs."""
         kind = self._kind(inputs)
-        for_one = all(x.ndim <= core for x, core in zip(inputs, self.cores, strict=True))
+        for x, core in zip(inputs, self.cores, strict=True):
+            if x.ndim > core:
+                return self.code(kind, False)
         made = self._codes
-        if for_one and self.costly and (kind, False) in made and (kind, True) not in made:
-            for_one = False
-        return self.code(kind, for_one)
+        if self.costly and (kind, False) in made and (kind, True) not in made:
+            return self.code(kind, False)
+        return self.code(kind, True)
 
     def _kind(self, inputs: Sequence[Any]) -> Number:
         """What to compute with; mixed precision takes double."""
-        return SINGLE if not self.in_double and all(x.dtype == SINGLE.dtype for x in inputs) else DOUBLE
+        if self.in_double:
+            return DOUBLE
+        for x in inputs:
+            if x.dtype != SINGLE.dtype:
+                return DOUBLE
+        return SINGLE
 
     def _large(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int] | None:
         """The results and flags of a large batch, in reused memory and on several threads along the first axis.

@@ -43,7 +43,7 @@ def chunks(
         raise InputError(f"chunks of {quantity}: takes {', '.join(names)}; got {len(inputs)} arrays")
     if fext is not None and not record.forces:
         raise InputError(f"fext: {quantity} takes no external forces")
-    lengths = evaluator.sizes_with(choice.options.get("contacts"))
+    lengths = evaluator.inputs.sizes(choice.options.get("contacts"))
     names += [] if fext is None else ["fext"]
     shapes = record.input_shapes(names, lengths)
     given: dict[str, Any] = dict(zip(names, (*inputs, fext), strict=False))

@@ -76,14 +76,10 @@ class Compiled:
         given = evaluator.tree, compiler.tables, integrate, compiler.target
         self.kernels = StepCompiler(*given, ground.core, stops, balanced)
         self.one, self.floats = np.ones(1), balanced
-        self._direct: dict[Any, Any] = {}
 
     def _run(self, kernel: Any, inputs: list[Array], q: Array, v: Array) -> tuple[Array, ...]:
         if q.ndim == 1:  # one world: the code takes it, or says that it cannot
-            direct = self._direct.get(kernel)
-            if direct is None:
-                direct = self._direct[kernel] = kernel.direct_call(inputs)
-            found = direct(*inputs)
+            found = kernel.direct(*inputs)
             if found is not None:
                 return found
         results, flags = kernel(inputs, None, self.evaluator.threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -95,9 +96,8 @@ class _Fast:
         self.world, self.steps, self.laws = world, steps, world.laws
         engine = steps.unlimited or steps.engine
         simple = steps.bounces is None and steps.fixed is not None and (steps.unlimited or not world.laws.stops)
-        self.code = engine.kernels.step.direct_code() if isinstance(engine, Compiled) and simple else None
-        if self.code is None or steps.fixed is None or self.laws.springs:
-            self.code = None
+        self.run: Callable[[], int] | None = None
+        if not isinstance(engine, Compiled) or not simple or steps.fixed is None or self.laws.springs:
             return
         laws, nv = self.laws, len(world.v)
         self.push, self.start = np.zeros(nv), steps.last.copy()
@@ -109,13 +109,13 @@ class _Fast:
         )
         soft = steps.nothing if laws.free else steps.soft
         given = (world.q, world.v, self.push, soft, steps.fixed, steps.none, self.start, steps.whole)
-        self.arguments = (*given, self.q, self.v, self.P, self.solver_report)
+        self.run = engine.kernels.step.bound(*given, self.q, self.v, self.P, self.solver_report)
         self.inverse = 1.0 / world.dt
 
     def __call__(self) -> bool:
         """Make a step; False if it must be made in another way."""
         world, laws, steps = self.world, self.laws, self.steps
-        if self.code is None or steps.pressed:
+        if self.run is None or steps.pressed:
             return False
         push: Array = self.push
         if laws.bounded:
@@ -128,7 +128,7 @@ class _Fast:
         if steps.last is not self.start:
             self.start[:] = steps.last
             steps.last = self.start
-        if self.code(*self.arguments) or (laws.stops and laws.reached(self.q)):
+        if self.run() or (laws.stops and laws.reached(self.q)):
             return False
         speed = self.v.dot(self.v)
         if not speed < 1e16 or self.solver_report[0] > steps.tiny:
