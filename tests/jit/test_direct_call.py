@@ -294,7 +294,7 @@ import numpy as np
 import featherjet as fj
 from backends import kernel_of
 from featherjet.jit.emit.direct_call import _Definition
-robot = fj.Robot(fj.models.chain(5), "compiled")
+robot = fj.Robot(fj.models.chain(5), backend="compiled")
 plain = kernel_of(robot, "mass_matrix").single.direct
 q, M = np.zeros(5), np.zeros((5, 5))
 expected = robot.mass_matrix(q)
@@ -458,7 +458,7 @@ def test_a_short_batch_has_the_same_bits_as_the_general_way(pair, name, size):
 def test_a_short_batch_declines_what_it_cannot_read(kind):
     robot = pair_of(*PAIRS[0]).compiled
     q, v, a = (x.astype(kind) for x in arguments("inverse_dynamics", random_state(robot, 6)))
-    kernel = kernel_of(fj.Robot(robot.model, "compiled", unroll=PAIRS[0][1]), "inverse_dynamics")
+    kernel = kernel_of(fj.Robot(robot.model, backend="compiled", unroll=PAIRS[0][1]), "inverse_dynamics")
     ((tau,), _) = kernel([q, v, a], None, 1)
     run = kernel.direct
     np.testing.assert_array_equal(run(q, v, a)[0], tau)
