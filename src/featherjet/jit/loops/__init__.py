@@ -8,7 +8,9 @@ trace      records a function as a program
 verify     whether a program is well-formed
 text       programs for people
 interpret  programs on arrays, statement by statement
+values     the values of their machine code
 lower      programs as LLVM
+replay     recorded straight-line code inside a function
 products   the schedule of matrix products
 spec       what a kernel is made of
 kernel     functions of the language as kernels, for batches of any shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 MEANINGS: dict[str, Callable[[int, int], int]] = {
@@ -26,6 +27,13 @@ class Index:
 
     op: str
     args: tuple[Any, ...]
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.op, self.args))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def value(self) -> int | None:

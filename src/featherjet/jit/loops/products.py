@@ -19,7 +19,7 @@ class ProductCode:
     """Emits one product at a place of a function's code (`lower.FunctionCode`)."""
 
     def __init__(self, code: Any, s: ScheduledProduct) -> None:
-        self.code, self.s, self.b, self.w = code, s, code.b, code.lowering.w
+        self.code, self.s, self.b, self.w = code, s, code.b, code.w
         self.m, self.n, self.depth = s.sizes
         self.room = REGISTERS.get(self.w.L * self.w.bytes, FEW)
 

@@ -94,7 +94,7 @@ class Scope:
     """A block that is being traced: the operations known in it, and the arrays stored to."""
 
     def __init__(self) -> None:
-        self.block, self.known, self.stored = Statements(), set[int](), set[int]()
+        self.block, self.known, self.stored = Statements(), list[int](), set[int]()
 
 
 class Tracer:
@@ -105,6 +105,7 @@ class Tracer:
         self.graph = OrderedGraph(self._asked)
         self.function = LoopFunction(name, self.graph)
         self._scopes = [Scope()]
+        self._known: set[int] = set()  # operations that are computed here, or before a block around it
         self._versions: dict[int, int] = {}
         self._new_version = count(1)
         self._variables = count()
@@ -310,12 +311,13 @@ class Tracer:
 
     def _asked(self, operation: int) -> None:
         """Compute an operation here, if it is not known here."""
-        if not any(operation in scope.known for scope in self._scopes):
-            self._scopes[-1].known.add(operation)
+        if operation not in self._known:
+            self._known.add(operation)
+            self._scopes[-1].known.append(operation)
             self._add(Let(operation))
 
     def _let(self, x: Any) -> int:
-        return self.graph.lift(x).index
+        return x.index if type(x) is Expr and x.graph is self.graph else self.graph.lift(x).index
 
     def _store_to(self, array: int) -> None:
         self._versions[array] = next(self._new_version)
@@ -332,6 +334,7 @@ class Tracer:
         self._scopes.append(scope)
         yield scope.block
         self._scopes.pop()
+        self._known.difference_update(scope.known)
         for array in scope.stored:
             self._store_to(array)
 

@@ -12,11 +12,11 @@ from ...jit.emit.dense import emit_factorise, emit_solve, entry
 from ...jit.emit.lanes import I32, I64, PTR, Value
 from ...jit.graph import Expr
 from ...jit.number import DOUBLE, Number
-from ..program import ENTRY, GRIP, GripLoop, Hold, Key, Meet, Program, Ref, Store, Walk
+from ..program import GRIP, GripLoop, Hold, Key, Meet, Ref, Walk
+from ..walks import BODIES, MemoryLayout
 from .redundant import Proximal, any_redundant, room
 from .walks import Walks
 
-BODIES = ("first", "second", "root1", "root2")  # what a grip's row of integers names, after its case
 STOP = 5  # numbers of a stop in W: its row's y D^-1 y, its two percussions, and a copy of them
 MU = sum(size for name, size in itertools.takewhile(lambda item: item[0] != "mu", GRIP.items()))
 
@@ -30,9 +30,9 @@ class ContactWalks(Walks):
 
     spaces = ("J", "D", "T", "E", "W")
 
-    def __init__(self, module: ir.Module, program: Program, lanes: int, kind: Number) -> None:
-        super().__init__(module, program, lanes, kind)
-        self.NT, self.NE = (max(self.counts.get(space, 0), 1) for space in ("T", "E"))
+    def __init__(self, module: ir.Module, layout: MemoryLayout, lanes: int, kind: Number) -> None:
+        super().__init__(module, layout, lanes, kind)
+        self.NT, self.NE = layout.NT, layout.NE
         self.width = sum(GRIP.values())
 
     @cached_property
@@ -57,40 +57,10 @@ class ContactWalks(Walks):
         return b.add(b.mul(b.add(rows, I64(3)), rows), k)
 
     def emit(self, number: int, loop: Walk | GripLoop | Hold) -> ir.Function:
-        if isinstance(loop, Walk):
+        if isinstance(loop, Walk | GripLoop):
             return super().emit(number, loop)
-        if isinstance(loop, GripLoop):
-            return self.sweep(number, loop)
         code = HoldCode(self, loop)
         return code.emit_meet(number) if isinstance(loop, Meet) else code.emit(number)
-
-    def sweep(self, number: int, loop: GripLoop) -> ir.Function:
-        """A function like that of a walk."""
-        f = self.function(f"sweep{number}", [PTR] * self.arguments)
-        data, J = f.args[:2]
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        if loop.world:
-            joints = self.slot(b, data, "joints")
-            env = {("J", "world"): self.vector(b, J, b.mul(joints, I64(self.NJ))), "param": self.slot(b, data, "param")}
-            self.run(b, loop.world, env)
-        over_grips = loop.over == "grips"
-        with self.loop(b, I64(0), self.slot(b, data, loop.over)) as i:
-            g = i if over_grips else self.entry_field(b, data, i, 1)
-            env = self.grip_environment(b, f.args, g)
-            if not over_grips:
-                dof = self.entry_field(b, data, i, 0)
-                env["D", "dof"] = self.vector(b, f.args[2], b.mul(dof, I64(self.ND)))
-                env["E", "self"] = self.vector(b, f.args[4], b.mul(i, I64(self.NE)))
-                env["entry"] = self.number(b, self.slot(b, data, "entry_values"), b.mul(i, I64(len(ENTRY))))
-            case = self.grip_field(b, data, g, 0) if over_grips else self.entry_field(b, data, i, 2)
-            cases = [(k, lambda stores=stores: self.run(b, stores, env)) for k, stores in loop.stores.items()]
-            self.switch(b, case, cases)
-        b.ret_void()
-        return f
-
-    def run(self, b: ir.IRBuilder, stores: Sequence[Store], env: dict) -> None:
-        live = [s for s in stores if s.ref.key in self.offset]
-        self.straight(b, [(s.value, self.sink(b, env, s)) for s in live], lambda ref: self.fetch(b, env, ref))
 
     def grip_field(self, b: ir.IRBuilder, data: Value, g: Value, k: int) -> Value:
         """Integer k of a grip's row: its case, then BODIES."""

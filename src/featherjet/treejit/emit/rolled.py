@@ -29,6 +29,7 @@ from ..program import (
     Walk,
 )
 from ..tiles import samples_at_once, tile_size
+from ..walks import MemoryLayout
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
 from .contacts import STOP, ContactWalks
@@ -63,7 +64,8 @@ def emit_rolled(
     blocks = next((emit_blocks(columns, loop) for loop in program.loops if isinstance(loop, Blocks)), None)
     W = walks_of(program)
     several = samples_at_once(lanes, kind) if matrices and not blocks else lanes
-    one, some = W(module, program, 1, kind), W(module, program, several, kind)
+    layout = MemoryLayout(program, W.spaces)
+    one, some = W(module, layout, 1, kind), W(module, layout, several, kind)
     tiles = {} if effort is Effort.ONE else emit_tiles(some, lanes)
     few = many = None
     if effort is not Effort.BATCHES or tiles:  # small robots have no tiles
@@ -134,7 +136,8 @@ class RolledCode(MatrixOutput):
 
     def emit(self, name: str = "samples") -> ir.Function:
         loops = enumerate(self.program.loops)
-        self.calls = [self.w.emit(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | Hold)]
+        walks = [(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | Hold)]
+        self.calls = [(self.w.emit(k, loop), isinstance(loop, Hold)) for k, loop in walks]
         if (self.matrices or self.blocks) and not self.tiles:
             self.arrange = self.emit_arrange()
         if self.blocks:
@@ -147,8 +150,8 @@ class RolledCode(MatrixOutput):
             sums = w.sums(b, self.data, self.spaces["D"])
             for k in range(w.counts["G"]):
                 w.store(b, w.const(0.0), w.vector(b, sums, I64(k)))
-        for walk in self.calls:
-            b.call(walk, [self.data, *self.spaces.values(), *self.inputs])
+        for walk, unwatched in self.calls:
+            b.call(walk, [self.data, *([] if unwatched else [self.report]), *self.spaces.values(), *self.inputs])
         if self.program.watched:
             with w.loop(b, I64(0), self.nv) as k:
                 at = b.add(b.mul(k, I64(w.ND)), I64(w.offset[self.program.watched]))

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 
 import llvmlite.ir as ir
 
-from ...jit.emit.lanes import I64, PTR, Value
+from ...jit.emit.lanes import I64, Value
+from ...jit.loops.lower import Lowering
 from ...jit.number import Number
-from ..program import TABLE, GripLoop, Hold, Key, Program, Ref, Store, Variant, Walk
+from ..program import TABLE, GripLoop, Hold, Ref, Store, Walk
+from ..walks import MemoryLayout
 from .lanes import TreeLanes
 
 NT = sum(TABLE.values())
@@ -22,18 +24,12 @@ class Walks(TreeLanes):
 
     spaces: tuple[str, ...] = ("J", "D")
 
-    def __init__(self, module: ir.Module, program: Program, lanes: int, kind: Number) -> None:
-        super().__init__(module, program.graph, lanes, kind)
-        self.program = program
-        columns = program.column_keys()  # first in D, as `arrange` reads them together
-        rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
-        self.offset: dict[Key, int] = {}
-        self.counts = dict.fromkeys((*self.spaces, "G"), 0)
-        for key in [*columns, *(k for k in rest if k.space in self.counts)]:
-            self.offset[key] = self.counts[key.space]
-            self.counts[key.space] += 1
-        self.NJ, self.ND = max(self.counts["J"], 1), max(self.counts["D"], 1)
-        self.arguments = 1 + len(self.spaces) + len(program.inputs)  # of every loop: data, spaces, inputs
+    def __init__(self, module: ir.Module, layout: MemoryLayout, lanes: int, kind: Number) -> None:
+        super().__init__(module, layout.program.graph, lanes, kind)
+        self.program, self.layout, self.offset, self.counts = layout.program, layout, layout.offset, layout.counts
+        self.NJ, self.ND = layout.NJ, layout.ND
+        self.lowering = Lowering(self, self.slot)
+        self.arguments = 1 + len(self.spaces) + len(self.program.inputs)  # of every loop: data, spaces, inputs
 
     def areas(self, b: ir.IRBuilder, data: Value) -> list[Value]:
         """How many vectors each space has."""
@@ -45,29 +41,9 @@ class Walks(TreeLanes):
         return self.vector(b, D, b.mul(self.slot(b, data, "nv"), I64(self.ND)))
 
     def emit(self, number: int, loop: Walk | GripLoop | Hold) -> ir.Function:
-        """A function of (data, spaces..., inputs...) that runs one walk."""
-        assert isinstance(loop, Walk)
-        f = self.function(f"walk{number}", [PTR] * self.arguments)
-        data = f.args[0]
-        b = ir.IRBuilder(f.append_basic_block("entry"))
-        joints = self.slot(b, data, "joints")
-        parents, variants = self.slot(b, data, "parent"), self.slot(b, data, "variant")
-        outward = loop.direction == "outward"
-        start, stop = (I64(0), joints) if outward else (b.sub(joints, I64(1)), I64(0))
-        with self.loop(b, start, stop, 1 if outward else -1) as i:
-
-            def case(v: Variant, stores: list[Store]) -> tuple[int, Callable[[], None]]:
-                def body() -> None:
-                    env = self.environment(b, f.args, i, None if v.is_root else self.integer(b, parents, i))
-                    live = [s for s in stores if s.ref.key in self.offset]
-                    sinks = [(s.value, self.sink(b, env, s)) for s in live]
-                    self.straight(b, sinks, lambda ref: self.fetch(b, env, ref))
-
-                return self.program.variants.index(v), body
-
-            self.switch(b, self.integer(b, variants, i), [case(v, s) for v, s in loop.stores.items()])
-        b.ret_void()
-        return f
+        """A function of (data, report, spaces..., inputs...) that runs one loop."""
+        assert isinstance(loop, Walk | GripLoop)
+        return self.lowering.emit(self.layout.traced(number, loop))
 
     def environment(self, b: ir.IRBuilder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
         """Pointers to the memory of joint i, by space."""

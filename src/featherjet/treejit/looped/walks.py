@@ -15,6 +15,7 @@ from ...jit.number import DOUBLE
 from ..emit.lanes import TreeLanes
 from ..emit.walks import Walks
 from ..program import Key, Ref, Store, Variant
+from ..walks import MemoryLayout
 from .program import MEMBER, Entry, Group, LoopedProgram, SetWalk, WideWalk, matrix_key
 
 CHUNK = 64  # columns that go through all walks together: enough to hide latency, few enough for a near cache
@@ -53,7 +54,7 @@ class LoopedWalks(Walks):
     program: LoopedProgram
 
     def __init__(self, module: ir.Module, program: LoopedProgram, lanes: int) -> None:
-        super().__init__(module, program, 1, DOUBLE)
+        super().__init__(module, MemoryLayout(program, self.spaces), 1, DOUBLE)
         self.wide = TreeLanes(module, program.graph, lanes, DOUBLE, whole=False)
         wanted = sorted(program.wanted(), key=lambda k: (k.space, k.field, k.path))
         self.matrices = [k.field for k in wanted if k.space == "M"]
