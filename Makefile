@@ -11,7 +11,7 @@ COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov" if sys.version_in
 # A local version: it matches the builds for CPUs alone, and never those that bring gigabytes of CUDA along.
 TORCH ?= 2.13.0+cpu
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test coverage fuzz soak lint smoke release clean
+.PHONY: help demo docs quick test coverage fuzz soak lint smoke release clean
 
 help:   ## list the targets
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -21,6 +21,12 @@ demo: $(VENV)/.demo  ## set up, then all derivatives of the built-in quadruped, 
 
 docs: $(VENV)/.docs  ## set up, then build the documentation into site/; open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build -q
+
+quick: $(VENV)/.test  ## after each change, in three minutes: the tests that it touches, and one of each kind of the rest
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python tools/files.py
+	$(BIN)/python tests/quick.py
 
 test: lint  ## set up, then lint and every test
 	@$(if $(COVERAGE),,echo 'coverage is measured from Python 3.12 on; here, make coverage does it')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import inspect
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
@@ -165,7 +165,8 @@ class SimulationWarning(FeatherjetWarning):
 
 def warn(warning: Warning) -> None:
     """Give a warning that points at the user's line, the innermost one outside featherjet."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    frame = inspect.currentframe()
+    assert frame is not None, "CPython has frames"
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
     known = frame.f_globals.setdefault("__warningregistry__", {})

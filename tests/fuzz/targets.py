@@ -154,18 +154,18 @@ class Target:
 
 
 TARGETS = {
-    "urdf": Target(lambda data: use(parse_urdf(data, mimic=True)), urdf_seeds, position="xml"),
-    "mjcf": Target(read_mjcf, mjcf_seeds, position="xml"),
-    "model": Target(lambda data: use(saved.loads(data.decode("utf-8", "replace"))), model_seeds, position="json"),
-    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds, position="json"),
-    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, position="npz"),
-    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, position="npz"),
+    "urdf": Target(lambda data: use(parse_urdf(data, mimic=True)), urdf_seeds, form="xml"),
+    "mjcf": Target(read_mjcf, mjcf_seeds, form="xml"),
+    "model": Target(lambda data: use(saved.loads(data.decode("utf-8", "replace"))), model_seeds, form="json"),
+    "state": Target(lambda data: read_state(arm(), in_file("s.json", data)), json_seeds, form="json"),
+    "npz": Target(lambda data: read_npz(in_file("a.npz", data)), states_seeds, form="npz"),
+    "states": Target(lambda data: read_states(arm(), in_file("s.npz", data)), states_seeds, form="npz"),
     "clip": Target(
         lambda data: read_state(arm(), in_file("c.npz", data)),
-        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], position="npz",
+        lambda: [packed({"q": np.zeros((3, 7)), "dt": np.array(0.01)})], form="npz",
     ),
-    "trajectory": Target(read_trajectory, trajectory_seeds, position="npz"),
-    "transition": Target(read_transition, transition_seeds, position="npz"),
+    "trajectory": Target(read_trajectory, trajectory_seeds, form="npz"),
+    "transition": Target(read_transition, transition_seeds, form="npz"),
 }  # fmt: skip
 
 

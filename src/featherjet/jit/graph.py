@@ -223,14 +223,15 @@ class Expr:
     def __repr__(self) -> str:
         return f"<%{self.index} {line(self.op)}>"
 
-    def _negated(self) -> Expr | None:
+    def negated(self) -> Expr | None:
+        """What this is minus of, if it is made as that."""
         op = self.graph.ops[self.index]
         return Expr(self.graph, op.args[0]) if op.name == "neg" else None
 
     def __neg__(self) -> Expr:
         if self.value is not None:
             return self.graph.const(-self.value)
-        minus = self._negated()
+        minus = self.negated()
         return self.graph.add(Op("neg", (self.index,))) if minus is None else minus
 
     @_on_scalars
@@ -242,9 +243,9 @@ class Expr:
             return b
         if b.value == 0:
             return a
-        if (minus := b._negated()) is not None:
+        if (minus := b.negated()) is not None:
             return a - minus
-        if (minus := a._negated()) is not None:
+        if (minus := a.negated()) is not None:
             return b - minus
         return a.graph.add(Op("add", tuple(sorted((a.index, b.index)))))
 
@@ -261,9 +262,9 @@ class Expr:
             return -b
         if a.index == b.index:
             return a.graph.const(0.0)
-        if (minus := b._negated()) is not None:
+        if (minus := b.negated()) is not None:
             return a + minus
-        if (minus := a._negated()) is not None:
+        if (minus := a.negated()) is not None:
             return -(minus + b)
         return a.graph.add(Op("sub", (a.index, b.index)))
 
@@ -279,7 +280,7 @@ class Expr:
             return a.graph.const(first * second)
         for known, x, y in ((first, a, b), (second, b, a)):
             if known is None:
-                if (minus := x._negated()) is not None:
+                if (minus := x.negated()) is not None:
                     return -(minus * y)
             elif known == 0:
                 return x.graph.const(0.0)
@@ -300,7 +301,7 @@ class Expr:
             return a.graph.const(a.value / b.value)
         if a.value == 0:
             return a.graph.const(0.0)
-        if (minus := a._negated()) is not None:
+        if (minus := a.negated()) is not None:
             return -(minus / b)
         return a.graph.add(Op("div", (a.index, b.index)))
 

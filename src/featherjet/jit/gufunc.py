@@ -1,4 +1,7 @@
-"""A NumPy generalised ufunc from the address of an inner loop, through NumPy's C API and ctypes alone."""
+"""A NumPy generalised ufunc from the address of an inner loop, through NumPy's C API and ctypes alone.
+
+NumPy makes gufuncs for users of its C API only, whose table a C extension finds at `_UFUNC_API`, as its header does.
+"""
 
 from __future__ import annotations
 

@@ -22,12 +22,10 @@ from ..bridges.robots import RobotFunction
 from ..bridges.rules import in_rows, total
 from ..errors import InputError
 from .derivatives import made_of_others, pulled, pushed
+from .internals import ahead, modes, transforming, with_changes
 
 MANY = 3  # directions; from more on, matrices cost less than as many products
 KINDS = (torch.float64, torch.float32)
-# Missing in some version of PyTorch, they make calls take the general way.
-transforming = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
-modes = getattr(torch._C, "_len_torch_dispatch_stack", lambda: 1)
 
 _known: WeakValueDictionary[str, RobotFunction] = WeakValueDictionary()
 
@@ -43,10 +41,10 @@ def call(f: RobotFunction, given: Sequence[Tensor]) -> tuple[Tensor, ...]:
         return Transformed.apply(f, *given)
     if modes():
         return tuple(operator(list(given), registered(f).digest))
-    ahead = forward_ad._current_level >= 0
-    if ahead and f.record.derivation is None:
+    changing = ahead()
+    if changing and f.record.derivation is None:
         return made_of_others(f, call)(*given)
-    if ahead or (torch.is_grad_enabled() and any([x.requires_grad for x in given])):
+    if changing or (torch.is_grad_enabled() and any([x.requires_grad for x in given])):
         return Differentiated.apply(f, *given)
     return _computed(f, given)
 
@@ -100,7 +98,7 @@ def _changes(f: RobotFunction, x: Sequence[Any], y: Sequence[Any], dx: Sequence[
     if transforming():  # those around this one differentiate the changes, too, but not along this change again
         x = [forward_ad.unpack_dual(t).primal for t in x]
         y = [None if t is None else forward_ad.unpack_dual(t).primal for t in y]
-        with forward_ad._set_fwd_grad_enabled(True):
+        with with_changes():
             found = pushed(f, torch, call, x, y, dx)
     else:
         found = pushed(f, torch, call, x, y, dx)
@@ -132,7 +130,7 @@ class Differentiated(torch.autograd.Function):
         ctx.f, kept = f, _kept(f, x, y)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*kept)
-        if forward_ad._current_level >= 0:
+        if ahead():
             ctx.save_for_forward(*kept)
         return y
 
