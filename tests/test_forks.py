@@ -141,7 +141,7 @@ sys.meta_path.insert(0, Slow())
 os.register_at_fork(before=free.set)  # runs before the hooks of featherjet, which were registered earlier
 
 def compute():
-    robot, q = fj.Robot(fj.models.chain(3), "compiled", unroll=True), np.array([0.1, 0.2, 0.3])
+    robot, q = fj.Robot(fj.models.chain(3), backend="compiled", unroll=True), np.array([0.1, 0.2, 0.3])
     return robot.mass_matrix(q)
 
 thread = threading.Thread(target=compute)
@@ -150,7 +150,7 @@ importing.wait()
 child = os.fork()
 if child == 0:
     signal.alarm({patience})
-    expected = fj.Robot(fj.models.chain(3), "numpy").mass_matrix(np.array([0.1, 0.2, 0.3]))
+    expected = fj.Robot(fj.models.chain(3), backend="numpy").mass_matrix(np.array([0.1, 0.2, 0.3]))
     os._exit(0 if np.allclose(compute(), expected, rtol=1e-9) else 1)
 status = os.waitpid(child, 0)[1]
 thread.join()

@@ -574,7 +574,7 @@ def counted(cpu, parts):
     count += 1
     return compiled(cpu, parts)
 libraries.compiled = counted
-robot = fj.Robot(fj.models.chain(3), "compiled")
+robot = fj.Robot(fj.models.chain(3), backend="compiled")
 print(repr(robot.gravity(np.array({Q.tolist()})).tolist()), count)
 """
 

@@ -283,7 +283,7 @@ def test_a_world_says_once_that_its_code_is_compiled(monkeypatch):
     said: list[tuple[str, str]] = []
     real = notices.announced
     monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words) or real(*words))
-    robot = fj.Robot(MODEL, "compiled")
+    robot = fj.Robot(MODEL, backend="compiled")
     ground = fj.Ground(robot, [fj.Foot(MODEL.frames[-1].name)])
     direct_call_code(target().name)
     monkeypatch.setattr(libraries, "_loaded", weakref.WeakValueDictionary())

@@ -91,7 +91,7 @@ PROGRAM = """
                 if name == "mass_matrix":
                     try_all(lambda: t.results(robot, name, *(x.astype(np.float32) for x in args)))
 
-    chain = fj.Robot(fj.models.chain(4), "compiled", unroll=False)  # contacts: three kernels, one after the other
+    chain = fj.Robot(fj.models.chain(4), backend="compiled", unroll=False)  # three kernels in a row
     held = fj.Contacts(chain, [fj.PointContact(chain.joint_names[-1])], damping=0.1)
     s = random_state(chain, 100)
     before = sites

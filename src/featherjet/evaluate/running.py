@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -13,14 +13,27 @@ from ..algorithms.quantities import Quantity
 from ..arrays import Out, copied, outputs
 from ..errors import InputError
 from ..jit.flags import Flag
-from ..model.model import Array
+from ..model.model import Array, Model
 from .refusals import in_single, refuse_indefinite, refuse_nonfinite
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
-    from .evaluator import Evaluator
 
 FLOAT64, FLOAT32 = np.dtype(np.float64), np.dtype(np.float32)
+
+
+class CallingEvaluator(Protocol):
+    """The evaluator of a call, which computes by the reference what code leaves to it."""
+
+    model: Model
+
+    @property
+    def threads(self) -> int: ...
+    def doubts(self, record: Quantity) -> bool: ...
+    def by_reference(
+        self, record: Quantity, inputs: Mapping[str, Array], options: Mapping[str, Any]
+    ) -> tuple[Array, ...]: ...
+    def __call__(self, name: str, *given: Any) -> Any: ...
 
 
 @dataclass(eq=False)
@@ -32,7 +45,7 @@ class KernelCall:
     code the next time.
     """
 
-    evaluator: Evaluator
+    evaluator: CallingEvaluator
     record: Quantity
     kernel: Kernel
     check: Callable[[], dict[str, Array]]
