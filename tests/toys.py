@@ -47,7 +47,7 @@ class Toy:
     def slopes(self, x: Array, u: Array) -> tuple[Array, Array]:
         raise NotImplementedError
 
-    def bends(self, x: Array, u: Array, p: Array) -> Array:
+    def curved_tangents(self, x: Array, u: Array, p: Array) -> Array:
         raise NotImplementedError
 
     def difference(self, x0: Array, x1: Array) -> Array:
@@ -143,7 +143,7 @@ class Pendulum(Toy):
         Fx[..., 0, 0] += 1.0
         return Fx, Fu
 
-    def bends(self, x: Array, u: Array, p: Array) -> Array:
+    def curved_tangents(self, x: Array, u: Array, p: Array) -> Array:
         found = np.zeros((*x.shape[:-1], 3, 3))
         found[..., 0, 0] = 4.0 * self.h * np.sin(x[..., 0]) * (p[..., 1] + self.h * p[..., 0])
         return found

@@ -574,11 +574,11 @@ def test_residuals_of_states_are_traced_once_and_users_ones_every_time() -> None
         Problem(robot, np.zeros(14), [Phase(1, 0.1, [Cost(State()), Cost(Some(n), name="own"), Cost(Control())])])
         for n in (2, 3)
     ]
-    first, second = (p.segments[0].stage.form for p in forms)
-    assert [place.rows for place in first.places] == [14, 2, 7]
-    assert [place.rows for place in second.places] == [14, 3, 7]
+    first, second = (p.phases[0].terms for p in forms)
+    assert [place.rows for place in first.slices] == [14, 2, 7]
+    assert [place.rows for place in second.slices] == [14, 3, 7]
     assert traced == [2, 3]
-    assert first.loads[0] == second.loads[0] == tuple(("x", k) for k in range(14))
-    assert first.used == second.used == [("x",), ("u", "x"), ("u",)]
+    assert first.entries[0] == second.entries[0] == tuple(("x", k) for k in range(14))
+    assert first.inputs_used == second.inputs_used == [("x",), ("u", "x"), ("u",)]
     x, u = np.arange(28.0).reshape(2, 14), np.arange(1.0, 8.0)[None]
     near(forms[1].terms(x, u)["own"][0], 0.05 * ((x[0, 7:10] * u[0, :3]) ** 2).sum(), 1e-13)

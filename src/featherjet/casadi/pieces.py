@@ -46,24 +46,24 @@ class Traced(SparseTrace):
         return self.run(**{k: given[k] for k in self.inputs})
 
 
-def pieces(stage: CompiledPhase, last: bool) -> dict[str, SparseTrace]:
+def pieces(phase: CompiledPhase, last: bool) -> dict[str, SparseTrace]:
     """The functions of a stage by name; the last one has neither dynamics nor steps."""
-    body = stage.body
-    found: dict[str, SparseTrace] = {"terms": terms(stage.form)}
-    found |= {e.name: signal(body, s) for s, e in stage.form.known.items() if s.kind in QUANTITY}
+    robot = phase.robot
+    found: dict[str, SparseTrace] = {"terms": terms(phase.terms)}
+    found |= {e.name: signal(robot, s) for s, e in phase.terms.signals.items() if s.kind in QUANTITY}
     if last:
         return found
-    found["dynamics"] = sparse_function(body, body.dynamics, Choices(contacts=body.contacts))
-    if body.hits or body.integrator == "euler":
-        found["step"] = step(body)
+    found["dynamics"] = sparse_function(robot, robot.dynamics, Choices(contacts=robot.contacts))
+    if robot.hits or robot.integrator == "euler":
+        found["step"] = step(robot)
     else:
-        found |= {"rate": rate(body), "move": sparse_function(body, "integrate", Choices())}
+        found |= {"rate": rate(robot), "move": sparse_function(robot, "integrate", Choices())}
     return found
 
 
-def signal(body: PhaseRobot, s: Signal) -> SparseTrace:
+def signal(robot: PhaseRobot, s: Signal) -> SparseTrace:
     choices = Choices(frame=s.of or None, viewpoint=s.viewpoint or "local")
-    return sparse_function(body, QUANTITY[s.kind], choices)
+    return sparse_function(robot, QUANTITY[s.kind], choices)
 
 
 def normalised(places: Places, x: Array) -> Array:
@@ -72,35 +72,35 @@ def normalised(places: Places, x: Array) -> Array:
     return vector([*q, *x[places.nq :]])
 
 
-def terms(form: TracedTerms) -> SparseTrace:
+def terms(traced: TracedTerms) -> SparseTrace:
     """(x, u, data, signals) -> costs by term, residuals of squared costs, equalities and inequalities."""
-    size = form.size
-    squared = [k for k, c in enumerate(form.costs) if type(c.charged) is Square]
-    rows = sum(form.places[k].rows for k in squared)
-    shapes = form.inputs
+    size = traced.size
+    squared = [k for k, c in enumerate(traced.costs) if type(c.charged) is Square]
+    rows = sum(traced.slices[k].rows for k in squared)
+    shapes = traced.inputs
 
     def run(**given: Array) -> list[Array]:
         shaped = {k: given[k].reshape(s) for k, s in shapes.items()}
         shaped["x"] = normalised(size.places, shaped["x"])
-        found = form.plain(shaped)
-        residuals = [r for k in squared for r in form.rows(k, shaped)]
+        found = traced.values(shaped)
+        residuals = [r for k in squared for r in traced.rows(k, shaped)]
         return [found[0], *([vector(residuals)] if rows else []), *found[1:]]
 
-    results = {"costs": max(len(form.costs), 1)} | ({"residuals": rows} if rows else {})
-    results |= {k: n for k, (n,) in form.limited.items()}
-    return Traced({k: int(np.prod(s)) for k, s in shapes.items()}, results, run, ("terms", form.key))
+    results = {"costs": max(len(traced.costs), 1)} | ({"residuals": rows} if rows else {})
+    results |= {k: n for k, (n,) in traced.constraint_shapes.items()}
+    return Traced({k: int(np.prod(s)) for k, s in shapes.items()}, results, run, ("terms", traced.key))
 
 
-def weights(stage: CompiledPhase) -> Array:
+def weights(phase: CompiledPhase) -> Array:
     """The weights (knots, rows) of the residuals of squared costs."""
-    form = stage.form
-    places = [p for c, p in zip(form.costs, form.places, strict=False) if type(c.charged) is Square]
-    return np.concatenate([stage.data[..., p.weights] for p in places] or [stage.data[..., :0]], -1)
+    traced = phase.terms
+    places = [p for c, p in zip(traced.costs, traced.slices, strict=False) if type(c.charged) is Square]
+    return np.concatenate([phase.data[..., p.weights] for p in places] or [phase.data[..., :0]], -1)
 
 
-def step(body: PhaseRobot) -> SparseTrace:
+def step(robot: PhaseRobot) -> SparseTrace:
     """(x, a, dt) -> next, by semi-implicit Euler; at an impact a is the jump of velocities."""
-    places, nq, nv = body.size.places, body.size.nq, body.size.nv
+    places, nq, nv = robot.size.places, robot.size.nq, robot.size.nv
 
     def euler(x: Array, a: Array, dt: Array) -> list[Array]:
         return [vector(semi_implicit_euler(places, normalised(places, x), a, dt[0])[0])]
@@ -110,13 +110,13 @@ def step(body: PhaseRobot) -> SparseTrace:
         after[nq:] = after[nq:] + a
         return [after]
 
-    inputs = {"x": nq + nv, "a": nv} | ({} if body.hits else {"dt": 1})
-    return Traced(inputs, {"next": nq + nv}, jump if body.hits else euler, ("step", body.hits, places.digest))
+    inputs = {"x": nq + nv, "a": nv} | ({} if robot.hits else {"dt": 1})
+    return Traced(inputs, {"next": nq + nv}, jump if robot.hits else euler, ("step", robot.hits, places.digest))
 
 
-def rate(body: PhaseRobot) -> SparseTrace:
+def rate(robot: PhaseRobot) -> SparseTrace:
     """(w, v) -> R(w) v, see `algorithms.integrators`."""
-    places, nv = body.size.places, body.size.nv
+    places, nv = robot.size.places, robot.size.nv
 
     def run(w: Array, v: Array) -> list[Array]:
         return [vector(chart_rates(places, w, v))]

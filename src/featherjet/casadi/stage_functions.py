@@ -67,14 +67,14 @@ def stages(
     name = identifier(name, "name")
     command = command_of(compiler) if out is not None else []
     parts, functions, shared = [], dict[str, SparseTrace](), dict[str, str]()
-    for k, (stage, start, stop) in enumerate(problem.every):
-        last = stage is problem.terminal
+    for k, phase in enumerate(problem.every):
+        last = phase is problem.terminal
         title, symbols = f"{name}_end" if last else f"{name}{k}", dict[str, str]()
-        for piece, traced in pieces(stage, last).items():
+        for piece, traced in pieces(phase, last).items():
             symbol = shared.setdefault(repr((traced.key, traced.results)), f"{title}_{piece}")  # phases share code
             functions.setdefault(symbol, traced)
             symbols[piece] = symbol
-        parts.append((title, stage, range(start, stop), symbols))
+        parts.append((title, phase, range(phase.start, phase.stop), symbols))
     path = None
     if out is not None:
         file = f"lib{name}{SUFFIX}"
@@ -84,33 +84,33 @@ def stages(
         calls = {symbol: call(symbol, traced) for symbol, traced in functions.items()}
     return [
         StageFunction(
-            composed(problem, title, stage, {piece: calls[symbol] for piece, symbol in symbols.items()}),
-            stage.data, weights(stage), knots, path,
+            composed(problem, title, phase, {piece: calls[symbol] for piece, symbol in symbols.items()}),
+            phase.data, weights(phase), knots, path,
         )
-        for title, stage, knots, symbols in parts
+        for title, phase, knots, symbols in parts
     ]  # fmt: skip
 
 
-def composed(problem: Problem, title: str, stage: CompiledPhase, calls: Calls) -> ca.Function:
+def composed(problem: Problem, title: str, phase: CompiledPhase, calls: Calls) -> ca.Function:
     """The function of a knot, from those of its pieces."""
-    nq, form = problem.nq, stage.form
-    x, u, p = ca.MX.sym("x", problem.nx), ca.MX.sym("u", problem.nu), ca.MX.sym("p", form.width)
+    nq, traced = problem.nq, phase.terms
+    x, u, p = ca.MX.sym("x", problem.nx), ca.MX.sym("u", problem.nu), ca.MX.sym("p", traced.width)
     q, v = x[:nq], x[nq:]
     last = "dynamics" not in calls
-    found = several([] if last else calls["dynamics"](q, v, torques(problem, stage, u)))
+    found = several([] if last else calls["dynamics"](q, v, torques(problem, phase, u)))
     signals = []
-    for s, entry in form.known.items():
+    for s, entry in traced.signals.items():
         if s.kind in QUANTITY:
             takes_v = s.kind in ("velocity", "momentum", "kinetic")
             signals.append(calls[entry.name](q, v) if takes_v else calls[entry.name](q))
         else:
             signals.append(found[0 if s.kind == "a" else 1])
-    own = [x, u] if form.size.nu else [x]
+    own = [x, u] if traced.size.nu else [x]
     given = several(calls["terms"](*own, p, *signals))
     terms = calls["terms"]
     assert isinstance(terms, ca.Function)
     results = dict(zip(terms.name_out(), given, strict=True))
-    outs = {} if last else {"next": after(stage, calls, x, u, found[0], problem)}
+    outs = {} if last else {"next": after(phase, calls, x, u, found[0], problem)}
     outs["cost"] = ca.sum1(results["costs"])
     outs |= {k: results.get(k, ca.MX(0, 1)) for k in ("residuals", "equality", "inequality")}
     inputs = {"x": x, "p": p} if last else {"x": x, "u": u, "p": p}
@@ -122,21 +122,21 @@ def several(found: ca.MX | Sequence[ca.MX]) -> tuple[ca.MX, ...]:
     return tuple(found) if isinstance(found, tuple | list) else (found,)  # type: ignore[arg-type]
 
 
-def torques(problem: Problem, stage: CompiledPhase, u: ca.MX) -> ca.MX:
+def torques(problem: Problem, phase: CompiledPhase, u: ca.MX) -> ca.MX:
     """All torques; at an impact, no restitution instead."""
-    if stage.body.hits:
+    if phase.robot.hits:
         return ca.MX.zeros(1)
     choice = np.zeros((problem.nv, problem.nu))
     choice[problem.driven, range(problem.nu)] = 1.0
     return ca.mtimes(ca.sparsify(ca.DM(choice)), u)
 
 
-def after(stage: CompiledPhase, calls: Calls, x: ca.MX, u: ca.MX, a: ca.MX, problem: Problem) -> ca.MX:
+def after(phase: CompiledPhase, calls: Calls, x: ca.MX, u: ca.MX, a: ca.MX, problem: Problem) -> ca.MX:
     """The next state; by Runge-Kutta as in `algorithms.integrators`."""
-    dt, nq = float(stage.dt[0]), problem.nq
+    dt, nq = float(phase.dt[0]), problem.nq
     if "step" in calls:
-        return calls["step"](x, a) if stage.body.hits else calls["step"](x, a, dt)
-    tableau, tau = TABLEAUX[stage.body.integrator], torques(problem, stage, u)
+        return calls["step"](x, a) if phase.robot.hits else calls["step"](x, a, dt)
+    tableau, tau = TABLEAUX[phase.robot.integrator], torques(problem, phase, u)
     q, start = x[:nq], x[nq:]
     w, v, W, V = ca.MX.zeros(problem.nv), start, ca.MX.zeros(problem.nv), start
     for share, weight in zip((*tableau.shares, 0.0), tableau.weights, strict=True):

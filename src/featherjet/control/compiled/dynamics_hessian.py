@@ -16,7 +16,8 @@ from ...contact import Contacts
 from ...jit.kernel import Kernel
 from ...math.spatial import Transform
 from .kernels import traced_kernel
-from .motion import PhaseMotion, PhaseRobot
+from .motion import PhaseMotion
+from .robot import PhaseRobot
 
 Array = np.ndarray
 
@@ -37,7 +38,7 @@ def dynamics_hessian(m: PhaseMotion, w_a: Array, w_f: Array | None) -> Array:
     """The Hessian (..., nd, nd) of w_a.a + w_f.f by q, v and u; w_a (..., nv), w_f (..., rows) or None for zero."""
     nv, nu = m.size.nv, m.size.nu
     H = np.zeros((*m.x.shape[:-1], 2 * nv + nu, 2 * nv + nu))
-    if m.body.contacts is None:
+    if m.robot.contacts is None:
         add_free(m, w_a, H)
     else:
         add_constrained(m, w_a, np.zeros_like(m.forces) if w_f is None else w_f, H)
@@ -47,11 +48,11 @@ def dynamics_hessian(m: PhaseMotion, w_a: Array, w_f: Array | None) -> Array:
 def add_free(m: PhaseMotion, w: Array, H: Array) -> None:
     """Add the Hessian of w.a without contacts."""
     at = HessianParts.of(m.size.nv, m.size.nu)
-    qq, qv, vv, qtau = m.body.kernel("forward_dynamics_hessian").values(m.q, m.v, m.tau, w)
+    qq, qv, vv, qtau = m.robot.kernel("forward_dynamics_hessian").values(m.q, m.v, m.tau, w)
     H[..., at.q, at.q] += 0.5 * (qq + transposed(qq))
     H[..., at.v, at.v] += vv
     add_both(H, at.q, at.v, qv)
-    add_both(H, at.q, at.u, qtau[..., m.body.driven])
+    add_both(H, at.q, at.u, qtau[..., m.robot.driven])
 
 
 def add_both(H: Array, rows: slice, columns: slice, block: Array) -> None:
@@ -64,18 +65,18 @@ class ContactAtKnots:
     """A contact at all knots: where its frame is, its Jacobians, and the code of its second derivatives."""
 
     def __init__(self, m: PhaseMotion, contact: Contact, number: int) -> None:
-        body = m.body
-        self.contact, self.path = contact, np.array(body.evaluator.tree.dof_path(contact.body))
+        robot = m.robot
+        self.contact, self.path = contact, np.array(robot.evaluator.tree.dof_path(contact.body))
         frame = np.array([contact.body, *entries(contact.X)], float)
-        self.T = body.kernel("frame_placement").values(m.q, frame)[0]
-        self.s = body.kernel("jacobian", "local").values(m.q, frame)[0]
-        self.kernel = body.code(("contact curvature", number), lambda: contact_kernel(self._form(body)))
+        self.T = robot.kernel("frame_placement").values(m.q, frame)[0]
+        self.s = robot.kernel("jacobian", "local").values(m.q, frame)[0]
+        self.kernel = robot.code(("contact curvature", number), lambda: contact_kernel(self._form(robot)))
 
-    def _form(self, body: PhaseRobot) -> ContactForm:
+    def _form(self, robot: PhaseRobot) -> ContactForm:
         own, c = np.ix_(self.path, self.path), self.contact
-        above = (tuple(map(tuple, x[own].tolist())) for x in (body.order.strictly, body.order.same))
-        pulled = c.kp is not None and not body.hits
-        return ContactForm(c.point, c.world_axes, pulled, body.hits, len(self.path), *above)
+        above = (tuple(map(tuple, x[own].tolist())) for x in (robot.order.strictly, robot.order.same))
+        pulled = c.kp is not None and not robot.hits
+        return ContactForm(c.point, c.world_axes, pulled, robot.hits, len(self.path), *above)
 
     @property
     def jacobians(self) -> tuple[Array, Array]:
@@ -88,7 +89,7 @@ class ContactAtKnots:
         s = np.ascontiguousarray(self.s[..., path])
         m_path = np.ascontiguousarray(rates[..., path])
         w, f = np.ascontiguousarray(w), np.ascontiguousarray(f)
-        if m.body.hits:
+        if m.robot.hits:
             qq, qv, by_f = kernel.values(s, self.T, (m.v + m.a)[..., path], w, m_path, f)
             return qq, qv, np.zeros_like(qq), qv, by_f
         inputs = [s, self.T, m.v[..., path], m.a[..., path], w, m_path, f, np.array([float(c.kd or 0.0)])]
@@ -121,13 +122,13 @@ def entries(X: Transform) -> list[float]:
 
 def add_constrained(m: PhaseMotion, w_a: Array, w_f: Array, H: Array) -> None:
     """Add the Hessian of w_a.a + w_f.f with contacts, or at an impact."""
-    body = m.body
-    contacts = body.contacts
+    robot = m.robot
+    contacts = robot.contacts
     assert isinstance(contacts, Contacts)
-    nv, rows = m.size.nv, body.rows
+    nv, rows = m.size.nv, robot.rows
     each = [ContactAtKnots(m, c, k) for k, c in enumerate(contacts.core.each)]
     J, J_f = (np.concatenate(x, -2) for x in zip(*(c.jacobians for c in each), strict=True))
-    mu = 0.0 if contacts.core.mu is None or body.hits else float(contacts.core.mu)
+    mu = 0.0 if contacts.core.mu is None or robot.hits else float(contacts.core.mu)
     rates, n = multipliers(m.of_robot("mass_matrix")[0], J, J_f, mu, w_a, w_f)
     qa, fq = add_inertial(m, rates, H), np.zeros((*m.x.shape[:-1], rows, nv))
     for c, part in zip(each, contacts.slices, strict=True):
@@ -146,9 +147,9 @@ def add_constrained(m: PhaseMotion, w_a: Array, w_f: Array, H: Array) -> None:
 
 def add_inertial(m: PhaseMotion, rates: Array, H: Array) -> Array:
     """Add the Hessian of rates.(M a + h), at an impact of rates.(M a); returns its part by (q, a)."""
-    at, body = HessianParts.of(m.size.nv, m.size.nu), m.body
-    hessian, zero = body.kernel("inverse_dynamics_hessian"), body.zero_acceleration
-    if body.hits:
+    at, robot = HessianParts.of(m.size.nv, m.size.nu), m.robot
+    hessian, zero = robot.kernel("inverse_dynamics_hessian"), robot.zero_acceleration
+    if robot.hits:
         qq, _, _, qa = hessian.values(m.q, zero, m.a, rates)
         qq = qq - hessian.values(m.q, zero, zero, rates)[0]
     else:

@@ -1,120 +1,164 @@
-"""A phase ready to be evaluated: compiled code of its terms and steps, and their numbers."""
+"""A phase ready to be evaluated: the robot, the code of its terms and steps, and their numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
 
 import numpy as np
 
 from ...jit.kernel import Kernel
+from ..horizon import Quadratic, Values
 from ..residuals.signals import KINDS, SignalInput, SignalSlopes
 from .gauss_newton import GaussNewtonSum
 from .integrators import euler_kernel, euler_slopes_kernel
-from .motion import PhaseMotion, PhaseRobot
+from .motion import PhaseMotion
 from .pickled import DropsCode
 from .replay import DIRECT, Direct
 from .residual_hessians import ResidualHessians
+from .robot import PhaseRobot
 from .runge_kutta import RungeKutta
-from .terms import TracedTerms, inputs_at
+from .terms import OF_Q, OTHER, TracedTerms
 
 Array = np.ndarray
-
-
-class Blocks(NamedTuple):
-    """Arrays that a stage fills with its knots' derivatives, views into those of the horizon; see `Quadratic`."""
-
-    Lx: Array
-    Lxx: Array
-    Lu: Array | None = None
-    Lxu: Array | None = None
-    Luu: Array | None = None
-    Fx: Array | None = None
-    Fu: Array | None = None
-    E: Array | None = None  # rows of equalities, columns of x then u
-    I: Array | None = None
-
-
-@dataclass
-class Found:
-    """Values at the knots of a stage."""
-
-    costs: Array  # (..., knots, terms)
-    equality: Array | None = None
-    inequality: Array | None = None
+OF_CONTROLS = ("Lu", "Lxu", "Luu")
 
 
 class CompiledPhase(DropsCode):
-    """The knots of a phase, of an impact, or the terminal one.
+    """The knots of a phase, of an impact, or the last one, and the code that evaluates them.
 
-    data: numbers of the terms (..., knots, width); dt: of a knot [s].
+    data: numbers of the terms (..., knots, width); dt: duration of a knot [s]; start: which knot of the horizon is the
+    first.
     """
 
-    def __init__(self, body: PhaseRobot, form: TracedTerms, data: Array, knots: int, dt: float) -> None:
-        self.body, self.form, self.data, self.knots = body, form, data, knots
+    def __init__(self, robot: PhaseRobot, terms: TracedTerms, data: Array, dt: float, start: int = 0) -> None:
+        self.robot, self.terms, self.data, self.start = robot, terms, data, start
         self.dt = np.array([dt])
 
-    def resized(self, data: Array) -> CompiledPhase:
-        """The same with other numbers, or fewer knots."""
+    def replaced(self, data: Array, start: int) -> CompiledPhase:
+        """The same with other numbers, or fewer knots, at another place of a horizon."""
         other = CompiledPhase.__new__(CompiledPhase)
         other.__dict__.update(self.__dict__)
-        other.data, other.knots = data, data.shape[-2]
+        other.data, other.start = data, start
         return other
 
+    @property
+    def knots(self) -> int:
+        """How many knots it has."""
+        return self.data.shape[-2]
+
+    @property
+    def stop(self) -> int:
+        """The knot of the horizon after its last one."""
+        return self.start + self.data.shape[-2]
+
+    @property
+    def at(self) -> slice:
+        """Its knots among those of the horizon."""
+        return slice(self.start, self.stop)
+
+    def is_end_of(self, horizon: Values) -> bool:
+        """Whether it is the last state of a horizon, after which there is no next one."""
+        return self.start == horizon.next.shape[-2]
+
+    def motion(
+        self, xs: Array, us: Array, dynamics: tuple[Array, Array] | None = None, steps: Direct = DIRECT
+    ) -> PhaseMotion:
+        """The robot at its knots of states (..., T + 1, nx) and controls (..., T, nu) of a horizon.
+
+        dynamics: accelerations and forces, if they have been computed before.
+        """
+        results = {} if dynamics is None else {"dynamics": dynamics}
+        return PhaseMotion(self.robot, xs[..., self.at, :], us[..., self.at, :], results, steps)
+
+    # Values
+
+    def write_values(self, m: PhaseMotion, out: Values) -> None:
+        """Write next states, costs and constraints at its knots."""
+        self._write(self.term_values(m), out, m.steps)
+        if not self.is_end_of(out):
+            out.next[..., self.at, :] = self.next(m)
+
+    def term_values(self, m: PhaseMotion, out: tuple[Array, ...] | None = None) -> dict[str, Array]:
+        """The costs by term (..., knots, terms), and constraints by name; `out`: arrays to write them into."""
+        results = m.steps.run(self.terms.values_kernel, *self.terms.inputs_at(m, self.data), out=out)
+        return dict(zip(("costs", *self.terms.constraint_shapes), results, strict=True))
+
+    def _write(self, results: dict[str, Array], out: Values, steps: Direct) -> None:
+        """Write the sums of costs, and constraints."""
+        steps.do(partial(results["costs"].sum, -1, out=out.cost[..., self.at]))
+        for name in self.terms.constraint_shapes:
+            whole, part = getattr(out, name), results[name]
+            steps.do(partial(np.copyto, whole[..., self.at, : part.shape[-1]], part))
+
+    def next(self, m: PhaseMotion) -> Array:
+        """The states (..., knots, nx) after each knot."""
+        if self.robot.hits:
+            return np.concatenate([m.q, m.v + m.a], -1)
+        if self.runge_kutta is not None:
+            return self.runge_kutta.next(m, float(self.dt[0]))
+        return self.step.values(m.x, m.a, self.dt)[0]
+
     @cached_property
-    def staged(self) -> RungeKutta | None:
+    def runge_kutta(self) -> RungeKutta | None:
         """The integrator, if it has several stages."""
-        return None if self.body.integrator == "euler" else RungeKutta(self.body, self.body.integrator)
-
-    @cached_property
-    def bending(self) -> ResidualHessians:
-        return ResidualHessians(self.form)
-
-    def given(self, m: PhaseMotion) -> list[Array]:
-        """The inputs of the terms' code."""
-        return inputs_at(self.form, m, self.data)
+        return None if self.robot.integrator == "euler" else RungeKutta(self.robot, self.robot.integrator)
 
     @cached_property
     def step(self) -> Kernel:
-        return euler_kernel(self.body.size.places)
+        return euler_kernel(self.robot.size.places)
 
     @cached_property
     def step_slopes(self) -> Kernel:
-        return euler_slopes_kernel(self.body.size, self.body.driven)
+        return euler_slopes_kernel(self.robot.size, self.robot.driven)
 
-    def motion(
-        self, x: Array, u: Array, known: tuple[Array, Array] | None = None, track: Direct = DIRECT
-    ) -> PhaseMotion:
-        return PhaseMotion(self.body, x, u, known, track)
+    @cached_property
+    def residual_hessians(self) -> ResidualHessians:
+        return ResidualHessians(self.terms)
 
-    def next(self, m: PhaseMotion) -> Array:
-        """States after each knot."""
-        if self.body.hits:
-            return np.concatenate([m.q, m.v + m.a], -1)
-        if self.staged is not None:
-            return self.staged.next(m, float(self.dt[0]))
-        return self.step.values(m.x, m.a, self.dt)[0]
+    # Derivatives
 
-    def values(self, m: PhaseMotion, out: tuple[Array, ...] | None = None) -> Found:
-        """Costs by term, and constraints; `out`: arrays to write them into."""
-        costs, *limited = m.track.run(self.form.kernels[0], *inputs_at(self.form, m, self.data), out=out)
-        return Found(costs, **dict(zip(self.form.limited, limited, strict=True)))
+    def write_derivatives(self, m: PhaseMotion, out: Quadratic) -> dict[str, Array]:
+        """Write values and derivatives at its knots, with Gauss-Newton's Hessians; returns all results of its terms."""
+        terms, steps, views = self.terms, m.steps, self.derivatives(out)
+        batch = views["Lx"].shape[:-1]
+        results = {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in terms.shapes.items()}
+        steps.run(terms.quadratic_kernel, *terms.inputs_at(m, self.data), out=tuple(results.values()))
+        G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in terms.signals.items()}
+        if terms.groups[OF_Q]:
+            steps.do(self._gauss_newton_sum(OF_Q, results, G, views))
+        if terms.groups[OTHER] and self._combined:
+            steps.do(lambda: self._add_combined(results, G, views))
+        elif terms.groups[OTHER]:
+            steps.do(self._gauss_newton_sum(OTHER, results, G, views))
+        if "D" in results:
+            steps.do(lambda: self._write_constraints(results["D"], G, out))
+        self._write(results, out, steps)
+        if not self.is_end_of(out):
+            self._write_step(m, out.next[..., self.at, :], out.Fx[..., self.at, :, :], out.Fu[..., self.at, :, :])
+        return results
 
-    def linear_step(self, m: PhaseMotion, next: Array, Fx: Array, Fu: Array) -> None:
+    def derivatives(self, out: Quadratic) -> dict[str, Array]:
+        """Views of its knots' derivatives of costs; those by controls only if it has controls."""
+        views = {"Lx": out.Lx[..., self.at, :], "Lxx": out.Lxx[..., self.at, :, :]}
+        if self.robot.size.nu:
+            views |= {"Lu": out.Lu[..., self.at, :]}
+            views |= {"Lxu": out.Lxu[..., self.at, :, :], "Luu": out.Luu[..., self.at, :, :]}
+        return views
+
+    def _write_step(self, m: PhaseMotion, next: Array, Fx: Array, Fu: Array) -> None:
         """Write the next states and their Jacobians."""
-        staged, s = self.staged, m.slopes
-        if staged is not None:
-            m.track.do(lambda: staged.linear(m, float(self.dt[0]), next, Fx, Fu))
+        runge_kutta, s = self.runge_kutta, m.slopes
+        if runge_kutta is not None:
+            m.steps.do(lambda: runge_kutta.linear(m, float(self.dt[0]), next, Fx, Fu))
         elif s.a_tau is not None:
-            m.track.run(self.step_slopes, m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
+            m.steps.run(self.step_slopes, m.x, m.a, self.dt, s.a_q, s.a_v, s.a_tau, out=(next, Fx, Fu))
         else:
-            m.track.do(self._linear_jump(m, next, Fx))
+            m.steps.do(self._linear_jump(m, next, Fx))
 
     def _linear_jump(self, m: PhaseMotion, next: Array, Fx: Array) -> Callable[[], None]:
         """Writes q, v + a, and [[1, 0], [a_q, 1 + a_v]]."""
-        nq, nv, s, one = self.body.size.nq, self.body.size.nv, m.slopes, np.eye(self.body.size.nv)
+        nq, nv, s, one = self.robot.size.nq, self.robot.size.nv, m.slopes, np.eye(self.robot.size.nv)
         Fx[..., :nv, :nv], Fx[..., :nv, nv:] = one, 0.0
 
         def write() -> None:
@@ -125,94 +169,58 @@ class CompiledPhase(DropsCode):
 
         return write
 
-    def results(self, out: Blocks) -> dict[str, Array]:
-        """Arrays for the results of the terms' code: those of the horizon, and others for what is between."""
-        views = {k: getattr(out, k) for k in ("Lx", "Lxx", "Lu", "Lxu", "Luu")}
-        batch = out.Lx.shape[:-1]
-        return {k: views[k] if k in views else np.empty((*batch, *s)) for k, s in self.form.shapes.items()}
-
-    def quadratic(self, m: PhaseMotion, out: Blocks, results: dict[str, Array]) -> Found:
-        """Write the derivatives of costs and constraints; the values are returned."""
-        form, track = self.form, m.track
-        track.run(form.kernels[1], *inputs_at(form, m, self.data), out=tuple(results.values()))
-        G = {e.name: KINDS[s.kind].slopes(m, s) for s, e in form.known.items()}
-        if form.still:
-            track.do(self._gauss_newton_sum("still", results, G, out))
-        if form.moving and self._crossed:
-            track.do(lambda: self._add_crossed(results, G, out))
-        elif form.moving:
-            track.do(self._gauss_newton_sum("moving", results, G, out))
-        if "D" in results:
-            track.do(lambda: self._constrain(results["D"], G, out))
-        return Found(results["costs"], **{k: results[k] for k in form.limited})
-
     def _gauss_newton_sum(
-        self, group: str, found: dict[str, Array], slopes: dict[str, SignalSlopes], out: Blocks
+        self, group: str, results: dict[str, Array], G: dict[str, SignalSlopes], views: dict[str, Array]
     ) -> GaussNewtonSum:
-        """Adds G^T g and G^T C G of a group of signals; still ones depend on q alone.
+        """Adds G^T g and G^T C G of a group of signals.
 
         Cones and limits cost nothing at most knots; these are left out.
         """
-        nv, nu, still = self.body.size.nv, self.body.size.nu, group == "still"
-        given = {"C": found[f"C {group}"], "g": found[f"g {group}"], "Lx": out.Lx, "Lxx": out.Lxx}
-        controls = {"Lu": out.Lu, "Lxu": out.Lxu, "Luu": out.Luu}
-        given |= {k: x for k, x in controls.items() if x is not None}
-        widths = (nv,) if still else (nv, nv, nu) if nu else (nv, nv)
-        return GaussNewtonSum(
-            given, [slopes[e.name] for e in getattr(self.form, group)], widths, nv if still else 2 * nv
-        )
+        nv, nu = self.robot.size.nv, self.robot.size.nu
+        arrays = {"C": results[f"C {group}"], "g": results[f"g {group}"], **views}
+        widths = (nv,) if group == OF_Q else (nv, nv, nu) if nu else (nv, nv)
+        of_group = [G[e.name] for e in self.terms.groups[group]]
+        return GaussNewtonSum(arrays, of_group, widths, nv if group == OF_Q else 2 * nv)
 
-    def _add_crossed(self, found: dict[str, Array], slopes: dict[str, SignalSlopes], out: Blocks) -> None:
-        """The same, and X G + (X G)^T, of signals that meet q, v or u in a residual; G (..., m, nd)."""
-        ndx = out.Lx.shape[-1]
-        G = self.stacked(slopes, self.form.moving)
-        XG = found["X"] @ G
-        H = np.swapaxes(G, -1, -2) @ (found["C moving"] @ G) + XG + np.swapaxes(XG, -1, -2)
-        gG = (found["g moving"][..., None, :] @ G)[..., 0, :]
-        out.Lx[...] += gG[..., :ndx]
-        out.Lxx[...] += H[..., :ndx, :ndx]
-        if out.Lu is not None and out.Lxu is not None and out.Luu is not None:
-            out.Lu[...] += gG[..., ndx:]
-            out.Lxu[...] += H[..., :ndx, ndx:]
-            out.Luu[...] += H[..., ndx:, ndx:]
+    def _add_combined(self, results: dict[str, Array], G: dict[str, SignalSlopes], views: dict[str, Array]) -> None:
+        """The same, and X G + (X G)^T, of signals that a residual combines with q, v or u."""
+        ndx = views["Lx"].shape[-1]
+        J = self.stacked(G, self.terms.groups[OTHER])
+        XJ = results["X"] @ J
+        H = np.swapaxes(J, -1, -2) @ (results[f"C {OTHER}"] @ J) + XJ + np.swapaxes(XJ, -1, -2)
+        g = (results[f"g {OTHER}"][..., None, :] @ J)[..., 0, :]
+        views["Lx"][...] += g[..., :ndx]
+        views["Lxx"][...] += H[..., :ndx, :ndx]
+        if "Lu" in views:
+            views["Lu"][...] += g[..., ndx:]
+            views["Lxu"][...] += H[..., :ndx, ndx:]
+            views["Luu"][...] += H[..., ndx:, ndx:]
 
     @cached_property
-    def _crossed(self) -> bool:
-        """Whether a residual depends on q, v or u besides other signals that are not still."""
-        names = {e.name for e in self.form.moving}
-        return any(names & set(used) and {"x", "u"} & set(used) for used in self.form.used)
+    def _combined(self) -> bool:
+        """Whether a residual depends on q, v or u besides signals of the other group."""
+        names = {e.name for e in self.terms.groups[OTHER]}
+        return any(names & set(used) and {"x", "u"} & set(used) for used in self.terms.inputs_used)
 
     def stacked(self, G: dict[str, SignalSlopes], entries: list[SignalInput]) -> Array:
-        """The Jacobians of signals below each other, columns of q, v and u."""
-        nv, nu = self.body.size.nv, self.body.size.nu
+        """The Jacobians of signals below each other (..., rows, nd), columns of q, v and u."""
+        nv, nu = self.robot.size.nv, self.robot.size.nu
         rows = []
         for e in entries:
             blocks = G[e.name]
             shape = blocks.q.shape[:-1]
-            widths = (nv, nv, nu)
-            rows.append([np.zeros((*shape, n)) if x is None else x for x, n in zip(blocks, widths, strict=True)])
+            rows.append([np.zeros((*shape, n)) if x is None else x for x, n in zip(blocks, (nv, nv, nu), strict=True)])
         whole = [np.concatenate(row, -1) for row in rows]
         return whole[0] if len(whole) == 1 else np.concatenate(whole, -2)
 
-    def _constrain(self, D: Array, G: dict[str, SignalSlopes], out: Blocks) -> None:
-        """Write the Jacobians of constraints: D has columns of q, v, u and all signals."""
-        nd, ne = self.form.nd, self.form.ne
+    def _write_constraints(self, D: Array, G: dict[str, SignalSlopes], out: Quadratic) -> None:
+        """Write the Jacobians of constraints."""
+        nd, ne, ndx = self.terms.nd, self.terms.ne, 2 * self.robot.size.nv
         J = D[..., :nd]
-        if self.form.known:
-            J = J + D[..., nd:] @ self.stacked(G, list(self.form.known.values()))
-        if out.E is not None:
-            out.E[..., :ne, :nd] = J[..., :ne, :]
-        if out.I is not None:
-            out.I[..., : self.form.ni, :nd] = J[..., ne:, :]
-
-
-class Segment(NamedTuple):
-    """A stage and the knots of the horizon that it has."""
-
-    stage: CompiledPhase
-    start: int
-    stop: int
-
-    @property
-    def knots(self) -> slice:
-        return slice(self.start, self.stop)
+        if self.terms.signals:
+            J = J + D[..., nd:] @ self.stacked(G, list(self.terms.signals.values()))
+        for by_x, by_u, rows in ((out.Ex, out.Eu, J[..., :ne, :]), (out.Ix, out.Iu, J[..., ne:, :])):
+            if by_x is not None and by_u is not None:
+                by_x[..., self.at, : rows.shape[-2], :] = rows[..., :ndx]
+                if nd > ndx:
+                    by_u[..., self.at, : rows.shape[-2], :] = rows[..., ndx:]

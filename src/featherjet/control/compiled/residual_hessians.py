@@ -11,92 +11,92 @@ from typing import Any
 import numpy as np
 
 from ...jit.autodiff import jacobian
-from ...jit.graph import Graph
 from ...jit.kernel import Kernel
 from ..residuals.cost import Cost
 from ..residuals.residuals import Residual
 from ..residuals.signals import TracedKnot
 from .kernels import traced_kernel
-from .terms import Row, TermSlices, TracedTerms, jacobian_rows
+from .term_sums import Row, jacobian_rows
+from .terms import TermSlices, TracedTerms
 
 Array = np.ndarray
 
 
 class ResidualHessians:
-    """What the residuals of some costs bend by; tangents: those that it is about, among all of the form's."""
+    """Second derivatives of the residuals of costs; tangents: directions in which some residual is nonlinear.
 
-    def __init__(self, form: TracedTerms) -> None:
-        self.form = form
-        found: set[int] = set()
-        for term, loads in zip(form.costs, form.loads, strict=False):
-            own = term.residual.bends(form.size)
-            found |= touched(form, loads) if own is None else set(own)
-        self.tangents = sorted(found)
+    These are n of the tangents of all signals of the terms.
+    """
+
+    def __init__(self, terms: TracedTerms) -> None:
+        self.terms = terms
+        directions: set[int] = set()
+        for cost, entries in zip(terms.costs, terms.entries, strict=False):
+            curved = cost.residual.curved_tangents(terms.size)
+            directions |= tangents_of(terms, entries) if curved is None else set(curved)
+        self.tangents = sorted(directions)
 
     @cached_property
     def kernel(self) -> Kernel:
-        """The inputs of the form's code -> B (n, n) by these tangents."""
+        """The code that takes the inputs of the terms' code and computes `matrix`."""
         n = len(self.tangents)
-        key = "bends", self.form.key, tuple(self.tangents)
-        return traced_kernel(lambda **given: [self.matrix(given)], self.form.inputs, key, "bent residuals", [(n, n)])
+        key = "residual Hessians", self.terms.key, tuple(self.tangents)
+        return traced_kernel(
+            lambda **inputs: [self.matrix(inputs)], self.terms.inputs, key, "residual Hessians", [(n, n)]
+        )
 
-    def matrix(self, given: dict[str, Array]) -> Array:
-        """B on traced inputs."""
-        form = self.form
-        at = TracedKnot(form.size, given["x"][0].graph, dict(given))
-        for signal in form.known:
-            at.signal(signal)
-        number = {k: i for i, k in enumerate(self.tangents)}
+    def matrix(self, inputs: dict[str, Array]) -> Array:
+        """The sum over all rows of slope times Hessian (n, n) by `tangents`, on traced inputs."""
+        at, number = self.terms.knot(inputs), {k: i for i, k in enumerate(self.tangents)}
         B = np.full((len(number), len(number)), 0.0, object)
-        for term, place in zip(form.costs, form.places, strict=False):
-            own = term.residual.bends(form.size)
-            if own is None or len(own):
-                self._add(at, term, place, given["data"], number, B)
+        for cost, place in zip(self.terms.costs, self.terms.slices, strict=False):
+            curved = cost.residual.curved_tangents(self.terms.size)
+            if curved is None or len(curved):
+                self._add(at, cost, place, inputs["data"], number, B)
         return B
 
     def _add(
-        self, at: TracedKnot, term: Cost, place: TermSlices, data: Array, number: dict[int, int], B: Array
+        self, at: TracedKnot, cost: Cost, place: TermSlices, data: Array, number: dict[int, int], B: Array
     ) -> None:
         reference = data[place.reference]
-        rows = term.residual.rows(at, reference)
-        J = jacobian_rows(at, term.residual, reference, rows)
-        bent = second(at, term.residual, reference, rows, J)
+        rows = cost.residual.rows(at, reference)
+        J = jacobian_rows(at, cost.residual, reference, rows)
+        hessians = second_derivatives(at, cost.residual, reference, rows, J)
         for i, r in enumerate(rows):
-            c = term.charged(r, *(data[p][i] for p in place.parameters))
+            c = cost.charged(r, *(data[p][i] for p in place.parameters))
             slope = data[place.weights][i] * c.slope
-            for (j, k), x in bent[i].items():
+            for (j, k), x in hessians[i].items():
                 half = 0.5 * (slope * x)
                 j, k = number[j], number[k]
                 B[j, k], B[k, j] = half + B[j, k], half + B[k, j] if j != k else half + half + B[j, k]
 
 
-def second(
+def second_derivatives(
     at: TracedKnot, residual: Residual, reference: Array, rows: Any, J: list[Row]
 ) -> list[dict[tuple[int, int], Any]]:
     """D_k J_j of each row of a residual, entries that are not zero by (j, k).
 
     Jacobians in closed form are functions of the residual itself.
     """
-    graph: Graph = at.graph
     if residual.slopes(at, reference, rows) is None:
         inputs, moves = at.directions()
     else:
-        inputs = [graph.lift(r) for r in rows]
+        inputs = [at.graph.lift(r) for r in rows]
         moves = np.array([[row.get(k, 0.0) for k in range(at.end)] for row in J], object)
     out: list[dict[tuple[int, int], Any]] = []
     for row in J:
         columns = sorted(row)
-        found = jacobian([graph.lift(row[j]) for j in columns], inputs, "forward", moves) if columns else ()
-        entries = {(j, k): x for j, slopes in zip(columns, found, strict=True) for k, x in enumerate(slopes)}
+        slopes = jacobian([at.graph.lift(row[j]) for j in columns], inputs, "forward", moves) if columns else ()
+        entries = {(j, k): x for j, line in zip(columns, slopes, strict=True) for k, x in enumerate(line)}
         out.append({jk: x for jk, x in entries.items() if x.value != 0})
     return out
 
 
-def touched(form: TracedTerms, loads: tuple[tuple[str, int], ...]) -> set[int]:
-    """The tangents that some inputs move along."""
-    size, out = form.size, set[int]()
-    entries = {e.name: e for e in form.known.values()}
-    for name, k in loads:
+def tangents_of(terms: TracedTerms, entries: tuple[tuple[str, int], ...]) -> set[int]:
+    """The tangents along which some entries of inputs change."""
+    size, out = terms.size, set[int]()
+    signals = {e.name: e for e in terms.signals.values()}
+    for name, k in entries:
         if name == "u":
             out.add(2 * size.nv + k)
         elif name == "x" and k >= size.nq:
@@ -105,6 +105,6 @@ def touched(form: TracedTerms, loads: tuple[tuple[str, int], ...]) -> set[int]:
             node = next(p for p in size.places.nodes if k < p.q.stop)
             out |= set(range(node.v.start, node.v.stop))
         else:
-            e = entries[name]
+            e = signals[name]
             out |= set(range(e.start, e.start + e.tangent))
     return out

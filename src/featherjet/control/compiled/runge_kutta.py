@@ -15,7 +15,8 @@ from ...jit.autodiff import jacobian
 from ...jit.chain import Link
 from ...jit.kernel import Kernel
 from .kernels import traced_kernel
-from .motion import PhaseMotion, PhaseRobot
+from .motion import PhaseMotion
+from .robot import PhaseRobot
 
 Array = np.ndarray
 
@@ -41,13 +42,13 @@ class RungeKuttaPoint(NamedTuple):
 class RungeKutta:
     """The steps of a robot in a phase."""
 
-    def __init__(self, body: PhaseRobot, name: str) -> None:
-        self.body, self.name, self.tableau = body, name, TABLEAUX[name]
+    def __init__(self, robot: PhaseRobot, name: str) -> None:
+        self.robot, self.name, self.tableau = robot, name, TABLEAUX[name]
 
     @cached_property
     def rates(self) -> Kernel:
         """(w, v) -> R(w) v and its Jacobians by w and v."""
-        places = self.body.size.places
+        places = self.robot.size.places
         n = places.nv
 
         def run(w: Array, v: Array) -> list[Array]:
@@ -60,7 +61,7 @@ class RungeKutta:
 
     def next(self, m: PhaseMotion, dt: float) -> Array:
         """States after steps from those of a motion."""
-        move = self.body.kernel("integrate")
+        move = self.robot.kernel("integrate")
         w, v, at = np.zeros_like(m.v), m.v, m
         W, V = np.zeros_like(m.v), np.zeros_like(m.v)
         for share, weight in zip((*self.tableau.shares, 0.0), self.tableau.weights, strict=True):
@@ -68,13 +69,13 @@ class RungeKutta:
             W, V = W + weight * dt * rate, V + weight * dt * at.a
             if share:
                 w, v = share * dt * rate, m.v + share * dt * at.a
-                at = PhaseMotion(self.body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
+                at = PhaseMotion(self.robot, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
         return np.concatenate([move.values(m.q, W)[0], m.v + V], -1)
 
     def points(self, m: PhaseMotion, dt: float) -> tuple[list[RungeKuttaPoint], Array, Array, Array, Array]:
         """The stages of steps from a motion's states; w of the whole step and dw (..., nv, nd), next v and dv."""
-        body, nv, nd = self.body, m.size.nv, 2 * m.size.nv + m.size.nu
-        move, turns = body.kernel("integrate"), body.kernel("integrate_jacobians")
+        robot, nv, nd = self.robot, m.size.nv, 2 * m.size.nv + m.size.nu
+        move, turns = robot.kernel("integrate"), robot.kernel("integrate_jacobians")
         by_q, by_v, by_u = np.split(np.eye(nd), [nv, 2 * nv])
         w, v, at = np.zeros_like(m.v), m.v, m
         dw, dv = np.zeros((*m.v.shape, nd)), np.broadcast_to(by_v, (*m.v.shape, nd))
@@ -93,17 +94,17 @@ class RungeKutta:
             if share:
                 w, v = share * dt * rate, m.v + share * dt * at.a
                 dw, dv = share * dt * dr, by_v + share * dt * da
-                at = PhaseMotion(body, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
+                at = PhaseMotion(robot, np.concatenate([move.values(m.q, w)[0], v], -1), m.u)
         return points, W, dW, V, dV
 
     def linear(self, m: PhaseMotion, dt: float, next: Array, Fx: Array, Fu: Array) -> None:
         """Write next states and their Jacobians."""
-        body, ndx = self.body, 2 * m.size.nv
+        robot, ndx = self.robot, 2 * m.size.nv
         _, W, dW, V, dV = self.points(m, dt)
-        back, along = body.kernel("integrate_jacobians").values(m.q, W)
+        back, along = robot.kernel("integrate_jacobians").values(m.q, W)
         by_q = np.eye(m.size.nv, dW.shape[-1])
         F = np.concatenate([back @ by_q + along @ dW, dV], -2)
-        next[...] = np.concatenate([body.kernel("integrate").values(m.q, W)[0], V], -1)
+        next[...] = np.concatenate([robot.kernel("integrate").values(m.q, W)[0], V], -1)
         Fx[...], Fu[...] = F[..., :ndx], F[..., ndx:]
 
     def links(self, x: str, a: str) -> tuple[list[Link], dict[str, tuple[int, ...]]]:
@@ -111,17 +112,17 @@ class RungeKutta:
 
         They also need "v", "tau" and "dt", and temporary arrays, which are returned.
         """
-        body, places = self.body, self.body.size.places
+        robot, places = self.robot, self.robot.size.places
         nq, nv, stages = places.nq, places.nv, len(self.tableau.weights)
-        forces = ("spare forces",) if body.rows else ()
-        between: dict[str, tuple[int, ...]] = {"w0": (nv,)} | ({"spare forces": (body.rows,)} if forces else {})
+        forces = ("spare forces",) if robot.rows else ()
+        between: dict[str, tuple[int, ...]] = {"w0": (nv,)} | ({"spare forces": (robot.rows,)} if forces else {})
         links, names = [], [a]
         for k, share in enumerate(self.tableau.shares):
             new = {f"r{k}": (nv,), f"w{k + 1}": (nv,), f"q{k + 1}": (nq,), f"v{k + 1}": (nv,), f"a{k + 1}": (nv,)}
             between |= new
             v = "v" if k == 0 else f"v{k}"
             links.append(Link(self._stage(share), (x, f"w{k}", v, names[-1], "dt", *list(new)[:4])))
-            dynamics = body.kernel(body.dynamics)
+            dynamics = robot.kernel(robot.dynamics)
             links.append(Link(dynamics, (f"q{k + 1}", f"v{k + 1}", "tau", f"a{k + 1}", *forces)))
             names.append(f"a{k + 1}")
         rates = [f"r{k}" for k in range(stages - 1)]
@@ -130,7 +131,7 @@ class RungeKutta:
 
     def _stage(self, share: float) -> Kernel:
         """(x, w, v, a, dt) -> rate, and w, q, v of the next stage."""
-        places = self.body.size.places
+        places = self.robot.size.places
         nq, nv = places.nq, places.nv
 
         def run(x: Any, w: Any, v: Any, a: Any, dt: Any) -> list[Array]:
@@ -143,7 +144,7 @@ class RungeKutta:
 
     def _last(self) -> Kernel:
         """(x, w and v of the last stage, rates of the others, accelerations of all, dt) -> next."""
-        places, b = self.body.size.places, self.tableau.weights
+        places, b = self.robot.size.places, self.tableau.weights
         nq, nv, stages = places.nq, places.nv, len(b)
 
         def run(x: Any, w: Any, v: Any, dt: Any, **rest: Any) -> list[Array]:

@@ -26,14 +26,14 @@ Array = np.ndarray
 
 
 def of_placement(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
-    return Curvature(placement_curvature(m.body.order, m.of_frame("jacobian", signal)[0], w))
+    return Curvature(placement_curvature(m.robot.order, m.of_frame("jacobian", signal)[0], w))
 
 
 def of_velocity(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
     local, viewpoint = signal._replace(viewpoint="local"), signal.viewpoint or "local"
     s = m.of_frame("jacobian", local)[0]
     T = m.of_frame("frame_placement", local)[0]
-    return MovingFrame(m.body.order, s, m.v).seen(weights_in_frame(w, T, viewpoint), viewpoint_turns(s, viewpoint))
+    return MovingFrame(m.robot.order, s, m.v).seen(weights_in_frame(w, T, viewpoint), viewpoint_turns(s, viewpoint))
 
 
 def of_center_of_mass(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
@@ -41,17 +41,17 @@ def of_center_of_mass(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
 
 
 def of_potential_energy(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
-    return Curvature(times_mass(m, -w * m.body.evaluator.model.gravity))
+    return Curvature(times_mass(m, -w * m.robot.evaluator.model.gravity))
 
 
 def times_mass(m: PhaseMotion, w: Array) -> Array:
     """The Hessian of w.(mass c), c the centre of mass."""
-    return center_of_mass_curvature(m.body.order, m.of_robot("centroidal_map")[0][..., LINEAR, :], columns(m), w)
+    return center_of_mass_curvature(m.robot.order, m.of_robot("centroidal_map")[0][..., LINEAR, :], columns(m), w)
 
 
 def of_kinetic_energy(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
     """v^T M v / 2, from second derivatives of v^T M a at a = v: inverse dynamics at rest, less gravity's part."""
-    hessian, zero = m.body.kernel("inverse_dynamics_hessian"), m.body.zero_acceleration
+    hessian, zero = m.robot.kernel("inverse_dynamics_hessian"), m.robot.zero_acceleration
     qq, _, _, qa = hessian.values(m.q, zero, m.v, m.v)
     gravity = hessian.values(m.q, zero, zero, m.v)[0]
     k = w[..., None]
@@ -60,10 +60,10 @@ def of_kinetic_energy(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
 
 
 def of_momentum(m: PhaseMotion, signal: Signal, w: Array) -> Curvature:
-    evaluator = m.body.evaluator
+    evaluator = m.robot.evaluator
     c, A = m.of_robot("center_of_mass")[0], m.of_robot("centroidal_map")[0]
     IC = composites(evaluator.tree, evaluator.model.joints, m.of_robot("forward_kinematics")[0], c)
-    return momentum_curvature(m.body.order, c, A, columns(m), IC, m.v, w, m.mass)
+    return momentum_curvature(m.robot.order, c, A, columns(m), IC, m.v, w, m.mass)
 
 
 def columns(m: PhaseMotion) -> Array:

@@ -59,7 +59,7 @@ def moved_hessian(m: PhaseMotion, w: Array, p: Array, slopes: Array) -> Array | 
     places, nv = m.size.places, m.size.nv
     if is_flat_space(places):
         return 0.0
-    mixed, along_w = m.body.code("move Hessian", lambda: move_kernel(places)).values(w, p)
+    mixed, along_w = m.robot.code("move Hessian", lambda: move_kernel(places)).values(w, p)
     H = pulled_back(along_w, slopes)
     rows = mixed @ slopes
     H[..., :nv, :] += rows
@@ -72,7 +72,7 @@ def rates_hessian(m: PhaseMotion, here: RungeKuttaPoint, p: Array) -> Array | fl
     places = m.size.places
     if is_flat_space(places):
         return 0.0
-    ww, wv = m.body.code("rate Hessian", lambda: rate_kernel(places)).values(here.w, here.v, p)
+    ww, wv = m.robot.code("rate Hessian", lambda: rate_kernel(places)).values(here.w, here.v, p)
     mixed = transposed(here.dw) @ wv @ here.dv
     return pulled_back(ww, here.dw) + mixed + transposed(mixed)
 
@@ -86,7 +86,7 @@ def euler_hessian(m: PhaseMotion, dt: float, p: Array, w_a: Array, w_f: Array | 
     """The same for a step of semi-implicit Euler: q (+) w and v + dt a, where w = dt (v + dt a)."""
     nv = m.size.nv
     w = dt * (m.v + dt * m.a)
-    along = m.body.kernel("integrate_jacobians").values(m.q, w)[1]
+    along = m.robot.kernel("integrate_jacobians").values(m.q, w)[1]
     weights = dt * (p[..., nv:] + dt * transposed_times(along, p[..., :nv]))
     slopes = dt * dt * np.concatenate([x for x in m.a_slopes if x is not None], -1)
     slopes[..., range(nv), range(nv, 2 * nv)] += dt
@@ -100,7 +100,7 @@ def runge_kutta_hessian(steps: RungeKutta, m: PhaseMotion, dt: float, p: Array, 
     by_q, _, by_u = np.split(np.eye(nd), [nv, 2 * nv])
     points, W, dW = steps.points(m, dt)[:3]
     H = np.zeros((*m.v.shape[:-1], nd, nd)) + moved_hessian(m, W, p[..., :nv], dW)
-    whole = transposed_times(m.body.kernel("integrate_jacobians").values(m.q, W)[1], p[..., :nv])
+    whole = transposed_times(m.robot.kernel("integrate_jacobians").values(m.q, W)[1], p[..., :nv])
     of_w = of_v = np.zeros_like(m.v)  # multipliers of the next stage
     for here, share, weight in zip(points[::-1], (0.0, *tableau.shares[::-1]), tableau.weights[::-1], strict=True):
         first = here.at is m

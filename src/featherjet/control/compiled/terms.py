@@ -1,38 +1,35 @@
-"""Costs and constraints of a phase: residuals traced into code that all phases of the same form share.
+"""Costs and constraints of a phase: residuals traced into code that all phases with the same terms share.
 
-The code sees states, controls, values of signals, and numbers (weights, references, bounds). It gives what residuals
-cost, with gradient g and Hessian C by the tangents of all signals. Signals other than q, v and u have Jacobians G from
-the robot: what they add to the cost's derivatives is G^T g and G^T C G, a product of small matrices at every knot.
+The code takes states, controls, values of signals, and numbers (weights, references, bounds). It computes what
+residuals cost, with gradient g and Hessian C by the tangents of all signals. Signals other than q, v and u have
+Jacobians G from the robot: they add G^T g and G^T C G to the cost's derivatives, products of small matrices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...errors import InputError
-from ...jit.autodiff import jacobian
 from ...jit.graph import Expr, Graph
 from ...jit.kernel import Kernel
 from ...jit.straight import Shape, is_own, loads, trace
-from ..residuals.activations import Activation
 from ..residuals.cost import Constraint, Cost
-from ..residuals.residuals import Residual
 from ..residuals.signals import KINDS, SignalInput, Sizes, TracedKnot
 from .kernels import traced_kernel
 from .motion import PhaseMotion
 from .pickled import DropsCode
+from .term_sums import TermSums, jacobian_rows, vector
 
 Array = np.ndarray
-Row = dict[int, Any]  # entries that are not zero, by the number of their column
+OF_Q, OTHER = "of q", "other"  # groups of signals
 
 
 class TermSlices(NamedTuple):
-    """Where the numbers of a term are among those of a phase.
+    """Where the numbers of a term are among those of a phase, and how many rows its residual has.
 
     parameters: those of its activation; of a constraint, its lower and upper bounds.
     """
@@ -41,19 +38,6 @@ class TermSlices(NamedTuple):
     reference: slice
     weights: slice
     parameters: tuple[slice, ...]
-
-
-@dataclass
-class TermSums:
-    """Sums over the residuals of a knot: values, and gradient and upper triangle of the Hessian by all tangents."""
-
-    costs: list[Any] = field(default_factory=list)
-    g: Row = field(default_factory=dict)
-    C: dict[tuple[int, int], Any] = field(default_factory=dict)
-    equality: list[Any] = field(default_factory=list)
-    inequality: list[Any] = field(default_factory=list)
-    equality_rows: list[Row] = field(default_factory=list)
-    inequality_rows: list[Row] = field(default_factory=list)
 
 
 class ResidualTrace(NamedTuple):
@@ -67,16 +51,20 @@ _residual_traces: dict[Hashable, ResidualTrace] = {}  # of residuals that see st
 
 
 class TracedTerms(DropsCode):
-    """What the code of some terms depends on: their residuals and activations, but no numbers, frames or contacts."""
+    """The costs and constraints of a phase as code; it depends on residuals and activations, but on no numbers.
+
+    signals: the signals that residuals are functions of, and the inputs of the code that they are; groups: these in two
+    groups, signals of q alone that no residual combines with others, and the rest; slices, entries: for each term,
+    where its numbers are, and the (input, entry) pairs that its residual depends on; bounds: of the constraints.
+    """
 
     def __init__(self, size: Sizes, costs: Sequence[Cost], constraints: Sequence[Constraint]) -> None:
         self.size, self.costs, self.constraints = size, tuple(costs), tuple(constraints)
         graph = Graph()
-        at = TracedKnot(size, graph, {k: loads(graph, k, s) for k, s in self._own_inputs().items()})
-        self.places: list[TermSlices] = []
-        self.bounds: list[tuple[Array, Array]] = []  # of the constraints
-        self.used: list[tuple[str, ...]] = []  # inputs that the residual of each term depends on
-        self.loads: list[tuple[tuple[str, int], ...]] = []  # and their entries
+        at = TracedKnot(size, graph, {k: loads(graph, k, s) for k, s in self._state_inputs().items()})
+        self.slices: list[TermSlices] = []
+        self.bounds: list[tuple[Array, Array]] = []
+        self.entries: list[tuple[tuple[str, int], ...]] = []
         end = 0
 
         def take(n: int) -> slice:
@@ -84,23 +72,22 @@ class TracedTerms(DropsCode):
             end += n
             return slice(end - n, end)
 
-        for term in self.terms:
+        for term in self.all:
             reference = take(term.residual.numbers(size).shape[-1])
-            n, found = self._looked_at(term, at, reference)
-            self.used.append(tuple(sorted({name for name, _ in found})))
-            self.loads.append(found)
+            n, entries = self._trace_of(term, at, reference)
+            self.entries.append(entries)
             if isinstance(term, Cost):
-                self.places.append(TermSlices(n, reference, take(n), tuple(take(n) for _ in term.charged.parameters)))
+                self.slices.append(TermSlices(n, reference, take(n), tuple(take(n) for _ in term.charged.parameters)))
             else:
                 self.bounds.append(term.bounds(n))
-                self.places.append(TermSlices(n, reference, take(0), (take(n), take(n))))
-        self.width, self.known, self.tangents = max(end, 1), dict(at.known), at.end  # arrays must not be empty
+                self.slices.append(TermSlices(n, reference, take(0), (take(n), take(n))))
+        self.width, self.signals, self.tangents = max(end, 1), dict(at.signals), at.end  # arrays must not be empty
         self.nd = 2 * size.nv + size.nu
-        self.still, self.moving = self._groups()
+        self.groups = self._groups()
 
-    def _looked_at(self, term: Cost | Constraint, at: TracedKnot, reference: slice) -> ResidualTrace:
+    def _trace_of(self, term: Cost | Constraint, at: TracedKnot, reference: slice) -> ResidualTrace:
         """The rows of a term's residual and what they depend on, by a trace; one without signals is traced once."""
-        residual, before = term.residual, len(at.known)
+        residual, before = term.residual, len(at.signals)
         kind = type(residual), residual.key(), self.size.places.digest, self.size.nu, reference.stop - reference.start
         own = kind[1] is not None and is_own(residual)
         if own and kind in _residual_traces:
@@ -108,65 +95,78 @@ class TracedTerms(DropsCode):
         numbers = np.array([at.graph.load(("data", k)) for k in range(reference.start, reference.stop)])
         rows = traced_rows(term, at, numbers)
         found = ResidualTrace(len(rows), inputs_of(at.graph, rows))
-        if own and len(at.known) == before and {name for name, _ in found.inputs} <= {"x", "u"}:
+        if own and len(at.signals) == before and {name for name, _ in found.inputs} <= {"x", "u"}:
             _residual_traces[kind] = found
         return found
 
     @property
-    def terms(self) -> tuple[Cost | Constraint, ...]:
+    def all(self) -> tuple[Cost | Constraint, ...]:
+        """Costs, then constraints."""
         return *self.costs, *self.constraints
 
-    def _own_inputs(self) -> dict[str, Shape]:
+    @cached_property
+    def inputs_used(self) -> list[tuple[str, ...]]:
+        """The names of the inputs that each term's residual depends on."""
+        return [tuple(sorted({name for name, _ in entries})) for entries in self.entries]
+
+    def _state_inputs(self) -> dict[str, Shape]:
         size = self.size
         return {"x": (size.nq + size.nv,)} | ({"u": (size.nu,)} if size.nu else {})
 
     @property
     def inputs(self) -> dict[str, Shape]:
-        shapes = {e.name: e.shape for e in self.known.values()}
-        return self._own_inputs() | {"data": (self.width,)} | shapes
+        """The inputs of the code: x, u, data, signals."""
+        shapes = {e.name: e.shape for e in self.signals.values()}
+        return self._state_inputs() | {"data": (self.width,)} | shapes
 
-    def _groups(self) -> tuple[list[SignalInput], list[SignalInput]]:
-        """Signals that depend on q alone and meet nothing else in a residual, and all others."""
-        still = [e for s, e in self.known.items() if KINDS[s.kind].still]
-        names = {e.name for e in still}
-        for used in self.used:
-            own = set(used)
-            if own & names and own - names:
-                still = [e for e in still if e.name not in own]
-        return still, [e for e in self.known.values() if e not in still]
+    def inputs_at(self, motion: PhaseMotion, data: Array) -> list[Array]:
+        """The inputs of the code at a motion, with these numbers."""
+        state = [motion.x, motion.u] if self.size.nu else [motion.x]
+        return [*state, data, *(KINDS[s.kind].value(motion, s) for s in self.signals)]
 
-    def sums(self, given: dict[str, Array], slopes: bool) -> TermSums:
-        """Costs and constraints on traced inputs, with derivatives if `slopes`."""
-        graph = given["x"][0].graph
-        at = TracedKnot(self.size, graph, dict(given))
-        for signal in self.known:
+    def _groups(self) -> dict[str, list[SignalInput]]:
+        of_q = [e for s, e in self.signals.items() if KINDS[s.kind].of_q_alone]
+        names = {e.name for e in of_q}
+        for used in map(set, self.inputs_used):
+            if used & names and used - names:
+                of_q = [e for e in of_q if e.name not in used]
+        return {OF_Q: of_q, OTHER: [e for e in self.signals.values() if e not in of_q]}
+
+    def knot(self, inputs: dict[str, Array]) -> TracedKnot:
+        """A knot at traced inputs, whose signals are those of the code."""
+        at = TracedKnot(self.size, inputs["x"][0].graph, dict(inputs))
+        for signal in self.signals:
             at.signal(signal)
-        out, data = TermSums(), given["data"]
+        return at
+
+    def sums(self, inputs: dict[str, Array], slopes: bool) -> TermSums:
+        """Costs and constraints on traced inputs, with derivatives if `slopes`."""
+        at, out, data = self.knot(inputs), TermSums(), inputs["data"]
         bounds = iter(self.bounds)
-        for term, place in zip(self.terms, self.places, strict=True):
+        for term, place in zip(self.all, self.slices, strict=True):
             reference = data[place.reference]
             rows = term.residual.rows(at, reference)
             J = jacobian_rows(at, term.residual, reference, rows) if slopes else [{}] * len(rows)
             numbers = [data[p] for p in place.parameters]
             if isinstance(term, Cost):
-                charge(out, term.charged, rows, J, data[place.weights], numbers)
+                out.add_cost(term.charged, rows, J, data[place.weights], numbers)
             else:
-                constrain(out, rows, J, numbers, *next(bounds))
+                out.add_constraint(rows, J, numbers, *next(bounds))
         out.costs = out.costs or [0.0]
         return out
 
     @cached_property
     def key(self) -> Hashable:
         """What determines the code; that of a user's functions is all that they trace."""
-        keys = [t.residual.key() for t in self.terms]
-        users = [*(t.residual for t in self.terms), *(c.charged for c in self.costs)]
+        keys = [t.residual.key() for t in self.all]
+        users = [*(t.residual for t in self.all), *(c.charged for c in self.costs)]
         if any(k is None for k in keys) or not is_own(*users):
-            known = tuple(type(c.charged).__name__ * is_own(c.charged) for c in self.costs)
-            return trace(lambda **given: self.quadratic(given), self.inputs).digest, tuple(self.places), known
-        names = tuple(type(t.residual).__name__ for t in self.terms)
-        terms = names, tuple(keys), tuple(self.places), tuple(self.used), tuple(self.loads)
+            names = tuple(type(c.charged).__name__ * is_own(c.charged) for c in self.costs)
+            return trace(lambda **inputs: self.quadratic(inputs), self.inputs).digest, tuple(self.slices), names
+        names = tuple(type(t.residual).__name__ for t in self.all)
+        terms = names, tuple(keys), tuple(self.slices), tuple(self.inputs_used), tuple(self.entries)
         charges = tuple(type(c.charged).__name__ for c in self.costs)
-        signals = tuple((s.kind, s.viewpoint, e) for s, e in self.known.items())
+        signals = tuple((s.kind, s.viewpoint, e) for s, e in self.signals.items())
         bounds = tuple((tuple((lo == hi).tolist()), *map(finite_rows, (lo, hi))) for lo, hi in self.bounds)
         return self.size.places.digest, self.size.nu, terms, charges, signals, bounds
 
@@ -174,23 +174,27 @@ class TracedTerms(DropsCode):
 
     @cached_property
     def shapes(self) -> dict[str, Shape]:
-        """The results of `quadratic`, by name."""
+        """The results of `quadratic`, by name.
+
+        Lx ... Luu: the parts of q, v and u; g, C: gradient and Hessian by the signals of a group; X: the Hessian by
+        q, v, u and the other signals; D: the Jacobian of constraints by q, v, u and all signals.
+        """
         ndx, nu = 2 * self.size.nv, self.size.nu
-        found: dict[str, Shape] = {"costs": (max(len(self.costs), 1),), "Lx": (ndx,), "Lxx": (ndx, ndx)}
+        shapes: dict[str, Shape] = {"costs": (max(len(self.costs), 1),), "Lx": (ndx,), "Lxx": (ndx, ndx)}
         if nu:
-            found |= {"Lu": (nu,), "Lxu": (ndx, nu), "Luu": (nu, nu)}
-        for name, group in (("still", self.still), ("moving", self.moving)):
+            shapes |= {"Lu": (nu,), "Lxu": (ndx, nu), "Luu": (nu, nu)}
+        for name, group in self.groups.items():
             if group:
                 m = width(group)
-                found |= {f"g {name}": (m,), f"C {name}": (m, m)}
-        if self.moving:
-            found["X"] = (self.nd, width(self.moving))
+                shapes |= {f"g {name}": (m,), f"C {name}": (m, m)}
+        if self.groups[OTHER]:
+            shapes["X"] = (self.nd, width(self.groups[OTHER]))
         if self.ne + self.ni:
-            found |= self.limited | {"D": (self.ne + self.ni, self.tangents)}
-        return found
+            shapes |= self.constraint_shapes | {"D": (self.ne + self.ni, self.tangents)}
+        return shapes
 
     @property
-    def limited(self) -> dict[str, Shape]:
+    def constraint_shapes(self) -> dict[str, Shape]:
         """The values of constraints."""
         return {k: (n,) for k, n in (("equality", self.ne), ("inequality", self.ni)) if n}
 
@@ -204,50 +208,48 @@ class TracedTerms(DropsCode):
         """Rows of inequality constraints."""
         return sum(int((np.isfinite(b) & (b[0] != b[1])).sum()) for b in map(np.array, self.bounds))
 
-    def quadratic(self, given: dict[str, Array]) -> list[Array]:
-        """The results named by `shapes`."""
-        s = self.sums(given, True)
+    def quadratic(self, inputs: dict[str, Array]) -> list[Array]:
+        """The results named by `shapes`, on traced inputs."""
+        s = self.sums(inputs, True)
         ndx = 2 * self.size.nv
         x, u = range(ndx), range(ndx, self.nd)
-        found: dict[str, Array] = {
-            "costs": vector(s.costs), "Lx": picked(s.g, x), "Lu": picked(s.g, u), "Lxx": square(s.C, x, x),
-            "Lxu": square(s.C, x, u), "Luu": square(s.C, u, u),
+        results: dict[str, Array] = {
+            "costs": vector(s.costs), "Lx": s.gradient(x), "Lu": s.gradient(u), "Lxx": s.hessian(x, x),
+            "Lxu": s.hessian(x, u), "Luu": s.hessian(u, u),
         }  # fmt: skip
-        for name, group in (("still", self.still), ("moving", self.moving)):
+        for name, group in self.groups.items():
             at = [k for e in group for k in range(e.start, e.start + e.tangent)]
-            found |= {f"g {name}": picked(s.g, at), f"C {name}": square(s.C, at, at)}
-            if name == "moving":
-                found["X"] = square(s.C, range(self.nd), at)
+            results |= {f"g {name}": s.gradient(at), f"C {name}": s.hessian(at, at)}
+            if name == OTHER:
+                results["X"] = s.hessian(range(self.nd), at)
         rows = [*s.equality_rows, *s.inequality_rows]
-        found |= {"equality": vector(s.equality), "inequality": vector(s.inequality)}
-        found["D"] = np.array([[r.get(k, 0.0) for k in range(self.tangents)] for r in rows], object)
-        return [found[k] for k in self.shapes]
+        results |= {"equality": vector(s.equality), "inequality": vector(s.inequality)}
+        results["D"] = np.array([[r.get(k, 0.0) for k in range(self.tangents)] for r in rows], object)
+        return [results[k] for k in self.shapes]
 
-    def plain(self, given: dict[str, Array]) -> list[Array]:
-        """Costs, then equalities and inequalities if there are any."""
-        s = self.sums(given, False)
-        found = {"equality": vector(s.equality), "inequality": vector(s.inequality)}
-        return [vector(s.costs), *(found[k] for k in self.limited)]
+    def values(self, inputs: dict[str, Array]) -> list[Array]:
+        """Costs by term, then equalities and inequalities if there are any, on traced inputs."""
+        s = self.sums(inputs, False)
+        results = {"equality": vector(s.equality), "inequality": vector(s.inequality)}
+        return [vector(s.costs), *(results[k] for k in self.constraint_shapes)]
 
-    def rows(self, k: int, given: dict[str, Array]) -> Sequence[Any]:
+    def rows(self, k: int, inputs: dict[str, Array]) -> Sequence[Any]:
         """The rows of the residual of term k, on traced inputs."""
-        at = TracedKnot(self.size, given["x"][0].graph, dict(given))
-        for signal in self.known:
-            at.signal(signal)
-        return self.terms[k].residual.rows(at, given["data"][self.places[k].reference])
+        return self.all[k].residual.rows(self.knot(inputs), inputs["data"][self.slices[k].reference])
 
     @cached_property
-    def kernels(self) -> tuple[Kernel, Kernel]:
-        """The code of values, and that with derivatives."""
-        key, inputs = self.key, self.inputs
-        shapes = list(self.shapes.values())
-        plain = [shapes[0], *self.limited.values()]
-        return (
-            traced_kernel(lambda **given: self.plain(given), inputs, ("costs", key), "costs", plain),
-            traced_kernel(
-                lambda **given: self.quadratic(given), inputs, ("quadratic", key), "costs and slopes", shapes
-            ),
-        )
+    def values_kernel(self) -> Kernel:
+        """The code of `values`."""
+        shapes = [self.shapes["costs"], *self.constraint_shapes.values()]
+        return traced_kernel(lambda **inputs: self.values(inputs), self.inputs, ("costs", self.key), "costs", shapes)
+
+    @cached_property
+    def quadratic_kernel(self) -> Kernel:
+        """The code of `quadratic`."""
+        return traced_kernel(
+            lambda **inputs: self.quadratic(inputs), self.inputs, ("quadratic", self.key), "costs and slopes",
+            list(self.shapes.values()),
+        )  # fmt: skip
 
     # Numbers
 
@@ -255,7 +257,7 @@ class TracedTerms(DropsCode):
         """Weights (times scale), references and parameters of a phase (..., knots, width)."""
         parts: list[tuple[str, slice, Array]] = []
         bounds = iter(self.bounds)
-        for term, place in zip(self.terms, self.places, strict=True):
+        for term, place in zip(self.all, self.slices, strict=True):
             label = term.label
             parts.append((f"reference of {label!r}", place.reference, term.residual.numbers(self.size)))
             if isinstance(term, Cost):
@@ -307,90 +309,3 @@ def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[tuple[str, int], ...]
 
 def width(group: Iterable[SignalInput]) -> int:
     return sum(e.tangent for e in group)
-
-
-def vector(entries: Sequence[Any]) -> Array:
-    out = np.empty(len(entries), object)
-    out[:] = list(entries)
-    return out
-
-
-def picked(g: Mapping[int, Any], at: Sequence[int]) -> Array:
-    return vector([g.get(k, 0.0) for k in at])
-
-
-def square(C: Mapping[tuple[int, int], Any], rows: Sequence[int], columns: Sequence[int]) -> Array:
-    """Part of a symmetric matrix that is known above its diagonal."""
-    out = np.empty((len(rows), len(columns)), object)
-    for i, r in enumerate(rows):
-        for j, c in enumerate(columns):
-            out[i, j] = C.get((min(r, c), max(r, c)), 0.0)
-    return out
-
-
-def jacobian_rows(at: TracedKnot, residual: Residual, reference: Array, rows: Sequence[Any]) -> list[Row]:
-    """The Jacobian of a residual by all tangents."""
-    known = residual.slopes(at, reference, rows)
-    if known is None:
-        inputs, moves = at.directions()
-        J = jacobian([at.graph.lift(r) for r in rows], inputs, "auto", moves)
-        return [{k: x for k, x in enumerate(row) if not is_zero(x)} for row in J]
-    size, out = at.size, [dict[int, Any]() for _ in rows]
-    own = {"q": 0, "v": size.nv, "u": 2 * size.nv}
-    for signal, block in known.items():
-        start = own.get(signal.kind, -1)
-        start = at.known[signal].start if start < 0 else start
-        for row, entries in zip(out, block, strict=True):
-            row |= {start + k: x for k, x in enumerate(entries) if not is_zero(x)}
-    return out
-
-
-def is_zero(x: Any) -> bool:
-    value = x.value if isinstance(x, Expr) else x
-    return value is not None and value == 0
-
-
-def charge(
-    out: TermSums,
-    activation: Activation,
-    rows: Sequence[Any],
-    J: Sequence[Row],
-    weights: Array,
-    numbers: Sequence[Array],
-) -> None:
-    """Add the cost of a residual with its derivatives; Gauss-Newton's Hessian."""
-    total: Any = 0.0
-    for i, (r, slopes) in enumerate(zip(rows, J, strict=True)):
-        c = activation(r, *(p[i] for p in numbers))
-        total = weights[i] * c.value + total
-        slope, curvature = weights[i] * c.slope, weights[i] * c.curvature
-        columns = sorted(slopes)
-        for n, j in enumerate(columns):
-            out.g[j] = slopes[j] * slope + out.g.get(j, 0.0)
-            bent = slopes[j] * curvature
-            for k in columns[n:]:
-                out.C[j, k] = bent * slopes[k] + out.C.get((j, k), 0.0)
-    out.costs.append(total)
-
-
-def constrain(
-    out: TermSums, rows: Sequence[Any], J: Sequence[Row], bounds: Sequence[Array], lower: Array, upper: Array
-) -> None:
-    """Add the rows of a constraint: r - bound = 0, r - upper <= 0, lower - r <= 0, for bounds that are finite."""
-    for k, (r, slopes) in enumerate(zip(rows, J, strict=True)):
-        if lower[k] == upper[k]:
-            out.equality.append(r - bounds[0][k])
-            out.equality_rows.append(slopes)
-            continue
-        if np.isfinite(upper[k]):
-            out.inequality.append(r - bounds[1][k])
-            out.inequality_rows.append(slopes)
-        if np.isfinite(lower[k]):
-            out.inequality.append(bounds[0][k] - r)
-            out.inequality_rows.append({j: -1.0 * x for j, x in slopes.items()})
-
-
-def inputs_at(form: TracedTerms, motion: PhaseMotion, data: Array) -> list[Array]:
-    """The inputs of the code of some terms, at a motion."""
-    own = [motion.x, motion.u] if form.size.nu else [motion.x]
-    return [*own, data, *(KINDS[s.kind].value(motion, s) for s in form.known)]

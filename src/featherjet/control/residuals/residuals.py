@@ -55,7 +55,7 @@ class Residual:
         """Its Jacobian by the tangents of signals if known in closed form; None: the tracer differentiates it."""
         return None
 
-    def bends(self, size: Sizes) -> Sequence[int] | None:
+    def curved_tangents(self, size: Sizes) -> Sequence[int] | None:
         """The tangents of q, v and u along which its Jacobian changes; none if it is linear in its signals.
 
         None: all that it depends on.
@@ -70,7 +70,7 @@ class Residual:
 class LinearResidual(Residual):
     """A residual that is linear in its signals."""
 
-    def bends(self, size: Sizes) -> Sequence[int]:
+    def curved_tangents(self, size: Sizes) -> Sequence[int]:
         return ()
 
 
@@ -101,7 +101,7 @@ class State(Residual):
         by_v = np.eye(2 * nv)[:, nv:]
         return {Q: by_q.tolist(), V: by_v.tolist()}
 
-    def bends(self, size: Sizes) -> Sequence[int]:
+    def curved_tangents(self, size: Sizes) -> Sequence[int]:
         curved = [p.v for p in size.places.nodes if not is_flat(p.manifold)]
         return [k for at in curved for k in range(at.start, at.stop)]
 
@@ -208,7 +208,7 @@ class Velocity(Framed):
     def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [v - r for v, r in zip(at.velocity(self.frame, self.viewpoint), reference, strict=True)]
 
-    def bends(self, size: Sizes) -> Sequence[int]:
+    def curved_tangents(self, size: Sizes) -> Sequence[int]:
         return ()
 
 

@@ -46,13 +46,13 @@ class SignalKind(NamedTuple):
 
     shape: of a value, which may depend on the robot's sizes; tangent: its directions of change, or None for one for
     each entry; moves(value): the change of the entries (entries, tangent) along the tangent, or None for the identity.
-    still: whether it depends on q alone; framed: whether it is of a frame.
+    of_q_alone: whether it depends on q alone; framed: whether it is of a frame.
     """
 
     shape: Callable[[Sizes, Signal], Shape]
     value: Callable[[SignalSource, Signal], Array]
     slopes: Callable[[SignalSource, Signal], SignalSlopes]
-    still: bool = False
+    of_q_alone: bool = False
     framed: bool = False
     tangent: int | None = None
     moves: Callable[[Array], Array] | None = None
@@ -146,7 +146,7 @@ KINDS: dict[str, SignalKind] = {
         lambda size, s: (4, 4),
         lambda m, s: m.of_frame("frame_placement", s)[0],
         lambda m, s: SignalSlopes(m.of_frame("jacobian", s)[0]),
-        still=True,
+        of_q_alone=True,
         framed=True,
         tangent=6,
         moves=moved_placement,
@@ -161,7 +161,7 @@ KINDS: dict[str, SignalKind] = {
         lambda size, s: (3,),
         lambda m, s: m.of_robot("center_of_mass")[0],
         lambda m, s: m.com_slopes,
-        still=True,
+        of_q_alone=True,
     ),
     "momentum": SignalKind(
         lambda size, s: (6,),
@@ -177,7 +177,7 @@ KINDS: dict[str, SignalKind] = {
         lambda size, s: (1,),
         lambda m, s: m.of_robot("potential_energy")[0][..., None],
         lambda m, s: SignalSlopes(m.of_robot("gravity")[0][..., None, :]),
-        still=True,
+        of_q_alone=True,
     ),
 }
 
@@ -199,7 +199,7 @@ class TracedKnot:
 
     def __init__(self, size: Sizes, graph: Graph, given: dict[str, Array]) -> None:
         self.size, self.graph, self.given = size, graph, given
-        self.known: dict[Signal, SignalInput] = {}
+        self.signals: dict[Signal, SignalInput] = {}
         self.q, self.v = given["x"][: size.nq], given["x"][size.nq :]
         self.end = size.nv + size.nv + size.nu  # of the tangents so far
 
@@ -215,16 +215,16 @@ class TracedKnot:
 
     def signal(self, signal: Signal) -> Array:
         """The traced value of a signal."""
-        if signal not in self.known:
+        if signal not in self.signals:
             kind = KINDS[signal.kind]
             shape = kind.shape(self.size, signal)
             tangent = prod(shape) if kind.tangent is None else kind.tangent
-            name = f"s{len(self.known)}"
-            self.known[signal] = SignalInput(name, shape, self.end, tangent)
+            name = f"s{len(self.signals)}"
+            self.signals[signal] = SignalInput(name, shape, self.end, tangent)
             self.end += tangent
             if name not in self.given:
                 self.given[name] = loads(self.graph, name, shape)
-        return self.given[self.known[signal].name]
+        return self.given[self.signals[signal].name]
 
     def placement(self, frame: str) -> Array:
         """The placement (4, 4) of a frame in the world."""
@@ -274,7 +274,7 @@ class TracedKnot:
         inputs = [*self.q, *self.v, *(self.given["u"] if size.nu else ())]
         parts = [np.array(side_by_side(*(p.manifold.rate_map(self.q[p.q]) for p in size.places.nodes)), object)]
         parts += [np.eye(size.nv + size.nu)]
-        for signal, entry in self.known.items():
+        for signal, entry in self.signals.items():
             value = self.given[entry.name]
             inputs += list(value.flat)
             moves = KINDS[signal.kind].moves
