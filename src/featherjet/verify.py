@@ -123,7 +123,7 @@ def _second_order(robot: Robot, given: Mapping[str, Any], rng: np.random.Generat
         known = {**given, "w": w}
         inputs = {i.name: known[i.name] for i in (*record.inputs, *record.optional) if i.name in known}
         got = robot.evaluator.run(record.name, [inputs[i.name] for i in record.inputs], inputs.get(FEXT.name))
-        gradient = getattr(robot, f"{of}_vjp")(**inputs)[:3]
+        gradient = robot.vjp(of, *(inputs[i.name] for i in record.inputs), fext=inputs.get(FEXT.name))
         names = [name for name, row in SECOND.items() if row[0] is record]
         steps = {by: complex_steps(robot, f"{of}_force_vjp", by, **inputs) for by in ("q", "v")}
         for name, x in zip(names, got, strict=True):

@@ -183,8 +183,8 @@ def test_frames_of_large_robots(viewpoint) -> None:
     q, v = robot.random_configuration(0, 2), np.ones((2, robot.nv))
     for name in (robot.frame_names[0], robot.frame_names[-1], (robot.frame_names[40], POINT)):
         for call, given_ in (("frame_jacobian", (q,)), ("frame_velocity", (q, v))):
-            found = getattr(robot, call)(*given_, name, viewpoint)
-            agree(found, getattr(reference, call)(*given_, name, viewpoint), 1e-12, call, floor=1.0)
+            found = getattr(robot, call)(*given_, name, viewpoint=viewpoint)
+            agree(found, getattr(reference, call)(*given_, name, viewpoint=viewpoint), 1e-12, call, floor=1.0)
         agree(robot.frame_placement(q, name), reference.frame_placement(q, name), 1e-12)
     single = robot.frame_jacobian(q.astype(np.float32), robot.frame_names[-1], viewpoint=viewpoint)
     assert single.dtype == np.float32
@@ -309,7 +309,7 @@ def test_bad_input(call: str) -> None:
     with pytest.raises(UnknownName, match="unknown frame 'no such'"):
         ask(*given, ("no such", POINT))
     with pytest.raises(UnknownName, match="viewpoint"):
-        ask(*given, last, "moon")
+        ask(*given, last, viewpoint="moon")
     with pytest.raises(InputError, match=r"point: expected shape \(\.\.\., 3\)"):
         ask(*given, (last, [1.0, 2.0]))
     with pytest.raises(InputError, match=r"one point \(3,\)"):

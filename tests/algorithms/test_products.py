@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -42,13 +44,13 @@ def check(robot: fj.Robot, name: str, seed: int, size: int = 2) -> None:
     expected, tolerance = rate(robot, name, s, d), DYNAMICS[name]
     scale = np.abs(expected).max() + np.abs(getattr(robot, name)(s.q, s.v, s.a, s.fext)).max()
     along = d["q"], d["v"], d["third"]
-    got = getattr(robot, f"{name}_jvp")(s.q, s.v, s.a, *along, s.fext, d["fext"])
+    got = robot.jvp(name, s.q, s.v, s.a, *along, fext=s.fext, dfext=d["fext"])
     agree(got, expected, tolerance, f"{name}_jvp", floor=scale)
     fixed = d | {"fext": 0 * d["fext"]}
-    without = getattr(robot, f"{name}_jvp")(s.q, s.v, s.a, *along, s.fext)
+    without = robot.jvp(name, s.q, s.v, s.a, *along, fext=s.fext)
     agree(without, rate(robot, name, s, fixed), tolerance, f"{name}_jvp without dfext", floor=scale)
     w = np.random.default_rng(seed + 1).normal(size=(size, robot.nv))
-    gradient = getattr(robot, f"{name}_vjp")(s.q, s.v, s.a, w, s.fext)
+    gradient = robot.vjp(name, s.q, s.v, s.a, w, fext=s.fext)
     for k, x in enumerate(gradient):
         along_k = {n: y if n == list(d)[k] else 0 * y for n, y in d.items()}
         want = (w * rate(robot, name, s, along_k)).sum(-1)
@@ -95,7 +97,7 @@ def test_products_are_rows_and_columns_of_the_matrices(name):
     robot = every_kind(2)
     s, d = random_state(robot, 3), directions(robot, 3, 1)
     D = getattr(robot, f"{name}_derivatives")(s.q, s.v, s.a)
-    vjp, jvp = (getattr(robot, f"{name}_{kind}") for kind in ("vjp", "jvp"))
+    vjp, jvp = partial(robot.vjp, name), partial(robot.jvp, name)
     for got, matrix in zip(vjp(s.q, s.v, s.a, d["q"]), D, strict=True):
         agree(got, np.einsum("ni,nij->nj", d["q"], matrix), DYNAMICS[name] / 10)
     expected = sum(np.einsum("nij,nj->ni", M, x) for M, x in zip(D, (d["q"], d["v"], d["third"]), strict=True))
@@ -108,8 +110,11 @@ def test_compiled_with_forces(name, unroll):
     """Derivatives by external forces have code of their own; test_compiled.py compares all other products."""
     pair = both(small_quadruped(), unroll, shared=False)
     s, d = random_state(pair.reference, 11), directions(pair.reference, 11, 2)
-    for kind, more in (("vjp", (d["q"], s.fext)), ("jvp", (d["q"], d["v"], d["third"], s.fext, d["fext"]))):
-        got, expected = (getattr(r, f"{name}_{kind}")(s.q, s.v, s.a, *more) for r in pair[:2])
+    for kind, more, forces in (
+        ("vjp", (d["q"],), {"fext": s.fext}),
+        ("jvp", (d["q"], d["v"], d["third"]), {"fext": s.fext, "dfext": d["fext"]}),
+    ):
+        got, expected = (getattr(r, kind)(name, s.q, s.v, s.a, *more, **forces) for r in pair[:2])
         for x, y in zip(*((r if isinstance(r, tuple) else (r,)) for r in (got, expected)), strict=True):
             agree(x, y, DYNAMICS[name] / 10)
 
@@ -118,13 +123,13 @@ def test_out_bound_calls_and_mistakes():
     robot = fj.Robot(fj.models.arm(), backend="numpy")
     s = random_state(robot, 4)
     out = tuple(np.empty((4, robot.nv)) for _ in range(3))
-    found = robot.inverse_dynamics_vjp(s.q, s.v, s.a, s.a[0], out=out)
+    found = robot.vjp("inverse_dynamics", s.q, s.v, s.a, s.a[0], out=out)
     assert all(x is y for x, y in zip(found, out, strict=True))
     step = robot.bind("forward_dynamics_vjp")
     step.q, step.v, step.tau, step.w = s.q[0], s.v[0], s.a[0], s.a[1]
     step()
     agree(step.by_tau, robot.inverse_mass_matrix(s.q[0]) @ s.a[1], 1e-12)
     with pytest.raises(InputError, match=r"w: expected shape \(\.\.\., 7\)"):
-        robot.inverse_dynamics_vjp(s.q, s.v, s.a, s.q[:, :3])
+        robot.vjp("inverse_dynamics", s.q, s.v, s.a, s.q[:, :3])
     with pytest.raises(InputError, match=r"dfext: expected shape \(\.\.\., 7, 6\)"):
-        robot.inverse_dynamics_jvp(s.q, s.v, s.a, s.v, s.v, s.v, dfext=s.v)
+        robot.jvp("inverse_dynamics", s.q, s.v, s.a, s.v, s.v, s.v, dfext=s.v)

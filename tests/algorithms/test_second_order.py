@@ -248,7 +248,7 @@ def test_the_hessian_predicts_the_gradient():
     s, w = random_state(robot, 1, 4), np.random.default_rng(0).normal(size=robot.nv)
     H = robot.inverse_dynamics_hessian(s.q, s.v, s.a, w)
     d = 1e-5 * np.random.default_rng(1).normal(size=robot.nv)
-    there, here = (robot.inverse_dynamics_vjp(robot.integrate(s.q, x), s.v, s.a, w) for x in (d, -d))
+    there, here = (robot.vjp("inverse_dynamics", robot.integrate(s.q, x), s.v, s.a, w) for x in (d, -d))
     agree((there.by_q - here.by_q) / 2, H.qq @ d, 1e-8)
     agree((there.by_v - here.by_v) / 2, np.einsum("nij,i->nj", H.qv, d), 1e-8)
     agree((there.by_a - here.by_a) / 2, np.einsum("nij,i->nj", H.qa, d), 1e-8)

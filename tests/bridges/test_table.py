@@ -14,6 +14,7 @@ from featherjet.bridges.robots import RobotFunction, RobotFunctions, Selection
 from featherjet.bridges.rules import BeyondOrder, Point
 from featherjet.bridges.table import TABLE, Role, smooth
 from featherjet.errors import InputError, UnknownName
+from featherjet.robot.robot import robot_of
 from helpers import agree, error
 
 STEP, SIZE = 1e-30, 2
@@ -43,7 +44,7 @@ def functions() -> RobotFunctions:
 
 @cache
 def selection() -> Selection:
-    robot = fj.Robot.of(functions().evaluator)
+    robot = robot_of(functions().evaluator)
     return Selection("tip", "world_aligned", fj.Contacts(robot, [fj.PointContact("tip")], baumgarte=(0.0, 3.0)), 0.4)
 
 
@@ -66,7 +67,7 @@ def values(f: RobotFunction, given: Any) -> Any:
 def inputs(f: RobotFunction, seed: int = 0) -> list[np.ndarray]:
     """Of a batch; quaternions and cosine-sine pairs are of norm 1.4, or 0.8."""
     rng = np.random.default_rng(seed)
-    robot, found = fj.Robot.of(f.robot.evaluator), []
+    robot, found = robot_of(f.robot.evaluator), []
     for p, core in zip(f.record.inputs, f.inputs, strict=True):
         x = rng.normal(size=(SIZE, *core))
         if p.role is Role.CONFIGURATION:
@@ -171,7 +172,7 @@ def test_functions_made_of_others(name: str) -> None:
 def test_the_impact_changes_the_velocity() -> None:
     """Its function is v + jump, as the robot's own."""
     f = functions().function("impulse_dynamics", selection())
-    robot, (q, v) = fj.Robot.of(f.robot.evaluator), inputs(f)
+    robot, (q, v) = robot_of(f.robot.evaluator), inputs(f)
     q = f.robot.ambient.normalised(np, q)
     assert selection().contacts is not None
     found = robot.impulse_dynamics(q, v, selection().contacts, 0.4)

@@ -84,13 +84,13 @@ def test_first_derivatives_by_complex_step(backend: str) -> None:
         return (M @ x[..., None])[..., 0]
 
     for found, slopes, x in (
-        (robot.inverse_dynamics_jvp(q, v, a, dq, dv, third), d, (dq, dv, third)),
-        (robot.forward_dynamics_jvp(q, v, tau, dq, dv, third), e, (dq, dv, third)),
+        (robot.jvp("inverse_dynamics", q, v, a, dq, dv, third), d, (dq, dv, third)),
+        (robot.jvp("forward_dynamics", q, v, tau, dq, dv, third), e, (dq, dv, third)),
     ):
         agree(found, sum(times(M, y) for M, y in zip(slopes, x, strict=True)), 1e-10)
     for gradients, slopes in (
-        (robot.inverse_dynamics_vjp(q, v, a, w), d),
-        (robot.forward_dynamics_vjp(q, v, tau, w), e),
+        (robot.vjp("inverse_dynamics", q, v, a, w), d),
+        (robot.vjp("forward_dynamics", q, v, tau, w), e),
     ):
         for g, M in zip(gradients, slopes, strict=True):
             agree(g, times(np.swapaxes(M, -1, -2), w), 1e-10)

@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+from featherjet.algorithms.quantities import FRAME, QUANTITIES
+from featherjet.algorithms.quantities import RESTITUTION as COEFFICIENT
 from featherjet.errors import InputError, UnknownName
 from featherjet.model import configuration
-from featherjet.robot.products import FRAMES, INPUTS, WEIGHTS
+from featherjet.robot.products import DIFFERENTIABLE
 from helpers import agree, error, frame_of, random_state
 
 STEP, SIZE = 1e-30, 3
 TOLERANCE = 1e-11  # accelerations and contact forces are solved for
 RESTITUTION = 0.4
-CASES = [(name, "local") for name in INPUTS] + [("frame_velocity", x) for x in ("world", "world_aligned")]
+CASES = [(name, "local") for name in DIFFERENTIABLE] + [("frame_velocity", x) for x in ("world", "world_aligned")]
 
 
 @cache
@@ -42,9 +44,9 @@ def spine(backend: str) -> fj.Robot:
 
 def options(robot: fj.Robot, name: str, viewpoint: str) -> dict[str, Any]:
     """What a quantity needs besides its inputs."""
-    if name in FRAMES:
+    if FRAME in QUANTITIES[name].inputs:
         return {"frame": "tip", "viewpoint": viewpoint}
-    if name not in WEIGHTS:
+    if "contacts" not in QUANTITIES[name].options:
         return {}
     contacts = fj.Contacts(robot, [fj.PointContact("tip")])
     return {"contacts": contacts} | ({"restitution": RESTITUTION} if name == "impulse_dynamics" else {})
@@ -53,7 +55,7 @@ def options(robot: fj.Robot, name: str, viewpoint: str) -> dict[str, Any]:
 def inputs_of(robot: fj.Robot, name: str) -> dict[str, np.ndarray]:
     s = random_state(robot, SIZE)
     known = {"q": s.q, "q0": s.q, "q1": random_state(robot, SIZE, 5).q, "v": s.v, "dv": s.v, "a": s.a, "tau": s.a}
-    return {k: known[k] for k in INPUTS[name]}
+    return {i.name: known[i.name] for i in QUANTITIES[name].inputs if i not in (FRAME, COEFFICIENT)}
 
 
 def rates(robot: fj.Robot, name: str, inputs: dict, along: dict, chosen: dict) -> list[np.ndarray]:
@@ -65,13 +67,13 @@ def rates(robot: fj.Robot, name: str, inputs: dict, along: dict, chosen: dict) -
         for k, x in inputs.items()
     }
     static: dict[str, Any] = {"contacts": chosen["contacts"].core} if "contacts" in chosen else {}
-    if name in FRAMES:
+    if FRAME in QUANTITIES[name].inputs:
         moved["frame"] = np.broadcast_to(frame_of(robot, "tip")["frame"], (SIZE, 13))
     if name == "frame_velocity":
         static["viewpoint"] = chosen["viewpoint"]
     if name == "impulse_dynamics":
         moved["restitution"] = np.full((SIZE, 1), RESTITUTION)
-    count = len(WEIGHTS.get(name, "w"))
+    count = len(QUANTITIES[name].results)
     found = robot.evaluator.reference(name, moved, **static)[:count]
     slopes = [np.imag(x) / STEP for x in found]
     if name == "integrate":  # from the rates of coordinates to the tangent space

@@ -68,7 +68,7 @@ def test_out_follows_the_inputs():
 
 def test_a_viewpoint_by_position_is_told():
     with pytest.raises(fj.errors.InputError, match="out"):
-        fj.load("arm").frame_jacobian(np.zeros(7), "tool", viewpoint="world")
+        fj.load("arm").frame_jacobian(*(np.zeros(7), "tool", "world"))
 
 
 def test_viewpoints_are_these():

@@ -27,7 +27,8 @@ ARGUMENTS = ROOT / "docs/reference/arguments.md"
 ENTRY = re.compile(r"^::: (\S+)$", re.M)
 MODULES = {"verify": verify, "models": models, "geometry.rotations": rotations, "geometry.se3": se3}
 FRAMEWORKS = ("jax", "torch", "casadi", "crocoddyl")  # which need not be installed
-CALLED = {"frame_jacobian": "jacobian", "gravity_derivatives": "static_torque_derivatives"}  # records of methods
+CALLED = {x.called: x.name for x in QUANTITIES.values() if x.called}  # records whose method has another name
+CALLED["gravity_derivatives"] = "static_torque_derivatives"
 LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "njoints", "parameters": "10 njoints"}
 INSIDE = {  # public for other parts of the package, not for users
     "Clip": ("checked", "end_state", "velocities"),
@@ -39,13 +40,12 @@ INSIDE = {  # public for other parts of the package, not for users
     "ModelBuilder": ("doubt",),
     "Plane": ("nearest", "surface"),
     "PointContact": ("placement", "rows"),
-    "Robot": ("checked_q", "checked_v", "of", "playable"),
     "Servo": ("errors", "pull", "turn"),
     "SurfaceContact": ("placement", "rows"),
     "TimeStep": ("facts", "steps"),
     "TorchRobot": ("call",),
-    "Trajectory": ("playable", "standard"),
-    "Transition": ("caption", "contact_forces", "playable"),
+    "Trajectory": ("standard",),
+    "Transition": ("caption", "contact_forces"),
 }
 
 CONTROL = {"MPC": ("step", "reset"), "Solution": ("plot", "trajectory", "view")}  # of fj.control, what users call
@@ -97,8 +97,9 @@ def of_module(thing: Any, module: Any) -> bool:
 
 
 def members(name: str, thing: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class itself defines."""
-    for k, member in vars(thing).items():
+    """The public methods and properties that a class itself defines, or those of Robot and its base classes."""
+    groups = reversed(thing.__mro__[:-1]) if name == "Robot" else (thing,)
+    for k, member in {k: x for group in groups for k, x in vars(group).items()}.items():
         plain = getattr(member, "__func__", member)
         wanted = inspect.isfunction(plain) or isinstance(member, property)
         if wanted and not k.startswith("_") and k not in INSIDE.get(name, ()):

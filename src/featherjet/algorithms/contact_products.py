@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..conventions.rules import Jvp, Vjp
 from . import joint_laws
 from .contacts import derivatives, products
-from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, TAU, Input, Q, Quantity, Result, V
+from .record import FORCES, ITSELF, LONG_CONTACTS, RESTITUTION, TAU, Input, Product, Q, Quantity, Result, V
 
 W_A, W_FORCES = Input("w_a", ("v",)), Input("w_forces", FORCES.axes)
 W_V, W_IMPULSES = Input("w_v", ("v",)), Input("w_impulses", FORCES.axes)
@@ -18,6 +18,7 @@ RECORDS = (
         (Q, V, TAU, W_A, W_FORCES), (BY_Q, BY_V, BY_TAU), derivatives.constrained_dynamics_vjp, forces=True,
         options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF, held=products.constrained_vjp,
         longest=LONG_CONTACTS, rule=Vjp("constrained_dynamics", True, True, "tau", "w_a"), laws=joint_laws.forward_vjp,
+        product=Product("vjp", "constrained_dynamics"),
     ),
     Quantity(
         "constrained_dynamics_jvp", "da and dforces along dq, dv, dtau, without the matrices",
@@ -25,17 +26,20 @@ RECORDS = (
         derivatives.constrained_dynamics_jvp, forces=True, options=("contacts",), margins=("contacts", "mass"),
         mimic=ITSELF, held=products.constrained_jvp, longest=LONG_CONTACTS,
         rule=Jvp("constrained_dynamics", True, True), laws=joint_laws.forward_jvp,
+        product=Product("jvp", "constrained_dynamics"),
     ),
     Quantity(
         "impulse_dynamics_vjp", "w_v^T and w_impulses^T times the derivatives, without the matrices",
         (Q, V, RESTITUTION, W_V, W_IMPULSES), (BY_Q, BY_V), derivatives.impulse_dynamics_vjp,
         options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF, held=products.impulse_vjp,
         longest=LONG_CONTACTS, rule=Vjp("impulse_dynamics", True, weight="w_v"),
+        product=Product("vjp", "impulse_dynamics"),
     ),
     Quantity(
         "impulse_dynamics_jvp", "the changes of jump and impulses along dq, dv, without the matrices",
         (Q, V, RESTITUTION, DQ, DV), (Result("djump", ("v",), True), Result("dimpulses", FORCES.axes)),
         derivatives.impulse_dynamics_jvp, options=("contacts",), margins=("contacts", "mass"), mimic=ITSELF,
         held=products.impulse_jvp, longest=LONG_CONTACTS, rule=Jvp("impulse_dynamics", True),
+        product=Product("jvp", "impulse_dynamics"),
     ),
 )  # fmt: skip

@@ -79,6 +79,9 @@ static_torque = Quantity(
 jacobian = Quantity(
     "jacobian", "J of a frame, rows linear then angular", (Q, FRAME), (Result("J", SIX_V),), jacobians.jacobian,
     options=("viewpoint",), cost=Flops(90), rolled=True,
+    called="frame_jacobian",
+    note="""viewpoint "local": the frame's velocity in its own axes; "world": the spatial velocity at the world's
+    origin; "world_aligned": the velocity of the frame's origin in the world's axes.""",
 )  # fmt: skip
 frame_velocity = Quantity(
     "frame_velocity", "velocity of a frame, linear then angular", (Q, V, FRAME), (Result("velocity", (6,)),),
@@ -88,6 +91,8 @@ frame_acceleration = Quantity(
     "frame_acceleration", "spatial acceleration of a frame without gravity, linear then angular", (Q, V, A, FRAME),
     (Result("acceleration", (6,)),), frame_derivatives.frame_acceleration, options=("viewpoint",),
     cost=Flops(125), rolled=True,
+    note="""It is Pinocchio's. For the acceleration of the frame's origin add angular x linear velocity to the linear
+    part.""",
 )  # fmt: skip
 constrained_dynamics = Quantity(
     "constrained_dynamics", "accelerations and contact forces while the contacts hold", (Q, V, TAU),
@@ -136,6 +141,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         named(projected.ProjectedNewtonEuler, VV, ("v",), ("v",)), projected.projected_newton_euler,
         returns=projected.ProjectedNewtonEuler._make, forces=True, rule=rules.projected_newton_euler,
         laws=joint_laws.taken,
+        note="Slow and simple, for comparison.",
     ),
     static_torque,
     # Their derivatives
@@ -173,6 +179,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "torque_regressor", "Y = dtau/dparameters", (Q, V, A), (Result("Y", ("v", "parameters")),),
         regressor.torque_regressor, cost=Flops(250, 50), unrolls=BLOCKS, rolled=True,
+        note="tau = Y inertial_parameters() + armature * a.",
     ),
     Quantity(
         "forward_dynamics_parameter_derivatives", "da/dparameters = -M^-1 Y", (Q, V, TAU),
@@ -182,11 +189,14 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "inverse_dynamics_placement_derivatives", "dtau by the joints' placements P exp(delta)",
         (Q, V, A), (Result("dtau_dplacements", ("v", "joints", 6)),), geometry.placement_derivatives, forces=True,
+        note="""delta = (linear [m], angular [rad]) in the joint's frame at zero displacement; the body moves with its
+        joint.""",
     ),
     Quantity(
         "forward_dynamics_placement_derivatives", "da by the joints' placements", (Q, V, TAU),
         (Result("da_dplacements", ("v", "joints", 6), True),), geometry.forward_placement_derivatives, forces=True,
         margins=("mass",), mimic=ITSELF, solves="inverse_dynamics_placement_derivatives", laws=joint_laws.pushed,
+        note="See `inverse_dynamics_placement_derivatives`.",
     ),
     *SECOND_ORDER,
     # Kinematics, energy, momentum
@@ -197,6 +207,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     Quantity(
         "joint_columns", "motion that each dof of the tree gives, at the world's origin, linear then angular", (Q,),
         (Result("columns", ("dofs", 6)),), kinematics.joint_columns, cost=Flops(40), rolled=True,
+        inside=True,
     ),
     Quantity(
         "frame_placement", "placement of a frame in the world", (Q, FRAME), (Result("placement", (4, 4)),),
@@ -238,13 +249,14 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "kinetic_energy_derivatives", "the gradient of kinetic energy: by q, and M v", (Q, V),
         (Result("dkinetic_dq", ("v",)), Result("dkinetic_dv", ("v",))), energies.kinetic_energy_derivatives,
         cost=Flops(200), rolled=True, base=kinetic_energy, by=("q", "v"), rule=rules.derivatives,
+        inside=True,
     ),
     Quantity(
-        "potential_energy", "of gravity [J], zero for masses at the world's origin", (Q,), (Result("energy", ()),),
-        kinematics.potential_energy, cost=Flops(20), rolled=True,
+        "potential_energy", "energy of gravity [J]; zero for masses at the world's origin", (Q,),
+        (Result("energy", ()),), kinematics.potential_energy, cost=Flops(20), rolled=True,
     ),
     Quantity(
-        "center_of_mass", "in the world [m]", (Q,), (Result("center", (3,)),), kinematics.center_of_mass,
+        "center_of_mass", "centre of mass in the world [m]", (Q,), (Result("center", (3,)),), kinematics.center_of_mass,
         needs_mass=True, cost=Flops(55), rolled=True,
     ),
     Quantity(
@@ -266,7 +278,7 @@ QUANTITIES: Mapping[str, Quantity] = _table(
     # Contacts
     constrained_dynamics,
     Quantity(
-        "constrained_dynamics_derivatives", "of accelerations and contact forces by q, v, tau", (Q, V, TAU),
+        "constrained_dynamics_derivatives", "derivatives of accelerations and contact forces by q, v, tau", (Q, V, TAU),
         named(ConstrainedDynamicsDerivatives, VV, VV, VV, *[("rows", "v")] * 3),
         contact_derivatives.constrained_dynamics_derivatives,
         returns=ConstrainedDynamicsDerivatives._make, forces=True, options=("contacts",),
@@ -283,11 +295,13 @@ QUANTITIES: Mapping[str, Quantity] = _table(
         "contact_jacobian", "J of the contacts in the axes of their forces", (Q,), (Result("J", ("rows", "v")),),
         contact_dynamics.contact_jacobian, options=("contacts",), mimic=ITSELF, held=grips.contact_jacobian,
         longest=LONG_CONTACTS,
+        note="The power of the forces is forces . J v.",
     ),
     Quantity(
         "delassus", "J M^-1 J^T of the contacts in the axes of their forces", (Q,),
         (Result("G", ("rows", "rows")),), delassus.delassus, options=("contacts",), margins=("mass",), mimic=ITSELF,
         held=delassus.held, longest=LONG_CONTACTS,
+        note="How contacts accelerate under each other's forces.",
     ),
     impulse_dynamics,
     Quantity(

@@ -50,6 +50,18 @@ class Flops(NamedTuple):
         return self.dofs * tree.nv + self.paths * paths + self.pairs * tree.nv**2
 
 
+class Product(NamedTuple):
+    """The derivatives of a quantity, times weights from the left or directions from the right.
+
+    kind: "vjp" or "jvp". Its inputs are those of the quantity `of`, then the weights or directions. under_forces:
+    whether it treats the derivative by external forces, too.
+    """
+
+    kind: str
+    of: str
+    under_forces: bool = False
+
+
 REDUCE, ITSELF = "reduce", "itself"
 
 
@@ -87,6 +99,10 @@ class Quantity:
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
     rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there
     laws: LawRule | None = None  # how the joints' own laws change it; None: not at all
+    note: str = ""  # what users should know besides the summary and the shapes of the results
+    called: str = ""  # the method of Robot, if its name is another
+    inside: bool = False  # whether it serves other parts alone, so that Robot has no method for it
+    product: Product | None = None  # with the derivatives of which quantity, if it is one
     of_space: bool = False  # whether it walks the joints of the configuration space, each convention's own, and no tree
 
     def __str__(self) -> str:

@@ -13,7 +13,7 @@ from ..algorithms.results import (
 from ..contact import Contacts, Ground
 from ..evaluate.evaluator import HasEvaluator
 from ..evaluate.frames import FrameName, Viewpoint
-from ..robot.robot import Robot
+from ..robot.robot import robot_of
 from ..simulation.timestep import StepResult, TimeStep
 from .robots import RobotFunction, RobotFunctions, Selection
 
@@ -159,6 +159,6 @@ class WrappedRobot:
         key = id(contacts), dt, passive
         found = self._steps.get(key)
         if found is None:
-            robot = Robot.of(self._functions.evaluator)
+            robot = robot_of(self._functions.evaluator)
             found = self._steps.setdefault(key, Selection(step=TimeStep(robot, contacts, dt=dt, passive=passive)))
         return StepResult._make(self.call("step", q, v, tau, selection=found))

@@ -31,10 +31,10 @@ def read_state(robot: Robot, path: Path) -> tuple[Any, Any] | Clip:
             dt: Any = np.asarray(found["dt"])
             return Clip(found["q"], dt.item() if dt.size == 1 else dt, found.get("v")).checked(robot, "clip")
         v = found.get("v")
-        q = robot.checked_q("q", _configuration(robot, found["q"]))
+        q = robot.evaluator.checked_q("q", _configuration(robot, found["q"]))
         if q.ndim != 1:
             raise InputError(f"q: expected one state, got shape {q.shape}; a clip also has dt, its time step [s]")
-        return q, np.zeros(robot.nv) if v is None else robot.checked_v("v", _velocity(robot, v))
+        return q, np.zeros(robot.nv) if v is None else robot.evaluator.checked_v("v", _velocity(robot, v))
     except FeatherjetError as error:
         raise InputError(f"{path}: {error}") from None
     except (TypeError, ValueError, OverflowError, RecursionError) as error:  # numbers that NumPy cannot take

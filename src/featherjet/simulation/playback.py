@@ -13,7 +13,7 @@ from .. import arrays
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array, Model
-from ..view.playable import DrawnForces
+from ..view.playable import DrawnForces, motion_to_show
 
 
 class Recorded(Protocol):
@@ -68,10 +68,6 @@ class Playback:
         """An array (*worlds, n, ...) with time first: (n, [worlds,] ...)."""
         batch = self.trajectory.worlds
         return np.moveaxis(x.reshape(self.worlds, *x.shape[len(batch) :]), 0, 1) if batch else x
-
-    def playable(self) -> Playback:
-        """Itself, for `show`."""
-        return self
 
     @property
     def caption(self) -> str:
@@ -154,6 +150,9 @@ class Samples:
 
     def standard(self) -> Samples:
         return self
+
+
+motion_to_show.register(Playback, lambda playback: playback)
 
 
 def sampled(model: Model, q: Array, dt: float) -> Playback:

@@ -17,12 +17,12 @@ from ..model.checks import require_name
 from ..model.io import saved
 from ..model.model import Array, Model
 from ..model.names import coordinate_names
+from ..view.playable import Playable, motion_to_show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
-    from ..view.playable import Playable
     from ..view.show import ViewOptions
     from ..view.viewer import Viewer
 
@@ -150,13 +150,6 @@ class Trajectory:
             raise UnknownName("plot", what, PLOTS)
         return drawn(figure, path, overwrite)
 
-    def playable(self) -> Playable:
-        """The motion as a function of time, for `show`."""
-        with unforked:
-            from .playback import Playback
-
-        return Playback(self)
-
     def view(self, **options: Unpack[ViewOptions]) -> Viewer:
         """Play the motion in the browser, many worlds side by side; see `Robot.view` for the options."""
         with unforked:
@@ -178,6 +171,14 @@ class Trajectory:
         tau = np.array(found["tau"])
         tau[..., -1, :] = tau[..., -2:, :][..., 0, :]  # repeats the last step's
         return replace(self, q=found["q"], v=found["v"], tau=tau, convention=STANDARD)
+
+
+@motion_to_show.register(Trajectory)
+def _(motion: Trajectory) -> Playable:
+    with unforked:
+        from .playback import Playback
+
+    return Playback(motion)
 
 
 def curves_figure(motion: Trajectory, title: str) -> Figure:

@@ -13,7 +13,7 @@ from ..bridges.wrapped import NONE, WrappedRobot
 from ..errors import InputError
 from ..evaluate.evaluator import HasEvaluator
 from ..model import configuration
-from ..robot.robot import Robot
+from ..robot.robot import robot_of
 from .operator import KINDS, call, operator, registered
 
 
@@ -34,7 +34,7 @@ class TorchRobot(WrappedRobot):
         super().__init__(robot, "fj.torch")
 
     def __reduce__(self) -> tuple:
-        return TorchRobot, (Robot.of(self._functions.evaluator),)
+        return TorchRobot, (robot_of(self._functions.evaluator),)
 
     def call(self, name: str, *given: Any, selection: Selection = NONE) -> Any:
         if torch.compiler.is_compiling():

@@ -40,13 +40,13 @@ class Clip:
 
     def checked(self, robot: Robot, name: str) -> Clip:
         """The same clip with its arrays checked against the robot; `name` appears in errors."""
-        q = robot.checked_q(f"{name}: q", self.q)
+        q = robot.evaluator.checked_q(f"{name}: q", self.q)
         if q.ndim != 2 or len(q) < 2:
             raise InputError(f"{name}: q: expected at least two samples, (n, {robot.nq}); got shape {q.shape}")
         dt = arrays.positive_number(f"{name}: dt", self.dt)
         if self.v is None:
             return Clip(q, dt)
-        v = robot.checked_v(f"{name}: v", self.v)
+        v = robot.evaluator.checked_v(f"{name}: v", self.v)
         if v.shape != (len(q), robot.nv):
             raise InputError(f"{name}: v: expected shape ({len(q)}, {robot.nv}), one row for each of q; got {v.shape}")
         return Clip(q, dt, v)
@@ -90,7 +90,7 @@ def checked_end(robot: Robot, given: Any, name: str, last: bool) -> tuple[EndSta
         return clip.end_state(robot, last), clip
     if not isinstance(given, (tuple, list)) or len(given) != 2:
         raise InputError(f"{name}: expected a pair (q, v) or a Clip, got {type(given).__name__}")
-    q, v = robot.checked_q(f"{name}: q", given[0]), robot.checked_v(f"{name}: v", given[1])
+    q, v = robot.evaluator.checked_q(f"{name}: q", given[0]), robot.evaluator.checked_v(f"{name}: v", given[1])
     for letter, x in (("q", q), ("v", v)):
         if x.ndim != 1:
             raise InputError(

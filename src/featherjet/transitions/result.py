@@ -19,7 +19,7 @@ from ..forks import unforked
 from ..model.io import saved
 from ..model.model import Model
 from ..robot.robot import Robot
-from ..view.playable import DrawnForces
+from ..view.playable import DrawnForces, motion_to_show
 from . import limits
 from .baselines import baselines
 from .chart import FlatChart
@@ -275,10 +275,6 @@ class Transition:
         rest = self.robot.forward_kinematics(self.robot.neutral())
         return write_bvh(Path(path), self.model, rest, self.robot.forward_kinematics(q), dt, up, scale, overwrite)
 
-    def playable(self) -> Transition:
-        """The motion as a function of time, for `show`: itself."""
-        return self
-
     def view(self, **options: Unpack[ViewOptions]) -> Viewer:
         """Play the motion in the browser; see `Robot.view` for the options."""
         with unforked:
@@ -314,6 +310,9 @@ class Transition:
         else:
             raise UnknownName("plot", what, PLOTS)
         return drawn(figure, path, overwrite)
+
+
+motion_to_show.register(Transition, lambda transition: transition)
 
 
 def _rebuilt(about: dict[str, Any], found: dict[str, Array], backend: str | None) -> Transition:

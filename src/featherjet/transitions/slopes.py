@@ -24,4 +24,4 @@ class TorqueSlopes:
 
     def given(self, q: Array, v: Array, a: Array, multipliers: Array, fext: Array | None = None) -> tuple[Array, ...]:
         """The slopes at w = multipliers."""
-        return self.robot.inverse_dynamics_vjp(q, v, a, multipliers, fext)[:3]
+        return self.robot.vjp("inverse_dynamics", q, v, a, multipliers, fext=fext)[:3]

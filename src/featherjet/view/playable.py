@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import singledispatch
 from typing import NamedTuple, Protocol
 
 from numpy.typing import ArrayLike
 
+from ..errors import InputError
 from ..model.model import Array, Model
 
 
@@ -70,9 +72,7 @@ class Playable(Protocol):
         ...
 
 
-class Viewable(Protocol):
-    """What can be shown: robots, trajectories and transitions."""
-
-    def playable(self) -> Playable:
-        """The motion to show."""
-        ...
+@singledispatch
+def motion_to_show(thing: object) -> Playable:
+    """The motion that `show` plays of a robot, trajectory or transition; each registers its own."""
+    raise InputError(f"show: expected robots, trajectories and transitions, got {type(thing).__name__}")

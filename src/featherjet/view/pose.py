@@ -7,13 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .. import arrays
+from ..evaluate.convert import converted
 from ..evaluate.evaluator import Evaluator
 from ..math import rotations as so3
 from ..model import configuration
 from ..model.manifolds import Manifold
 from ..model.model import Array, Model
 from ..model.names import coordinate_names
-from .playable import DrawnForces
+from .playable import DrawnForces, motion_to_show
 
 TURN, SLIDE = np.pi, 1.0  # [rad], [m]: how far sliders of joints without limits go
 
@@ -41,10 +43,6 @@ class Pose:
     @property
     def worlds(self) -> int:
         return len(self.configurations)
-
-    def playable(self) -> Pose:
-        """Itself, for `show`."""
-        return self
 
     @property
     def caption(self) -> str:
@@ -105,6 +103,17 @@ class Pose:
         values = np.asarray(values, float)
         for part in self.model.parts:
             self.configurations[0, part.q] = _folded(part.joint.kind.name, values[part.v], part.manifold)
+
+
+motion_to_show.register(Pose, lambda pose: pose)
+
+
+def standing(evaluator: Evaluator, q: ArrayLike | None = None, fext: ArrayLike | None = None) -> Pose:
+    """A robot at rest at configurations q (..., nq), by default the neutral one within its limits."""
+    at = start(evaluator.model) if q is None else converted(evaluator, evaluator.standard, q).q
+    shape = evaluator.model.njoints, 6
+    forces = None if fext is None else arrays.finite("fext", fext, shape, "a wrench for each joint")
+    return Pose(evaluator, at, forces)
 
 
 def start(model: Model) -> Array:

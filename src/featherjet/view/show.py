@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from ..errors import InputError
-from .playable import Viewable
+from .playable import motion_to_show
 from .viewer import Viewer
 
 
@@ -26,7 +26,7 @@ class ViewOptions(TypedDict, total=False):
 
 
 def show(
-    *things: Viewable,
+    *things: object,
     host: str = "127.0.0.1",
     port: int = 8080,
     meshes: str | PathLike[str] | None = None,
@@ -40,11 +40,8 @@ def show(
 
     The page is up until the program ends, or `stop()`; `wait()` keeps a script alive, `open()` opens the browser.
     """
-    for thing in things:
-        if not callable(getattr(thing, "playable", None)):
-            raise InputError(f"show: expected robots, trajectories and transitions, got {type(thing).__name__}")
+    motions = [motion_to_show(thing) for thing in things]
     if meshes is not None and not Path(meshes).is_file():
         raise InputError(f"{Path(meshes)}: there is no such file")
-    motions = [thing.playable() for thing in things]
     viewer = Viewer(motions, host, port, Path(meshes) if meshes else None, play, speed, loop, spacing, traces)
     return viewer.start()

@@ -15,6 +15,7 @@ from ...model.model import Model
 from ...model.names import coordinate_names
 from ...simulation.trajectory import Trajectory
 from ...view.backend import drawn, refuse_other_formats
+from ...view.playable import Playable, motion_to_show
 from ..horizon import Horizon
 from .pictures import Picture, figure_of
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from typing_extensions import Unpack
 
-    from ...view.playable import Playable
     from ...view.show import ViewOptions
     from ...view.viewer import Viewer
 
@@ -149,13 +149,6 @@ class Solution:
         )  # fmt: skip
         return drawn(figure_of(picture), path, overwrite)
 
-    def playable(self) -> Playable:
-        """The motion as a function of time, for `show`."""
-        with unforked:
-            from ...simulation.playback import Playback
-
-        return Playback(self.trajectory(), "optimised")
-
     def view(self, **options: Unpack[ViewOptions]) -> Viewer:
         """Play the motion in the browser, many problems side by side; see `Robot.view` for the options."""
         with unforked:
@@ -182,3 +175,11 @@ class Solution:
             surface=np.zeros((0, 0, 3)), contacts=() if held is None else held.names,
             rows=() if held is None else held.rows, robot=model.name, model=model,
         )  # fmt: skip
+
+
+@motion_to_show.register(Solution)
+def _(solution: Solution) -> Playable:
+    with unforked:
+        from ...simulation.playback import Playback
+
+    return Playback(solution.trajectory(), "optimised")

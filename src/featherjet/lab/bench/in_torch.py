@@ -37,7 +37,7 @@ def backward() -> Duel:
     ours = gradients(wrap(robot).forward_dynamics, [q, v, tau, w])
 
     def other() -> Any:
-        return robot.forward_dynamics(q, v, tau), robot.forward_dynamics_vjp(q, v, tau, w)
+        return robot.forward_dynamics(q, v, tau), robot.vjp("forward_dynamics", q, v, tau, w)
 
     def difference() -> float:
         found, wanted = ours()[1].numpy(), other()[1].by_v
