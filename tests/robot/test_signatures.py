@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.evaluate.frames import Viewpoint
 from helpers import ROOT
 
+sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(ROOT / "tools/docs"))
+import quantity_methods
 import reference
 
 STATES = {"v", "a", "tau", "forces", "dq", "dv", "dtau", "wq", "wv", "wforces"}
@@ -52,6 +55,16 @@ def test_frame_is_a_frame_and_viewpoint_a_viewpoint(name):
         said = str(p.annotation)
         assert ("Viewpoint" in said) == (p.name == "viewpoint"), p
         assert "FrameName" not in said or p.name == "frame", p
+
+
+def test_methods_are_those_that_the_records_say():
+    assert quantity_methods.PAGE.read_text() == quantity_methods.text(), "run python tools/quantity_methods.py"
+
+
+def test_every_quantity_for_users_has_a_method_or_is_a_product():
+    for record in QUANTITIES.values():
+        known = hasattr(fj.Robot, record.called or record.name)
+        assert known != (record.inside or record.product is not None), record.name
 
 
 def test_out_follows_the_inputs():
