@@ -7,7 +7,7 @@ centre of mass and energies have derivatives with at most six rows, which are as
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import cache, reduce
 from operator import add
 from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
@@ -64,10 +64,11 @@ MATRICES: dict[str, Matrices] = {
     "potential_energy": lambda e, x, c: (e.run("gravity", x)[0][..., None, :],),
 }
 DIFFERENTIABLE = tuple(dict.fromkeys([*(x.of for x in PRODUCTS), *MATRICES]))
-# products that are one call without contacts, by quantity and whether there are external forces; their inputs
+# products that are one call without contacts, by quantity and whether there are external forces: name, count of
+# inputs, and what makes users' results of the gradients
 VJPS, JVPS = (
     {
-        (key.of, forced): (product.name, len(product.inputs), product.packed)
+        (key.of, forced): (product.name, len(product.inputs), product.returns or tuple)
         for key, product in PRODUCTS.items()
         for forced in (False, True)
         if key.kind == kind and not product.options
@@ -132,9 +133,9 @@ class ProductMethods(QuantityMethods):
         by_q, and under fext one by it (..., njoints, 6) at the end. Nothing forms a matrix of nv rows.
         """
         if contacts is None and frame is None and restitution == 0.0 and viewpoint == "local":  # one call, often
-            name, count, packed = VJPS.get((quantity, fext is not None), NO_CALL)
+            name, count, gradients = VJPS.get((quantity, fext is not None), NO_CALL)
             if len(given) == count:
-                return packed(self._run(name, given, fext, out))
+                return gradients(self._run(name, given, fext, out))
         choice = Choice(frame, viewpoint, contacts, restitution, fext)
         return arrays.copied(out, vjp(self.evaluator, quantity, given, choice))
 
@@ -179,9 +180,9 @@ class ProductMethods(QuantityMethods):
         given its direction dfext (..., njoints, 6).
         """
         if contacts is None and frame is None and dfext is None and restitution == 0.0 and viewpoint == "local":
-            name, count, packed = JVPS.get((quantity, fext is not None), NO_CALL)
+            name, count, _ = JVPS.get((quantity, fext is not None), NO_CALL)
             if len(given) == count:
-                return packed(self._run(name, given, fext, out))
+                return self._run(name, given, fext, out)[0]
         choice = Choice(frame, viewpoint, contacts, restitution, fext, dfext)
         first, *rest = arrays.copied(out, jvp(self.evaluator, quantity, given, choice))
         return (first, *rest) if rest else first
@@ -255,11 +256,7 @@ def _split(product: Product, given: Sequence[ArrayLike], choice: Choice) -> tupl
     if not isinstance(name, str) or name not in DIFFERENTIABLE:
         raise UnknownName("quantity to differentiate", name, DIFFERENTIABLE)
     record = QUANTITIES[name]
-    inputs = [i.name for i in record.inputs if i not in (FRAME, RESTITUTION)]
-    found = PRODUCTS.get(product) or PRODUCTS.get(Product(kind, name))
-    more = ["w"] if kind == "vjp" else [f"d{x}" for x in inputs]
-    if found is not None:
-        more = [i.name for i in found.inputs[len(record.inputs) :]]
+    inputs, more = _names(product)
     if choice.dfext is not None and "dfext" in more:
         given = (*given, choice.dfext)
     if len(given) != len(inputs) + len(more):
@@ -280,6 +277,17 @@ def _split(product: Product, given: Sequence[ArrayLike], choice: Choice) -> tupl
         if got and not takes:
             raise InputError(f"{kind} of {name}: does not take {what}")
     return record, tuple(given[: len(inputs)]), dict(zip(more, given[len(inputs) :], strict=True))
+
+
+@cache
+def _names(product: Product) -> tuple[list[str], list[str]]:
+    """What a product takes: the inputs of the quantity, and weights or directions."""
+    kind, name, _ = product
+    record, found = QUANTITIES[name], PRODUCTS.get(product) or PRODUCTS.get(Product(kind, name))
+    inputs = [i.name for i in record.inputs if i not in (FRAME, RESTITUTION)]
+    if found is not None:
+        return inputs, [i.name for i in found.inputs[len(record.inputs) :]]
+    return inputs, ["w"] if kind == "vjp" else [f"d{x}" for x in inputs]
 
 
 def _checked(given: dict[str, ArrayLike], sizes: Sequence[int], like: Array, scalars: bool = False) -> list[Array]:
