@@ -70,11 +70,11 @@ def test_every_quantity_for_users_has_a_method_or_is_a_product():
 def test_out_follows_the_inputs():
     robot = fj.load("arm")
     q, out = robot.neutral(), np.empty((7, 7))
-    assert robot.inverse_mass_matrix(q, method=out) is out
+    assert robot.inverse_mass_matrix(q, out) is out
     assert robot.mass_matrix(q, out) is out
     assert np.allclose(out @ robot.inverse_mass_matrix(q), np.eye(7))
     frame = np.empty((6, 7))
-    assert robot.frame_jacobian(q, "tool", viewpoint=frame) is frame
+    assert robot.frame_jacobian(q, "tool", frame) is frame
     tau = robot.inverse_dynamics(q, q, q, None, out[0])
     assert np.shares_memory(tau, out)
 
