@@ -1,4 +1,4 @@
-"""Between changes of q, entry by entry, and tangent vectors, on arrays of any framework.
+"""Turns changes of the entries of q into tangent vectors, and back, on arrays of any framework.
 
 Bridges take any q whose quaternions are not zero, and mean f(q / |q|). With F(q) the rates of q along `integrate` and
 Fbar(q) its left inverse, both at q / |q|, a change dq moves the robot along Fbar dq / |q|: the factor 1 / |q| concerns

@@ -31,7 +31,7 @@ from .table import FunctionRecord, Role, smooth
 
 
 class Selection(NamedTuple):
-    """What a function takes besides its inputs."""
+    """The choices that a function is made for: a frame and its viewpoint, contacts, a time step."""
 
     frame: FrameName | None = None
     viewpoint: str = "local"

@@ -101,7 +101,7 @@ class Derivation(NamedTuple):
 
 
 def by_products(jvp: str, vjp: str) -> Derivation:
-    """By functions that multiply with derivatives and form no matrix."""
+    """Differentiated by two functions of the table: derivatives times a direction, and a covector times derivatives."""
     return Derivation(
         lambda at, *d: at.call(jvp, *at.x, *at.filled(d, at.inputs)),
         lambda at, *w: at.call(vjp, *at.x, *at.filled(w, at.results)),
@@ -112,7 +112,7 @@ Blocks = Callable[[Point], Sequence[Sequence[Any]]]  # for each result, its deri
 
 
 def by_matrices(blocks: Blocks, *rows: int) -> Derivation:
-    """By matrices; rows: the number of axes of the tangent vector of each result."""
+    """Differentiated by matrices. rows: how many axes the tangent vector of each result has."""
 
     def jvp(at: Point, *d: Any) -> Arrays:
         return [
@@ -128,13 +128,13 @@ def by_matrices(blocks: Blocks, *rows: int) -> Derivation:
 
 
 def blocks_of(name: str, results: int = 1) -> Blocks:
-    """Those that another function gives: by each input of the first result, then of the second, and so on."""
+    """The matrices that a function of the table gives: those of the first result by each input, then of the second."""
 
     return lambda at: in_rows(at.call(name, *at.x), results)
 
 
 def in_rows(found: Arrays, results: int) -> list[Arrays]:
-    """Matrices as a list for each result: its derivatives by each input."""
+    """A row of matrices for each result: its derivatives by each input."""
     count = len(found) // results
     return [found[k * count : (k + 1) * count] for k in range(results)]
 
@@ -144,7 +144,10 @@ def in_rows(found: Arrays, results: int) -> list[Arrays]:
 
 
 class Second:
-    """The derivatives of the first derivatives of y(q, v, t), a function of that name, by the contracted Hessian."""
+    """How to differentiate first derivatives of a function y(q, v, t) once more: by the Hessian of s = w.y.
+
+    name: that of y in the table, whose f"{name}_hessian" gives qq, qv, vv, qt.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -169,7 +172,7 @@ class Second:
         return [by_q, total([left(at, cq, qv), right(at, vv, cv)]), left(at, cq, qt)]
 
     def of_vjp(self) -> Derivation:
-        """Of (*x, w) -> w^T dy/dx."""
+        """The derivatives of the function (*x, w) -> w^T dy/dx."""
 
         def jvp(at: Point, *d: Any) -> Arrays:
             *x, w = at.x
@@ -186,7 +189,7 @@ class Second:
         return Derivation(jvp, vjp)
 
     def of_jvp(self) -> Derivation:
-        """Of (*x, *d) -> dy/dx d."""
+        """The derivatives of the function (*x, *d) -> dy/dx d."""
 
         def jvp(at: Point, *e: Any) -> Arrays:
             x, d, ex, ed = at.x[:3], at.x[3:], e[:3], e[3:]
@@ -214,7 +217,7 @@ class Second:
         return self.backward(at, at.x[:3], w, at.x[3:6])
 
     def of_matrices(self) -> Derivation:
-        """Of x -> dy/dq, dy/dv, dy/dt; row i of each is the gradient of y_i."""
+        """The derivatives of the function x -> dy/dq, dy/dv, dy/dt; row i of each matrix is the gradient of y_i."""
 
         def jvp(at: Point, *d: Any) -> Arrays:
             x, moved = ([None if y is None else y[..., None, :] for y in part] for part in (at.x, d))

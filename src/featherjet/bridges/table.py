@@ -163,7 +163,7 @@ def held(quantity: str, name: str, inputs: int) -> list[FunctionRecord]:
 
 
 def traced(quantity: str, by: Sequence[str]) -> Derivation:
-    """Derivatives by automatic differentiation of the trace."""
+    """Differentiated by automatic differentiation of the traced quantity."""
     record = QUANTITIES[quantity]
 
     def blocks(at: Point) -> list[list[Any]]:
@@ -186,7 +186,7 @@ def traced_function(name: str) -> FunctionRecord:
 
 
 def mass_matrix(at: Point) -> Arrays:
-    """Its columns are the torques of unit accelerations, without those of gravity."""
+    """M, from inverse dynamics: its columns are the torques of unit accelerations, without those of gravity."""
     q, rest = at.x[0][..., None, :], at.zeros((at.nv,))
     columns = at.call("inverse_dynamics", q, rest, at.constant(np.eye(at.nv)))[0]
     return [columns - at.call("inverse_dynamics", q, rest, rest)[0]]
@@ -202,7 +202,7 @@ def bias(at: Point) -> Arrays:
 
 
 def kinetic_slopes(at: Point) -> Arrays:
-    """By q: that of v^T M v / 2, M v being torques without those of gravity; by v: M v."""
+    """The derivatives of v^T M v / 2 by q and v, from inverse dynamics without gravity: that by v is M v."""
     (q, v), rest = at.x, at.zeros((at.nv,))
     by_q, _, momentum = at.call("inverse_dynamics_vjp", q, rest, v, v)
     return [0.5 * (by_q - at.call("inverse_dynamics_vjp", q, rest, rest, v)[0]), momentum]
@@ -261,7 +261,7 @@ TABLE: dict[str, FunctionRecord] = {f.name: f for f in (*RECORDS, IMPULSES)}
 
 
 def smooth(name: str) -> FunctionRecord:
-    """The function of that name."""
+    """The record of the function of that name."""
     if name not in TABLE and " by " in name:
         return traced_function(name)
     if name not in TABLE:

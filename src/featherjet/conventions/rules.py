@@ -63,7 +63,7 @@ class Translatable(Protocol):
 
 
 class Changed(Protocol):
-    """Coordinates that differ from those in which quantities are known: the standard ones, or a convention's."""
+    """Coordinates with velocities u of their own, v = B u: a convention's, or a user's."""
 
     @property
     def convention(self) -> str: ...

@@ -24,7 +24,7 @@ from ..jit.number import Number
 from ..model.model import Model
 from ..treejit.compiler import TreeCompiler
 from .assembly import EntryPoint, steps_of
-from .objects import MANY, Asked, KernelCode, ObjectBuilder
+from .objects import MANY, KernelCode, ObjectBuilder, WorkspaceQuery
 from .targets import Machine
 
 Shape = tuple[int, ...]
@@ -127,7 +127,7 @@ class Exporter:
             evaluator.tree, evaluator.unroll, evaluator.places, evaluator.model.name, cpu=target
         )
         self.builder = ObjectBuilder(target)
-        self._made: dict[tuple[Kernel, bool], tuple[KernelCode, Asked]] = {}
+        self._made: dict[tuple[Kernel, bool], tuple[KernelCode, WorkspaceQuery]] = {}
 
     def function(self, name: str, choices: Choices) -> Function:
         """Add a quantity to the object."""
@@ -157,17 +157,17 @@ class Exporter:
         steps = steps_of(operands, self.kind)
         needs = [0, 0]
         for batch in self.forms:
-            code, asked = self._code(kernel, not batch)
-            needs[batch] = max(asked.bytes(n, steps) for n in ((1, MANY) if batch else (1,)))
+            code, query = self._code(kernel, not batch)
+            needs[batch] = max(query.bytes(n, steps) for n in ((1, MANY) if batch else (1,)))
             end = "_batch" * batch
             self.builder.add(code, partial(EntryPoint, symbol + end, operands, self.kind, batch, needs[batch]))
         return needs[0], needs[1]
 
-    def _code(self, kernel: Kernel, single: bool) -> tuple[KernelCode, Asked]:
+    def _code(self, kernel: Kernel, single: bool) -> tuple[KernelCode, WorkspaceQuery]:
         key = kernel, single and kernel.separate_single
         if key not in self._made:
             code = KernelCode(*kernel.load(self.kind, key[1]))
-            self._made[key] = code, Asked(code)
+            self._made[key] = code, WorkspaceQuery(code)
         return self._made[key]
 
 

@@ -118,7 +118,7 @@ def declared(package: Package, f: Function) -> list[str]:
 
 
 def fixed(f: Function) -> list[str]:
-    """What the arrays are, by name."""
+    """The names and shapes of a function's arrays, for its comment."""
     return [f"{x.name}: {shown(x)}" for x in (*f.given, *f.outputs)]
 
 

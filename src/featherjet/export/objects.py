@@ -58,20 +58,20 @@ class ObjectBuilder:
         return self._linker.emit(text, {call.symbol for call in calls})
 
 
-class Asked:
-    """Tells how much workspace code needs: called without memory, it says how much it would take, and returns.
+class WorkspaceQuery:
+    """Finds out how much workspace code needs: called without memory, it stores how much it would take, and returns.
 
     What is called is the same code on this machine, without the functions that come after asking for memory.
     """
 
     def __init__(self, code: KernelCode) -> None:
-        self._stages = [Asked(stage) for stage in code.stages]
+        self._stages = [WorkspaceQuery(stage) for stage in code.stages]
         counts = [x if isinstance(x, int) else x.ctypes.data for x in code.data.entries]
         self._block = np.array(counts, np.uint64)
         self._code = Excerpt((part for part in code.library.modules if part.simplify), asks)
 
     def bytes(self, samples: int, steps: Sequence[int]) -> int:
-        """For so many samples of operands with these steps (see `steps_of`)."""
+        """The bytes that the code takes for so many samples, of operands with these steps (see `steps_of`)."""
         call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(self._code.address("entry"))
         report, frame = np.zeros(1, np.int64), np.zeros(len(FRAME), np.int64)
         frame[0] = report.ctypes.data

@@ -210,7 +210,7 @@ class Model(Rebuilt):
         return replace(self, joints=tuple(joints))
 
     def inertial_parameters(self) -> Array:
-        """Those of all bodies, (10 njoints,); see `Body.parameters`."""
+        """The inertial parameters of all bodies, (10 njoints,); see `Body.parameters`."""
         return np.concatenate([joint.body.parameters for joint in self.joints])
 
     def with_inertial_parameters(self, parameters: Mapping[str, object] | object) -> Model:

@@ -15,7 +15,10 @@ from .manifolds import Manifold
 
 
 class Rebuilt:
-    """Equal if its fields are. Pickled and copied as them, and made anew: checked, and with read-only arrays."""
+    """A part of a model: equal to others whose fields are equal.
+
+    Pickles and copies are made anew from the fields, so that they are checked, and their arrays read-only.
+    """
 
     def __eq__(self, other: object) -> bool:
         return self is other or equal(self, other)

@@ -30,7 +30,7 @@ class PassiveJoints:
                 self.stiffness[v], self.rest[v] = joint.stiffness, joint.spring
 
     def force(self, q: Array, v: Array | None) -> Array:
-        """p (..., nv); at rest if v is None. q and v may be complex."""
+        """The torques p (..., nv) that joints take; at rest if v is None. q and v may be complex."""
         found: Any = self.stiffness * np.where(self.scalar, q[..., self.at] - self.rest, 0.0)
         if v is None:
             return found
@@ -46,5 +46,5 @@ class PassiveJoints:
         return self.damping + self.friction * self.slip**2 / np.sqrt(v * v + self.slip**2) ** 3
 
     def bend(self, v: Array) -> Array:
-        """The diagonal of its second derivative by v (..., nv)."""
+        """The second derivatives of p by v (..., nv), each by its own."""
         return -3.0 * self.friction * self.slip**2 * v / np.sqrt(v * v + self.slip**2) ** 5

@@ -29,7 +29,10 @@ EASE = 1e-6  # cost of a squared force [1/N^2, 1/(N m)^2]; it decides where torq
 
 
 class SupportedTorques(NamedTuple):
-    """energy (N,), remaining torques and multipliers (N, nv), and forces fext (N, njoints, 6) in the joints' frames."""
+    """What supports leave to the joints: torques tau (N, nv), the energy (N,) of these, and their multipliers (N, nv).
+
+    fext (N, njoints, 6): the forces of the supports, in the joints' frames.
+    """
 
     energy: Array
     tau: Array

@@ -164,7 +164,7 @@ class Controls:
                     self._plot(panel)
 
     def _plot(self, panel: TimePanel) -> None:
-        """Curves with a cursor: a series on a scale of its own that crosses it as steeply as a line can."""
+        """Add a plot of curves over time; its cursor is a series, too, a steep line on a scale of its own."""
         shown = list(zip(panel.names, COLOURS, panel.values.T, strict=False))
         series: Any = [{"label": name, "stroke": colour, "width": 1} for name, colour, _ in shown]
         cursor: Any = {"label": "now", "stroke": CURSOR, "width": 1, "scale": "now", "points": {"show": False}}
@@ -176,7 +176,7 @@ class Controls:
         self.curves.append(plot)
 
     def _cursor(self, t: float) -> Array:
-        """Values that are below their scale before time t, and above it after."""
+        """The values of the cursor's series: below its scale before time t, above it after."""
         step = self._times[1] - self._times[0]
         t = min(t, self._times[-1] - step / STEEP * 2)  # so that the line crosses the whole scale at the end, too
         return np.clip(STEEP / step * (self._times - t), -STEEP, STEEP)

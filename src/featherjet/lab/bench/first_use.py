@@ -119,7 +119,7 @@ def sweep(robot: str, root: str, quantities: Sequence[str], size: int = BATCH) -
 
 
 def first_uses(robots: Sequence[tuple[str, str]], quantities: Sequence[str] = MEASURED) -> Iterator[FirstUse]:
-    """Each in processes of its own; robots are (name, root)."""
+    """First calls of quantities of robots (name, root), each in new processes."""
     for robot, root in robots:
         for quantity in quantities:
             found = []

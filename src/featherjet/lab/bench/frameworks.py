@@ -42,7 +42,7 @@ class Duel:
     difference: Callable[[], float] | None = None
 
     def ratio(self, ours: float, other: float) -> float:
-        """What is compared with the bar, from seconds."""
+        """The figure that the bar limits, from the seconds of both functions."""
         return ours * 1e6 if self.other is None else other / ours if self.faster else ours / other
 
     def reached(self, ratio: float) -> bool:
