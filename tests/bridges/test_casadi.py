@@ -40,7 +40,7 @@ def bridge():
 def made(quantity: str, horizon: int = 1, model: fj.Model = TREE):
     robot = fj.Robot(model)
     frame = "tip" if quantity.startswith("frame") else None
-    return robot, bridge().function(robot, quantity, horizon, frame=frame)
+    return robot, bridge().function(robot, quantity, horizon=horizon, frame=frame)
 
 
 def state(f, seed: int = 0) -> list[np.ndarray]:
@@ -307,7 +307,7 @@ def test_mistakes_are_named() -> None:
         bridge().function(robot, "forward_dynamic")
     for horizon in (0, -1, 2.5, True):
         with pytest.raises(InputError, match="horizon"):
-            bridge().function(robot, "gravity", horizon)  # type: ignore[arg-type]
+            bridge().function(robot, "gravity", horizon=horizon)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="frame="):
         bridge().function(robot, "jacobian")
     with pytest.raises(InputError, match="no external forces"):
