@@ -264,8 +264,8 @@ def test_box_plus_undoes_box_minus(representation: str, shape: tuple[int, ...]):
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_discrete_integration_and_differential(representation: str, frame: str, shape: tuple[int, ...]):
     phi, omega, dt = sample(representation, shape, 2), random_vectors(*shape, 3), np.full(shape, 0.1)
-    after = ro.integrate(phi, omega, dt, frame)
-    close(ro.differentiate(after, phi, dt, frame), omega, atol=5e-14)
+    after = ro.integrate(phi, omega, dt, frame=frame)
+    close(ro.differentiate(after, phi, dt, frame=frame), omega, atol=5e-14)
     C, E = ro.convert(phi, representation, "matrix"), Rotation.from_rotvec((0.1 * omega).reshape(-1, 3))
     E = E.as_matrix().reshape(*shape, 3, 3)
     expected = E @ C if frame == "I" else C @ E
@@ -357,7 +357,7 @@ def test_derivatives_of_the_sheet(representation: str, i: int):
     close(jacobian(lambda d: np.cross(r, e + d)), ro.skew(r), 1e-14)
     close(-minus(b, a), e, 1e-14)
     omega = random_vectors(3, seed=i + 1)  # d/dt Phi_BI = -B_omega_IB
-    close(minus(inverse(ro.integrate(a, omega, 1j * H, "B")), inverse(a)).imag / H, -omega, 1e-14)
+    close(minus(inverse(ro.integrate(a, omega, 1j * H, frame="B")), inverse(a)).imag / H, -omega, 1e-14)
 
 
 # Rates

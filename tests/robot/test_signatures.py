@@ -20,14 +20,15 @@ import reference
 
 STATES = {"v", "a", "tau", "forces", "dq", "dv", "dtau", "wq", "wv", "wforces"}
 OBJECTS = {"contacts", "controller", "restitution", "com", "inertia", "parent", "placement", "normal", "height"}
-BY_POSITION = STATES | OBJECTS | {"fext", "out", "size", "root"}  # optional, and yet not by keyword alone
+PROBLEMS = {"knots", "terminal", "constraints", "reference", "weight", "activation", "lower", "upper", "x0", "xs", "us"}
+BY_POSITION = STATES | OBJECTS | PROBLEMS | {"fext", "out", "size", "root"}  # optional, and yet not by keyword alone
 RESULTS = ("Model", "Trajectory", "Transition")  # which users get, and do not make
 
 
 def signatures() -> dict[str, list[inspect.Parameter]]:
     found = {}
     for name in reference.public():
-        if name not in RESULTS and not name.startswith(("control.", "geometry.", "errors.")):
+        if name not in RESULTS:
             found[name] = reference.parameters(name)
     return found
 

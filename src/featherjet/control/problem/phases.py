@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from ... import arrays
 from ...algorithms.integrators import TABLEAUX
@@ -28,6 +28,7 @@ class Phase:
     costs: Sequence[Cost]
     contacts: Contacts | None = None
     constraints: Sequence[Constraint] = ()
+    _: KW_ONLY
     integrator: str = "euler"
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,7 @@ class Cost:
     residual: Residual
     weight: ArrayLike = 1.0
     activation: Activation | None = None
+    _: KW_ONLY
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -55,6 +56,7 @@ class Constraint:
     residual: Residual
     lower: ArrayLike | None = None
     upper: ArrayLike | None = None
+    _: KW_ONLY
     name: str = ""
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import InputError
 from ...evaluate.evaluator import HasEvaluator
+from ...evaluate.frames import Viewpoint
 from ...evaluate.frames import known as known_viewpoint
 from ...math.scalars import Scalar
 from ...model.configuration import limits
@@ -198,7 +199,7 @@ class Translation(Framed):
 class Velocity(Framed):
     """The velocity of a frame, linear then angular, minus a reference (..., 6), by default zero."""
 
-    def __init__(self, frame: str, reference: ArrayLike = (0.0,) * 6, viewpoint: str = "local") -> None:
+    def __init__(self, frame: str, reference: ArrayLike = (0.0,) * 6, *, viewpoint: Viewpoint = "local") -> None:
         super().__init__(frame, reference)
         self.viewpoint = known_viewpoint(viewpoint)
 
@@ -308,7 +309,7 @@ class FrictionCone(ForceRows):
     """
 
     def __init__(
-        self, contact: str, mu: float, normal: ArrayLike = (0.0, 0.0, 1.0), facets: int = 4, inner: bool = False
+        self, contact: str, mu: float, normal: ArrayLike = (0.0, 0.0, 1.0), *, facets: int = 4, inner: bool = False
     ) -> None:
         matrix, self.lower, self.upper = friction_cone(mu, normal, facets, inner)
         super().__init__(contact, matrix)
@@ -321,7 +322,7 @@ class WrenchCone(ForceRows):
     """
 
     def __init__(
-        self, contact: str, mu: float, half_size: tuple[float, float], facets: int = 4, inner: bool = True
+        self, contact: str, mu: float, half_size: tuple[float, float], *, facets: int = 4, inner: bool = True
     ) -> None:
         matrix, self.lower, self.upper = wrench_cone(mu, half_size, facets, inner)
         super().__init__(contact, matrix)
@@ -342,7 +343,7 @@ class Custom(Residual):
     the function uses + - * / and, of `featherjet.math.scalars`, sqrt, sincos and where_less. It is differentiated.
     """
 
-    def __init__(self, function: Callable[..., Any], reference: ArrayLike | None = None, name: str = "") -> None:
+    def __init__(self, function: Callable[..., Any], reference: ArrayLike | None = None, *, name: str = "") -> None:
         super().__init__(() if reference is None else np.atleast_1d(reference))
         if not callable(function):
             raise InputError(f"Custom: expected a function of a knot, got {type(function).__name__}")

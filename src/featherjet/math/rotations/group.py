@@ -100,7 +100,7 @@ def box_minus(phi1: ArrayLike, phi2: ArrayLike) -> Array:
     return log(concatenate(phi1, inverse(phi2)))
 
 
-def integrate(phi_IB: ArrayLike, omega: ArrayLike, dt: ArrayLike, frame: Frame = "I") -> Array:
+def integrate(phi_IB: ArrayLike, omega: ArrayLike, dt: ArrayLike, *, frame: Frame = "I") -> Array:
     """Phi_IB after the constant angular velocity omega_IB (rad/s, in `frame`) for dt (s, shape (...)).
 
     I: Phi_IB [+] I_omega dt. B: Phi_IB (x) exp(B_omega dt), the inverse of [KINDR] item 10's
@@ -114,7 +114,7 @@ def integrate(phi_IB: ArrayLike, omega: ArrayLike, dt: ArrayLike, frame: Frame =
     return inverse(box_plus(inverse(phi), -v))
 
 
-def differentiate(phi_IB_next: ArrayLike, phi_IB: ArrayLike, dt: ArrayLike, frame: Frame = "I") -> Array:
+def differentiate(phi_IB_next: ArrayLike, phi_IB: ArrayLike, dt: ArrayLike, *, frame: Frame = "I") -> Array:
     """The constant omega_IB (rad/s, in `frame`) that moves Phi_IB to Phi_IB_next in dt (s); -> (..., 3).
 
     I: (next [-] Phi_IB) / dt. B: -(next^-1 [-] Phi_IB^-1) / dt. [KINDR] item 11.
