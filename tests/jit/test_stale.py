@@ -37,11 +37,11 @@ Q, V = np.array([0.1, -0.5, 0.7, 0.5]), np.array([0.3, -0.2, 0.4])
 # Each gives what compiled code computes, and the same by the function that was traced, on numbers.
 PROBES = {
     "coordinates": """
-robots = [fj.Robot(MODEL, backend).with_convention("drake") for backend in ("compiled", "numpy")]
+robots = [fj.Robot(MODEL, backend=backend).with_convention("drake") for backend in ("compiled", "numpy")]
 print(json.dumps([robot.integrate(Q, V).tolist() for robot in robots]))
 """,
     "derivative": """
-robots = [fj.Robot(MODEL, backend) for backend in ("compiled", "numpy")]
+robots = [fj.Robot(MODEL, backend=backend) for backend in ("compiled", "numpy")]
 print(json.dumps([fj.autodiff(robot, "gravity", by="q")(Q).ravel().tolist() for robot in robots]))
 """,
     "bridge": """
@@ -157,7 +157,10 @@ class Copy:
             "PYTHONPATH": str(self.package.parent), "FEATHERJET_CACHE_DIR": str(self.code),
             "PYTHONDONTWRITEBYTECODE": "1",
         }  # fmt: skip
-        done = subprocess.run([sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", text], env=environment, capture_output=True, text=True, check=False
+        )
+        assert not done.returncode, done.stderr
         return [np.array(json.loads(line)).reshape(2, -1) for line in done.stdout.splitlines()]
 
 
