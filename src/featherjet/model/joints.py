@@ -121,7 +121,7 @@ class Spherical(JointKind):
         return [turn(axis, X.p) for axis in (X.R.x, X.R.y, X.R.z)]
 
 
-class Translation(JointKind):
+class TranslationJoint(JointKind):
     """Translation in space; q = x y z [m]."""
 
     name, manifold, slides = "translation", Euclidean(3), True
@@ -163,7 +163,7 @@ class Free(JointKind):
 
 
 KINDS: dict[str, JointKind] = {
-    cls.name: cls() for cls in (Revolute, Continuous, Prismatic, Helical, Spherical, Translation, Planar, Free)
+    cls.name: cls() for cls in (Revolute, Continuous, Prismatic, Helical, Spherical, TranslationJoint, Planar, Free)
 }
 
 

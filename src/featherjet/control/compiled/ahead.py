@@ -1,4 +1,4 @@
-"""The code of a problem, made ahead: all that its first iterations will run, compiled on all processors at once."""
+"""Compiles all code that the first iterations of a solver will run, on all processors at once."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .replay import Direct
 
 
 class CodeList(Direct):
-    """Takes no steps, but notes what code these would run."""
+    """Lists the code that the steps of an evaluation would run, without running them."""
 
     def __init__(self) -> None:
         self._kernels: dict[tuple[Kernel, bool], None] = {}
         self._others: list[Callable[[], object]] = []
 
-    def run(self, kernel: Kernel, *given: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+    def run(self, kernel: Kernel, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """Arrays of the shapes that the results would have."""
         self.note([kernel])
         if out is not None:
             return out
-        batch = np.broadcast_shapes(*(x.shape[: x.ndim - core] for x, core in zip(given, kernel.cores, strict=True)))
+        batch = np.broadcast_shapes(*(x.shape[: x.ndim - core] for x, core in zip(inputs, kernel.cores, strict=True)))
         return tuple(np.empty((*batch, *shape)) for shape in kernel.shapes)
 
     def do(self, step: Callable[[], object]) -> None:

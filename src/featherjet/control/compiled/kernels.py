@@ -1,4 +1,4 @@
-"""Compiled code of problems: traced functions of scalars."""
+"""Kernels of traced functions; windows and parts of a problem, and phases of the same form, share them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...jit.kernel import compile as compile_kernel
 from ...jit.straight import Function, Shape
 
 REMEMBERED = 256  # kernels: windows and parts of a problem use them again
-_known: dict[str, Kernel] = {}
+_kernels: dict[str, Kernel] = {}
 
 
 def traced_kernel(
@@ -18,11 +18,11 @@ def traced_kernel(
 ) -> Kernel:
     """A kernel of a function of scalars, which `key` determines; see `jit.kernel.compile`."""
     whole = repr((target().name, key, tuple(inputs.items()), tuple(outputs)))
-    found = _known.get(whole)  # other threads may forget it at any time
-    if found is None:
-        if len(_known) >= REMEMBERED:
-            _known.clear()
-        found = _known[whole] = compile_kernel(
+    kernel = _kernels.get(whole)  # other threads may forget it at any time
+    if kernel is None:
+        if len(_kernels) >= REMEMBERED:
+            _kernels.clear()
+        kernel = _kernels[whole] = compile_kernel(
             function, inputs, ("control", key), name, outputs=outputs, fast_compile=True
         )
-    return found
+    return kernel

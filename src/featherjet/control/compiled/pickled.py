@@ -1,4 +1,4 @@
-"""What of an object is copied and pickled: its numbers, but not its code, which is made again when asked for."""
+"""Copies and pickles without compiled code: numbers are kept, code is made again when asked for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class DropsCode:
-    """An object that leaves its cached properties behind."""
+    """An object whose pickles and copies leave out its cached properties, which hold compiled code."""
 
     def __getstate__(self) -> dict[str, Any]:
         cls = type(self)

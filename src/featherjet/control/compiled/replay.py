@@ -1,4 +1,4 @@
-"""Steps on arrays that stay where they are, recorded as they are taken, so that they can be taken again at once.
+"""Records the steps of an evaluation, calls of code on arrays that stay where they are, to run them again.
 
 An iteration of a solver evaluates the same horizon at other numbers: dozens of short calls, whose way through Python
 would take as long as the code they run.
@@ -15,11 +15,11 @@ from ...jit.sequence import AtOnce
 
 
 class Direct:
-    """Takes steps, and keeps nothing."""
+    """Runs steps of an evaluation as they come, and keeps nothing."""
 
-    def run(self, kernel: Kernel, *given: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+    def run(self, kernel: Kernel, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """The results of a kernel, in `out` if given."""
-        return kernel.values(*given, out=out)
+        return kernel.values(*inputs, out=out)
 
     def do(self, step: Callable[[], object]) -> None:
         """Call a function of arrays that stay."""
@@ -27,16 +27,16 @@ class Direct:
 
 
 class Replay(Direct):
-    """Takes steps and records them; calling it takes them again, on the same arrays."""
+    """Runs steps of an evaluation and records them; calling it runs them again, on the same arrays."""
 
     def __init__(self) -> None:
         self._steps: list[Callable[[], object]] = []
 
-    def run(self, kernel: Kernel, *given: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
-        found = kernel.values(*given, out=out)
-        fits = AtOnce.fits(kernel, given, found)
-        self._steps.append(AtOnce(kernel, given, found) if fits else partial(kernel.values, *given, out=found))
-        return found
+    def run(self, kernel: Kernel, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
+        results = kernel.values(*inputs, out=out)
+        fits = AtOnce.fits(kernel, inputs, results)
+        self._steps.append(AtOnce(kernel, inputs, results) if fits else partial(kernel.values, *inputs, out=results))
+        return results
 
     def do(self, step: Callable[[], object]) -> None:
         step()  # which may itself take steps that come before it

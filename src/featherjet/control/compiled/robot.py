@@ -45,8 +45,8 @@ class PhaseRobot(DropsCode):
 
     def kernel(self, name: str, viewpoint: str = "") -> Kernel:
         """The code of a quantity, with the phase's contacts if it takes any."""
-        found = self._kernels.get((name, viewpoint))
-        if found is None:
+        kernel = self._kernels.get((name, viewpoint))
+        if kernel is None:
             record = QUANTITIES[name]
             options: dict[str, Any] = {"viewpoint": frames.known(viewpoint)} if "viewpoint" in record.options else {}
             if "contacts" in record.options:
@@ -55,8 +55,8 @@ class PhaseRobot(DropsCode):
             kernel = self.evaluator.kernel(record, [i.name for i in record.inputs], options, self._effort(name))
             if kernel is None:
                 raise InputError(f"{name} of {self.evaluator.model.name!r} cannot be compiled, and control needs it")
-            found = self._kernels[name, viewpoint] = kernel
-        return found
+            self._kernels[name, viewpoint] = kernel
+        return kernel
 
     def _effort(self, name: str) -> Effort:
         """What the compiler does for a quantity's code.

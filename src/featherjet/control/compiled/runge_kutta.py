@@ -52,10 +52,10 @@ class RungeKutta:
         n = places.nv
 
         def run(w: Array, v: Array) -> list[Array]:
-            found = chart_rates(places, w, v)
+            rates = chart_rates(places, w, v)
             graph = w[0].graph
-            J = jacobian([graph.lift(x) for x in found], [*w, *v], "forward")
-            return [np.array(found, object), J[:, :n], J[:, n:]]
+            J = jacobian([graph.lift(x) for x in rates], [*w, *v], "forward")
+            return [np.array(rates, object), J[:, :n], J[:, n:]]
 
         return traced_kernel(run, {"w": (n,), "v": (n,)}, ("rates", places.digest), "rates", [(n,), (n, n), (n, n)])
 

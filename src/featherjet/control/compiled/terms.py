@@ -94,10 +94,10 @@ class TracedTerms(DropsCode):
             return _residual_traces[kind]
         numbers = np.array([at.graph.load(("data", k)) for k in range(reference.start, reference.stop)])
         rows = traced_rows(term, at, numbers)
-        found = ResidualTrace(len(rows), inputs_of(at.graph, rows))
-        if own and len(at.signals) == before and {name for name, _ in found.inputs} <= {"x", "u"}:
-            _residual_traces[kind] = found
-        return found
+        looked_up = ResidualTrace(len(rows), inputs_of(at.graph, rows))
+        if own and len(at.signals) == before and {name for name, _ in looked_up.inputs} <= {"x", "u"}:
+            _residual_traces[kind] = looked_up
+        return looked_up
 
     @property
     def all(self) -> tuple[Cost | Constraint, ...]:
@@ -291,20 +291,20 @@ def finite_rows(x: Array) -> tuple[bool, ...]:
 def traced_rows(term: Cost | Constraint, at: TracedKnot, reference: Array) -> list[Expr]:
     """The rows of a term's residual as expressions; raises an error that names the term."""
     try:
-        found = [at.graph.lift(r) for r in term.residual.rows(at, reference)]
+        rows = [at.graph.lift(r) for r in term.residual.rows(at, reference)]
     except (ValueError, IndexError, TypeError, AttributeError) as error:
         hint = "; of functions, take sqrt, sincos and where_less of featherjet.math.scalars" * ("ufunc" in str(error))
         raise InputError(f"residual {term.label!r}: {error}{hint}") from error
-    if not found:
+    if not rows:
         raise InputError(f"residual {term.label!r}: has no rows")
-    return found
+    return rows
 
 
 def inputs_of(graph: Graph, rows: Sequence[Expr]) -> tuple[tuple[str, int], ...]:
     """The names of the inputs that some expressions depend on, and their entries, but for numbers of the phase."""
     ops = (graph.ops[i] for i in graph.reachable(r.index for r in rows))
-    found = {op.data for op in ops if op.name == "load"}
-    return tuple(sorted(x for x in found if x[0] != "data"))  # type: ignore[index]
+    loads_of = {op.data for op in ops if op.name == "load"}
+    return tuple(sorted(x for x in loads_of if x[0] != "data"))  # type: ignore[index]
 
 
 def width(group: Iterable[SignalInput]) -> int:

@@ -62,7 +62,7 @@ def effort_limits(evaluator: Evaluator) -> Array:
 
 
 def refuse_exact(evaluator: Evaluator, x0: Array, phases: Sequence[Phase | Impact]) -> None:
-    """Raise where second derivatives of the dynamics are not known."""
+    """Raise for contacts whose second derivatives featherjet does not have."""
     for contacts in [p.contacts for p in phases if p.contacts is not None]:
         for name, c in zip(contacts.names, contacts.core.each, strict=True):
             refuse_contact(name, c, contacts)

@@ -72,6 +72,6 @@ class Impact:
 
 def check_terms(where: str, costs: object, constraints: object) -> None:
     """Raise unless these are costs and constraints."""
-    for name, given, kind in (("costs", costs, Cost), ("constraints", constraints, Constraint)):
-        if not isinstance(given, Sequence) or not all(isinstance(x, kind) for x in given):
+    for name, terms, kind in (("costs", costs, Cost), ("constraints", constraints, Constraint)):
+        if not isinstance(terms, Sequence) or not all(isinstance(x, kind) for x in terms):
             raise InputError(f"{where}: {name} must be a list of {kind.__name__}(residual, ...)")

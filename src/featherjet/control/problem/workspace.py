@@ -46,8 +46,9 @@ class Workspace(threading.local):
 
     def rolled_out(self, xs: Array, us: Array) -> list[PhaseMotion]:
         """The motions of all phases if the last rollout of one problem went through these states; else none."""
-        found = self.rollout is not None and self.rollout.went_through(xs, us)
-        return self.rollout.motions if self.rollout is not None and found else NO_MOTIONS
+        if self.rollout is None or not self.rollout.went_through(xs, us):
+            return NO_MOTIONS
+        return self.rollout.motions
 
 
 class Pass(NamedTuple):
@@ -110,9 +111,9 @@ def new_quadratic(problem: Sized, batch: tuple[int, ...]) -> Quadratic:
     rows = {"E": problem.ne, "I": problem.ni}
     by_x = {f"{k}x": zeros(T + 1, n, ndx) for k, n in rows.items() if n}
     by_u = {f"{k}u": zeros(T, n, nu) for k, n in rows.items() if n}
-    found = Quadratic(
+    out = Quadratic(
         **vars(new_values(problem, batch)), Fx=zeros(T, ndx, ndx), Fu=zeros(T, ndx, nu), Lx=zeros(T + 1, ndx),
         Lu=zeros(T, nu), Lxx=zeros(T + 1, ndx, ndx), Lxu=zeros(T, ndx, nu), Luu=zeros(T, nu, nu), **by_x, **by_u,
     )  # fmt: skip
-    found.Luu[...] = np.eye(nu)
-    return found
+    out.Luu[...] = np.eye(nu)
+    return out

@@ -32,9 +32,11 @@ class Cost:
     def __post_init__(self) -> None:
         check_residual("Cost", self.residual)
         finite_numbers(f"weight of {self.label!r}", self.weight)
-        known = self.activation
-        if known is not None and not (callable(known) and hasattr(known, "parameters")):
-            raise InputError(f"activation of {self.label!r}: expected one such as control.Barrier(...), got {known!r}")
+        activation = self.activation
+        if activation is not None and not (callable(activation) and hasattr(activation, "parameters")):
+            raise InputError(
+                f"activation of {self.label!r}: expected one such as control.Barrier(...), got {activation!r}"
+            )
 
     @property
     def label(self) -> str:
@@ -68,25 +70,25 @@ class Constraint:
 
     def bounds(self, rows: int) -> tuple[Array, Array]:
         """Lower and upper (rows,)."""
-        own = [getattr(self.residual, k, None) for k in ("lower", "upper")]
+        of_residual = [getattr(self.residual, k, None) for k in ("lower", "upper")]
         if self.lower is None and self.upper is None:
-            lower, upper = (0.0, 0.0) if own[0] is None else own
+            lower, upper = (0.0, 0.0) if of_residual[0] is None else of_residual
         else:
             lower = -np.inf if self.lower is None else self.lower
             upper = np.inf if self.upper is None else self.upper
         try:
-            found = np.broadcast_to(np.asarray(lower, float), rows), np.broadcast_to(np.asarray(upper, float), rows)
+            bounds = np.broadcast_to(np.asarray(lower, float), rows), np.broadcast_to(np.asarray(upper, float), rows)
         except ValueError:
             raise InputError(f"constraint {self.label!r}: expected bounds for {rows} rows") from None
-        if np.isnan(found).any():
+        if np.isnan(bounds).any():
             raise InputError(f"constraint {self.label!r}: a bound is nan")
-        if not (found[0] <= found[1]).all():
+        if not (bounds[0] <= bounds[1]).all():
             raise InputError(f"constraint {self.label!r}: a lower bound exceeds its upper bound")
-        return found
+        return bounds
 
 
-def check_residual(what: str, given: object) -> None:
+def check_residual(what: str, residual: object) -> None:
     """Raise unless this is a residual."""
-    if not isinstance(given, Residual):
-        hint = "; wrap a function as control.Custom(function)" if callable(given) else ""
-        raise InputError(f"{what}: expected a residual, such as control.State(), got {type(given).__name__}{hint}")
+    if not isinstance(residual, Residual):
+        hint = "; wrap a function as control.Custom(function)" if callable(residual) else ""
+        raise InputError(f"{what}: expected a residual, such as control.State(), got {type(residual).__name__}{hint}")

@@ -13,15 +13,15 @@ Array = np.ndarray
 ROUNDED = 1e-6  # how far a rotation matrix may be from one
 
 
-def finite_numbers(what: str, given: ArrayLike) -> Array:
+def finite_numbers(what: str, values: ArrayLike) -> Array:
     """An array of finite numbers of any shape."""
     try:
-        found = np.asarray(given, float)
+        numbers = np.asarray(values, float)
     except (TypeError, ValueError):
-        raise InputError(f"{what}: expected numbers, got {arrays.shortened(given)}") from None
-    if not np.isfinite(found).all():
+        raise InputError(f"{what}: expected numbers, got {arrays.shortened(values)}") from None
+    if not np.isfinite(numbers).all():
         raise InputError(f"{what}: every number must be finite")
-    return found
+    return numbers
 
 
 def check_rotations(name: str, R: Array) -> None:

@@ -1,4 +1,4 @@
-"""Residuals: vectors that costs want small and constraints want within bounds, as functions of traced signals."""
+"""Residuals: vectors that costs make small and constraints keep within bounds, as functions of traced signals."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ class Residual:
         """The residual, traced."""
         raise NotImplementedError
 
-    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows] | None:
+    def slopes(self, at: TracedKnot, reference: Array, rows: Sequence[Scalar]) -> Mapping[Signal, Rows] | None:
         """Its Jacobian by the tangents of signals if known in closed form; None: the tracer differentiates it."""
         return None
 
     def curved_tangents(self, size: Sizes) -> Sequence[int] | None:
-        """The tangents of q, v and u along which its Jacobian changes; none if it is linear in its signals.
+        """The tangents of q, v and u along which its Jacobian changes: () if it is linear in its signals.
 
-        None: all that it depends on.
+        None: any that it depends on.
         """
         return None
 
@@ -89,16 +89,16 @@ class State(Residual):
         return self._wide(size.nq + size.nv, "nq + nv = ")
 
     def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
-        nq, found = at.size.nq, []
+        nq, way = at.size.nq, []
         for p in at.size.places.nodes:
-            found += p.manifold.difference(reference[p.q], at.q[p.q])
-        return [*found, *(v - w for v, w in zip(at.v, reference[nq:], strict=True))]
+            way += p.manifold.difference(reference[p.q], at.q[p.q])
+        return [*way, *(v - w for v, w in zip(at.v, reference[nq:], strict=True))]
 
-    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, rows: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         nv = at.size.nv
         by_q = np.zeros((2 * nv, nv), object)
         for p in at.size.places.nodes:
-            by_q[p.v, p.v] = np.array(p.manifold.right_jacobian_inverse(found[p.v]), object)
+            by_q[p.v, p.v] = np.array(p.manifold.right_jacobian_inverse(rows[p.v]), object)
         by_v = np.eye(2 * nv)[:, nv:]
         return {Q: by_q.tolist(), V: by_v.tolist()}
 
@@ -116,12 +116,12 @@ class JointLimits(State):
     def __init__(self, robot: HasEvaluator) -> None:
         super().__init__()
         evaluator = robot.evaluator
-        known, nv = limits(evaluator.space), evaluator.model.nv
+        bounds, nv = limits(evaluator.space), evaluator.model.nv
         self.lower, self.upper = np.full(2 * nv, -np.inf), np.full(2 * nv, np.inf)
         for _, manifold, iq, iv in evaluator.model.parts:
             if is_flat(manifold):
-                self.lower[iv], self.upper[iv] = (x[iq] - manifold.neutral() for x in (known.lower, known.upper))
-        self.lower[nv:], self.upper[nv:] = -known.velocity, known.velocity
+                self.lower[iv], self.upper[iv] = (x[iq] - manifold.neutral() for x in (bounds.lower, bounds.upper))
+        self.lower[nv:], self.upper[nv:] = -bounds.velocity, bounds.velocity
 
 
 class Control(LinearResidual):
@@ -133,7 +133,7 @@ class Control(LinearResidual):
     def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return [u - r for u, r in zip(at.u, reference, strict=True)]
 
-    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, rows: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         return {U: np.eye(at.size.nu).tolist()}
 
 
@@ -166,8 +166,8 @@ class Placement(Framed):
         pose = [*at.position(self.frame), *quaternion(at.rotation(self.frame))]
         return SE3().difference(reference, pose)
 
-    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
-        return {self.signal: SE3().right_jacobian_inverse(found)}
+    def slopes(self, at: TracedKnot, reference: Array, rows: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+        return {self.signal: SE3().right_jacobian_inverse(rows)}
 
 
 class Rotation(Framed):
@@ -182,8 +182,8 @@ class Rotation(Framed):
     def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
         return SO3().difference(reference, quaternion(at.rotation(self.frame)))
 
-    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
-        return {self.signal: [[0.0] * 3 + list(row) for row in SO3().right_jacobian_inverse(found)]}
+    def slopes(self, at: TracedKnot, reference: Array, rows: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+        return {self.signal: [[0.0] * 3 + list(row) for row in SO3().right_jacobian_inverse(rows)]}
 
 
 class Translation(Framed):
@@ -293,7 +293,7 @@ class ForceRows(Force):
         f = at.force(self.contact)
         return [sum((a * x for a, x in zip(row, f, strict=True)), 0.0) for row in reference.reshape(self.shape)]
 
-    def slopes(self, at: TracedKnot, reference: Array, found: Sequence[Scalar]) -> Mapping[Signal, Rows]:
+    def slopes(self, at: TracedKnot, reference: Array, rows: Sequence[Scalar]) -> Mapping[Signal, Rows]:
         out = np.zeros((self.shape[0], at.size.rows), object)
         out[:, at.size.force(self.contact)] = reference.reshape(self.shape)
         return {FORCES: out.tolist()}
@@ -355,8 +355,8 @@ class Custom(Residual):
         return self._name
 
     def rows(self, at: TracedKnot, reference: Array) -> Sequence[Scalar]:
-        found = self.function(at, reference) if self.takes > 1 else self.function(at)
-        return list(np.atleast_1d(np.asarray(found, object)).ravel())
+        rows = self.function(at, reference) if self.takes > 1 else self.function(at)
+        return list(np.atleast_1d(np.asarray(rows, object)).ravel())
 
     def key(self) -> Hashable | None:
         return None

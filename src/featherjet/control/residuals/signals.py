@@ -1,4 +1,4 @@
-"""Signals: what residuals are functions of. Compiled robot quantities give their values and Jacobians at all knots.
+"""Signals, the quantities of a robot that residuals are functions of, with values and Jacobians at all knots.
 
 A signal has a value, which residuals see as traced scalars, and a tangent: the directions in which it changes. Its
 Jacobian (rows of the tangent, columns of q, v and u) comes from the robot; that of a residual by the tangent comes from
@@ -23,7 +23,7 @@ Array = np.ndarray
 
 
 class Signal(NamedTuple):
-    """A signal by its kind, and by the frame (or contact) and viewpoint it is of."""
+    """The name of a signal: its kind, and the frame and viewpoint if the kind has them."""
 
     kind: str
     of: str = ""
@@ -42,7 +42,7 @@ class SignalSlopes(NamedTuple):
 
 
 class SignalKind(NamedTuple):
-    """What all signals of a kind have.
+    """How to compute all signals of a kind, and their Jacobians, from the motion of a phase.
 
     shape: of a value, which may depend on the robot's sizes; tangent: its directions of change, or None for one for
     each entry; moves(value): the change of the entries (entries, tangent) along the tangent, or None for the identity.
@@ -59,7 +59,10 @@ class SignalKind(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """What traced code depends on of a robot: its configuration space, controls, and rows of each contact's force."""
+    """The sizes of a robot in a phase: its configuration space, controls, and the rows of each contact's force.
+
+    Code for residuals and steps depends on these alone, and so serves many robots.
+    """
 
     places: Places
     nu: int
@@ -80,11 +83,11 @@ class Sizes(NamedTuple):
 
     def force(self, name: str) -> slice:
         """Where the force of a contact is among those of all contacts of the phase."""
-        known = dict(self.forces)
-        if name not in known:
-            hint = "" if known else "A phase without contacts has no forces"
-            raise UnknownName("contact of this phase", name, known, hint)
-        return known[name]
+        forces = dict(self.forces)
+        if name not in forces:
+            hint = "" if forces else "A phase without contacts has no forces"
+            raise UnknownName("contact of this phase", name, forces, hint)
+        return forces[name]
 
 
 class DynamicsSlopes(NamedTuple):
@@ -100,7 +103,7 @@ class DynamicsSlopes(NamedTuple):
 
 
 class SignalSource(Protocol):
-    """Where signals come from: the robot at some states and controls, see `motion.Motion`."""
+    """The robot at some states and controls, which signals are computed from; see `compiled.motion.PhaseMotion`."""
 
     @property
     def a(self) -> Array: ...
@@ -183,7 +186,7 @@ KINDS: dict[str, SignalKind] = {
 
 
 class SignalInput(NamedTuple):
-    """A signal of some traced code: the name and shape of its input, and where its tangent starts among all."""
+    """A signal as an input of traced code: its name and shape, and where its tangent starts among all tangents."""
 
     name: str
     shape: Shape
@@ -192,22 +195,22 @@ class SignalInput(NamedTuple):
 
 
 class TracedKnot:
-    """A knot as residuals see it: traced scalars in arrays. Asking for a signal makes it an input of the code.
+    """A knot in the code of residuals: arrays of traced scalars. Asking for a signal makes it an input of the code.
 
     q (nq,), v (nv,), u (nu,): configuration, velocities, controls; a (nv,): accelerations.
     """
 
-    def __init__(self, size: Sizes, graph: Graph, given: dict[str, Array]) -> None:
-        self.size, self.graph, self.given = size, graph, given
+    def __init__(self, size: Sizes, graph: Graph, inputs: dict[str, Array]) -> None:
+        self.size, self.graph, self.inputs = size, graph, inputs
         self.signals: dict[Signal, SignalInput] = {}
-        self.q, self.v = given["x"][: size.nq], given["x"][size.nq :]
+        self.q, self.v = inputs["x"][: size.nq], inputs["x"][size.nq :]
         self.end = size.nv + size.nv + size.nu  # of the tangents so far
 
     @property
     def u(self) -> Array:
-        if "u" not in self.given:
+        if "u" not in self.inputs:
             raise ValueError("impacts and the last state have no controls")
-        return self.given["u"]
+        return self.inputs["u"]
 
     @property
     def a(self) -> Array:
@@ -222,9 +225,9 @@ class TracedKnot:
             name = f"s{len(self.signals)}"
             self.signals[signal] = SignalInput(name, shape, self.end, tangent)
             self.end += tangent
-            if name not in self.given:
-                self.given[name] = loads(self.graph, name, shape)
-        return self.given[self.signals[signal].name]
+            if name not in self.inputs:
+                self.inputs[name] = loads(self.graph, name, shape)
+        return self.inputs[self.signals[signal].name]
 
     def placement(self, frame: str) -> Array:
         """The placement (4, 4) of a frame in the world."""
@@ -271,11 +274,11 @@ class TracedKnot:
     def directions(self) -> tuple[list[Any], Array]:
         """All inputs that residuals depend on, and how they change along all tangents: (inputs, tangents)."""
         size = self.size
-        inputs = [*self.q, *self.v, *(self.given["u"] if size.nu else ())]
+        inputs = [*self.q, *self.v, *(self.inputs["u"] if size.nu else ())]
         parts = [np.array(side_by_side(*(p.manifold.rate_map(self.q[p.q]) for p in size.places.nodes)), object)]
         parts += [np.eye(size.nv + size.nu)]
         for signal, entry in self.signals.items():
-            value = self.given[entry.name]
+            value = self.inputs[entry.name]
             inputs += list(value.flat)
             moves = KINDS[signal.kind].moves
             parts.append(np.eye(entry.tangent) if moves is None else moves(value))

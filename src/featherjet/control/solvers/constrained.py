@@ -49,14 +49,14 @@ class Multipliers:
         return worst
 
     def forces(self, at: Values) -> tuple[Array | None, Array | None]:
-        """The multipliers that the constraints' values call for."""
+        """New multipliers y (B, T + 1, ne) and z (B, T + 1, ni), from the values of the constraints."""
         rho = self.rho[:, None, None]
         y = None if self.y is None or at.equality is None else self.y + rho * at.equality
         z = None if self.z is None or at.inequality is None else np.maximum(0.0, self.z + rho * at.inequality)
         return y, z
 
     def cost(self, at: Values) -> Array:
-        """What constraints add to the cost of each knot, (B, T + 1)."""
+        """The cost (B, T + 1) that constraints add to each knot."""
         y, z = self.forces(at)
         total = np.zeros(at.cost.shape)
         rho = self.rho[:, None]
@@ -80,8 +80,8 @@ class Penalised:
         self.difference, self.integrate, self.guess = inner.difference, inner.integrate, inner.guess
 
     def values(self, xs: Array, us: Array) -> Values:
-        found = self.inner.values(xs, us)
-        return replace(found, cost=found.cost + self.multipliers.cost(found))
+        values = self.inner.values(xs, us)
+        return replace(values, cost=values.cost + self.multipliers.cost(values))
 
     def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
         """Gauss-Newton in the constraints: their second derivatives are left out."""
@@ -120,64 +120,66 @@ def solve_constrained(
 ) -> Solution:
     """Solve a batch of problems with constraints that hold to `tolerance`; `settings` are those of each search."""
     began, B = time.perf_counter(), len(x0)
-    known = start or _first(horizon.values(xs, us), B)
-    found = Fddp(horizon, settings, x0, xs, us).result()
-    logs: list[Array] = [np.full((B, 0, found.log.columns.shape[-1]), np.nan)]
+    multipliers = start or _first(horizon.values(xs, us), B)
+    solution = Fddp(horizon, settings, x0, xs, us).result()
+    logs: list[Array] = [np.full((B, 0, solution.log.columns.shape[-1]), np.nan)]
     left, before, feasible = np.arange(B), np.full(B, np.inf), np.zeros(B, bool)
     violation, iterations = np.full(B, np.inf), np.zeros(B, int)
     for round_ in range(ROUNDS):
         some = horizon if len(left) == B else part(horizon, left)
-        own = known.take(left)
+        of_left = multipliers.take(left)
         patience = None if settings.seconds is None else settings.seconds - (time.perf_counter() - began)
         final = settings.tolerance
         inner = replace(settings, tolerance=max(final, FIRST_TOLERANCE * 0.1**round_), seconds=patience)
-        search = Fddp(Penalised(some, own), inner, x0[left], found.xs[left], found.us[left], feasible[left])
-        got = search.solve()
+        search = Fddp(Penalised(some, of_left), inner, x0[left], solution.xs[left], solution.us[left], feasible[left])
+        result = search.solve()
         feasible[left] = search.all.feasible
-        _merge(found, got, left)
-        logs.append(np.full((B, len(got.log), logs[0].shape[-1]), np.nan))
-        logs[-1][left] = got.log.columns
-        iterations[left] += got.iterations + 1
-        at = some.values(got.xs, got.us)
-        violation[left] = own.violation(at)
-        found.cost[left] = at.cost.sum(-1)
+        _merge(solution, result, left)
+        logs.append(np.full((B, len(result.log), logs[0].shape[-1]), np.nan))
+        logs[-1][left] = result.log.columns
+        iterations[left] += result.iterations + 1
+        at = some.values(result.xs, result.us)
+        violation[left] = of_left.violation(at)
+        solution.cost[left] = at.cost.sum(-1)
         slow = violation[left] > BETTER * before[left]
-        _update(known, own, at, left, slow)
+        _update(multipliers, of_left, at, left, slow)
         before[left] = violation[left]
         late = patience is not None and time.perf_counter() - began > (settings.seconds or 0.0)
-        told = got.outcome >= TIME
-        done = (violation[left] <= tolerance) & got.converged & (inner.tolerance == final)
+        told = result.outcome >= TIME
+        done = (violation[left] <= tolerance) & result.converged & (inner.tolerance == final)
         left = left[~done]
         if late or told.any() or not len(left):
             break
     bad = violation > tolerance
-    found.outcome[bad & np.isin(found.outcome, (CONVERGED, ITERATIONS))] = VIOLATED
-    found.converged = (found.outcome == CONVERGED) & ~bad
-    found.violation, found.iterations = violation, iterations
-    found.log, found.seconds = _joined(logs), time.perf_counter() - began
-    given = {"equality": known.y, "inequality": known.z, "penalty": known.rho}
-    found.multipliers = {name: x for name, x in given.items() if x is not None}
-    return found
+    solution.outcome[bad & np.isin(solution.outcome, (CONVERGED, ITERATIONS))] = VIOLATED
+    solution.converged = (solution.outcome == CONVERGED) & ~bad
+    solution.violation, solution.iterations = violation, iterations
+    solution.log, solution.seconds = _joined(logs), time.perf_counter() - began
+    arrays = {"equality": multipliers.y, "inequality": multipliers.z, "penalty": multipliers.rho}
+    solution.multipliers = {name: x for name, x in arrays.items() if x is not None}
+    return solution
 
 
 def _first(at: Values, B: int) -> Multipliers:
-    """No multipliers yet."""
+    """Multipliers of zero, and the first penalty."""
     y, z = (None if x is None else np.zeros((B, *x.shape[-2:])) for x in (at.equality, at.inequality))
     return Multipliers(y, z, np.full(B, FIRST_PENALTY))
 
 
-def _update(known: Multipliers, own: Multipliers, at: Values, left: Array, slow: Array) -> None:
-    y, z = own.forces(at)
-    if known.y is not None and y is not None:
-        known.y[left] = y
-    if known.z is not None and z is not None:
-        known.z[left] = z
-    known.rho[left[slow]] = np.minimum(known.rho[left[slow]] * FACTOR, MOST_PENALTY)
+def _update(multipliers: Multipliers, of_left: Multipliers, at: Values, left: Array, slow: Array) -> None:
+    """Write new multipliers of the problems `left`, and raise the penalties of those that are slow (a mask of left)."""
+    y, z = of_left.forces(at)
+    if multipliers.y is not None and y is not None:
+        multipliers.y[left] = y
+    if multipliers.z is not None and z is not None:
+        multipliers.z[left] = z
+    multipliers.rho[left[slow]] = np.minimum(multipliers.rho[left[slow]] * FACTOR, MOST_PENALTY)
 
 
-def _merge(found: Solution, got: Solution, left: Array) -> None:
+def _merge(solution: Solution, result: Solution, left: Array) -> None:
+    """Write the results of the problems `left` into the solution of all."""
     for name in ("xs", "us", "cost", "gap", "outcome", "k", "K", "Vx"):
-        getattr(found, name)[left] = getattr(got, name)
+        getattr(solution, name)[left] = getattr(result, name)
 
 
 def _joined(logs: list[Array]) -> Log:

@@ -52,9 +52,12 @@ class Progress:
 
 @dataclass(frozen=True)
 class Settings:
-    """tolerance: of the expected gain; iterations: the most; regularisation: at the start; seconds: the most, or None;
+    """When a search stops, and what it keeps to.
+
+    tolerance: of the expected gain; iterations: the most; regularisation: at the start; seconds: the most, or None;
     clip: whether controls keep their limits; callback: called after each iteration, stops everything if it returns
-    True."""
+    True.
+    """
 
     tolerance: float = 1e-9
     iterations: int = 100
@@ -96,8 +99,11 @@ class Slots:
 
 
 class Aim(NamedTuple):
-    """Where problems go: gaps f (p, T + 1, ndx), zero where knots join; Vf: Vxx f; slope, bend (p,): of the expected
-    gain; stuck: where there is no policy, whatever the regularisation."""
+    """The direction of a step of p problems; alpha slope + alpha^2 bend / 2 is the gain expected of a length alpha.
+
+    gaps: f (p, T + 1, ndx), zero where knots join; Vf: Vxx f; slope, bend (p,); stuck (p,): where there is no policy,
+    whatever the regularisation.
+    """
 
     gaps: Array
     Vf: Array
@@ -171,7 +177,7 @@ class Fddp:
         return TIME if s.seconds is not None and time.perf_counter() - began > s.seconds else 0
 
     def _leave(self, slots: Slots, rows: Array, going: Array) -> None:
-        """Keep what was found for problems that leave their slots."""
+        """Store the results of problems that leave their slots."""
         p, gains = slots.problems[going], self.riccati.gains
         (going,) = np.nonzero(going)
         for name in ("xs", "us", "cost", "feasible", "iterations"):
@@ -181,8 +187,8 @@ class Fddp:
 
     def iterate(self, h: Horizon, parts: Sequence[tuple[slice, Horizon]], s: Slots) -> tuple[Array, Array]:
         """One iteration: rows of the log, and which problems go on."""
-        found = [self._direction(own, s, cut) for cut, own in parts]
-        aim = found[0] if len(found) == 1 else Aim(*(np.concatenate(x) for x in zip(*found, strict=True)))
+        aims = [self._direction(horizon, s, cut) for cut, horizon in parts]
+        aim = aims[0] if len(aims) == 1 else Aim(*(np.concatenate(x) for x in zip(*aims, strict=True)))
         before, stuck = s.xs, aim.stuck
         rows = self._search(h, s, aim)
         if h.exact:
@@ -250,17 +256,17 @@ class Fddp:
                 break
             everyone = len(left) == p
             i = slice(0, p) if everyone else left
-            own = h if everyone else part(h, left)
-            given = (s.x0, s.xs, s.us, gains.k, gains.K)
-            given = (x[:p] for x in given) if everyone else (picked(x, left) for x in given)
-            xs, us, cost = own.rollout(
-                *given, np.full(len(left), alpha), aim.gaps[i] if closing and alpha < 1 else None, self.settings.clip
+            some = h if everyone else part(h, left)
+            start = (s.x0, s.xs, s.us, gains.k, gains.K)
+            start = (x[:p] for x in start) if everyone else (picked(x, left) for x in start)
+            xs, us, cost = some.rollout(
+                *start, np.full(len(left), alpha), aim.gaps[i] if closing and alpha < 1 else None, self.settings.clip
             )
             finite = np.isfinite(cost)
             d1, d2, still_open = aim.slope[i], aim.bend[i], ~s.feasible[i]
             if closing:
-                bent = np.where(still_open & finite, -_dots(aim.Vf[i], own.difference(xs, s.xs[i])), 0.0)
-                d1, d2 = d1 + bent, d2 - 2 * bent
+                more = np.where(still_open & finite, -_dots(aim.Vf[i], some.difference(xs, s.xs[i])), 0.0)
+                d1, d2 = d1 + more, d2 - 2 * more
             won, hoped = rows[i, COST] - cost, alpha * (d1 + 0.5 * alpha * d2)
             descends = (hoped >= 0) & ((np.abs(d1) < FLAT) | (won > ENOUGH * hoped))
             good = finite & (descends | ((hoped < 0) & still_open & (won > TOLERATED * hoped)))

@@ -72,13 +72,13 @@ class MPC:
             self._shift()
         h = self.window
         if self.solution is None:
-            found = solve(h, x, iterations=self._first, **self._options)
+            solution = solve(h, x, iterations=self._first, **self._options)
         else:
-            found = solve(h, x, self._xs, self._us, iterations=self._iterations, **self._options)
-        self.solution = found
-        self._xs, self._us = found.xs, found.us
+            solution = solve(h, x, self._xs, self._us, iterations=self._iterations, **self._options)
+        self.solution = solution
+        self._xs, self._us = solution.xs, solution.us
         self._waits = False
-        return found.us[0].copy()
+        return solution.us[0].copy()
 
     # How the window moves
 

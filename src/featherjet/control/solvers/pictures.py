@@ -39,7 +39,7 @@ class Picture:
 
 
 def figure_of(picture: Picture) -> Figure:
-    """Draw it."""
+    """The figure of a picture, five axes below each other."""
     require_matplotlib()
     from matplotlib.figure import Figure
 

@@ -1,4 +1,4 @@
-"""What a solver found, and how."""
+"""Solutions of optimal control problems: the motion, the policy around it, and the log of the search."""
 
 from __future__ import annotations
 
@@ -164,16 +164,16 @@ class Solution:
             raise InputError("solution: its horizon has no robot, so there is no trajectory to make")
         tau = np.zeros((*self.us.shape[:-1], model.nv))
         tau[..., getattr(h, "driven", slice(None))] = self.us
-        held = h.contact_forces(self.xs, self.us) if hasattr(h, "contact_forces") else None  # type: ignore[attr-defined]
+        contacts = h.contact_forces(self.xs, self.us) if hasattr(h, "contact_forces") else None  # type: ignore[attr-defined]
         (lasting,) = np.nonzero(h.durations > 0)
         repeated, whole = np.append(lasting, lasting[-1]), np.append(lasting, h.T)
         xs, none = self.xs[..., whole, :], np.zeros((*self.batch, len(whole), 0))
         return Trajectory(
             t=self.t[whole], q=xs[..., : model.nq], v=xs[..., model.nq :], tau=tau[..., repeated, :],
-            forces=none if held is None else held.forces[..., repeated, :], residual=np.zeros(xs.shape[:-1]),
-            arrows=np.zeros((*none.shape, 2, 3)) if held is None else held.arrows[..., repeated, :, :, :],
-            surface=np.zeros((0, 0, 3)), contacts=() if held is None else held.names,
-            rows=() if held is None else held.rows, robot=model.name, model=model,
+            forces=none if contacts is None else contacts.forces[..., repeated, :], residual=np.zeros(xs.shape[:-1]),
+            arrows=np.zeros((*none.shape, 2, 3)) if contacts is None else contacts.arrows[..., repeated, :, :, :],
+            surface=np.zeros((0, 0, 3)), contacts=() if contacts is None else contacts.names,
+            rows=() if contacts is None else contacts.rows, robot=model.name, model=model,
         )  # fmt: skip
 
 

@@ -77,11 +77,11 @@ def solve(
         if shown is not None:
             settings = _watched(settings, shown, len(x0))
         if method == "augmented-lagrangian":
-            found = solve_constrained(one, settings, violation, x0, xs, us, _multipliers(start, bool(batch)))
+            solution = solve_constrained(one, settings, violation, x0, xs, us, _multipliers(start, bool(batch)))
         else:
-            found = Fddp(one, settings, x0, xs, us).solve()
-    found.horizon = horizon
-    return found if batch else found[0]
+            solution = Fddp(one, settings, x0, xs, us).solve()
+    solution.horizon = horizon
+    return solution if batch else solution[0]
 
 
 def check_horizon(problem: object) -> None:
@@ -101,8 +101,8 @@ def _multipliers(start: Solution | None, batch: bool) -> Multipliers | None:
     """Those of a solution to start with, if it has any."""
     if start is None or not start.multipliers:
         return None
-    known = {name: np.array(x if batch else x[None]) for name, x in start.multipliers.items()}
-    return Multipliers(known.get("equality"), known.get("inequality"), known["penalty"])
+    arrays_of = {name: np.array(x if batch else x[None]) for name, x in start.multipliers.items()}
+    return Multipliers(arrays_of.get("equality"), arrays_of.get("inequality"), arrays_of["penalty"])
 
 
 def beginning(
@@ -163,9 +163,9 @@ class OneProblem:
         return _with_axis(self.inner.values(xs[0], us[0]))
 
     def linearize(self, xs: Array, us: Array, costates: Array | None = None) -> Quadratic:
-        found = self.inner.linearize(xs[0], us[0], None if costates is None else costates[0])
-        if self._last is None or self._last[0] is not found:
-            self._last = found, _with_axis(found)
+        quadratic = self.inner.linearize(xs[0], us[0], None if costates is None else costates[0])
+        if self._last is None or self._last[0] is not quadratic:
+            self._last = quadratic, _with_axis(quadratic)
         return self._last[1]
 
     def rollout(
