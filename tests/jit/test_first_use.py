@@ -280,12 +280,12 @@ def test_no_notice_comes_twice(compilations, monkeypatch):
 
 def test_a_world_says_once_that_its_code_is_compiled(monkeypatch):
     """Its stages are compiled together when it is made, none of them perhaps for as long as a notice waits."""
+    direct_call_code(target().name)  # which all tests share
     said: list[tuple[str, str]] = []
     real = notices.announced
     monkeypatch.setattr(libraries, "announced", lambda *words: said.append(words) or real(*words))
     robot = fj.Robot(MODEL, backend="compiled")
     ground = fj.Ground(robot, [fj.Foot(MODEL.frames[-1].name)])
-    direct_call_code(target().name)
     monkeypatch.setattr(libraries, "_loaded", weakref.WeakValueDictionary())
     monkeypatch.setenv("FEATHERJET_CACHE_DIR", "")
     world = fj.World(robot, np.zeros(2), np.zeros(2), ground)
