@@ -47,7 +47,7 @@ class Toy:
     def slopes(self, x: Array, u: Array) -> tuple[Array, Array]:
         raise NotImplementedError
 
-    def curved_tangents(self, x: Array, u: Array, p: Array) -> Array:
+    def second_derivatives(self, x: Array, u: Array, p: Array) -> Array:
         raise NotImplementedError
 
     def difference(self, x0: Array, x1: Array) -> Array:
@@ -82,7 +82,7 @@ class Toy:
         L = np.zeros((*batch, self.T, n + self.nu, n + self.nu))
         L[..., :n, :n], L[..., n:, n:] = self.Q, self.R
         if costates is not None:
-            L += self.bends(x, us, costates[..., 1:, :])
+            L += self.second_derivatives(x, us, costates[..., 1:, :])
         last = np.broadcast_to(self.Qf, (*batch, 1, n, n))
         return Quadratic(
             next=self.step(x, us), cost=self.cost(xs, us), Fx=Fx, Fu=Fu, Lx=Lx, Lu=us @ self.R,
@@ -143,7 +143,7 @@ class Pendulum(Toy):
         Fx[..., 0, 0] += 1.0
         return Fx, Fu
 
-    def curved_tangents(self, x: Array, u: Array, p: Array) -> Array:
+    def second_derivatives(self, x: Array, u: Array, p: Array) -> Array:
         found = np.zeros((*x.shape[:-1], 3, 3))
         found[..., 0, 0] = 4.0 * self.h * np.sin(x[..., 0]) * (p[..., 1] + self.h * p[..., 0])
         return found
