@@ -9,12 +9,12 @@ from importlib import import_module
 from typing import Any
 
 from . import errors, geometry, models, verify
-from .algorithms.derivatives.methods import methods
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact
 from .errors import FeatherjetError
 from .model import Model, ModelBuilder
 from .robot.autodiff import autodiff
+from .robot.chosen_methods import methods
 from .robot.convert import convert
 from .robot.loading import load, robots
 from .robot.robot import Robot

@@ -179,7 +179,7 @@ def test_frames_of_large_robots(viewpoint) -> None:
     """Above a number of joints robots share code: the same numbers as the reference's."""
     model = fj.models.random_tree(90, seed=4)
     robot, reference = fj.Robot(model, backend="compiled"), fj.Robot(model, backend="numpy")
-    assert not robot.evaluator.compiler.unrolls(QUANTITIES["jacobian"])
+    assert not robot.evaluator.kernels.choice(QUANTITIES["jacobian"]).unrolls
     q, v = robot.random_configuration(0, 2), np.ones((2, robot.nv))
     for name in (robot.frame_names[0], robot.frame_names[-1], (robot.frame_names[40], POINT)):
         for call, given_ in (("frame_jacobian", (q,)), ("frame_velocity", (q, v))):

@@ -16,8 +16,10 @@ from hypothesis import given, settings
 import featherjet as fj
 from featherjet.algorithms.derivatives import direct, fdsva, idsva, methods, numeric
 from featherjet.algorithms.derivatives.methods import FD, ID, INVERSE, TORQUES, Method
+from featherjet.algorithms.quantities import QUANTITIES
 from featherjet.algorithms.scan import Scan
 from featherjet.errors import InputError, SingularMassMatrix, UnknownName
+from featherjet.jit.chain import Chain
 from featherjet.jit.graph import Graph
 from helpers import MULTI_DOF, State, agree, each_agrees, every_kind, models, random_state, with_state
 
@@ -249,6 +251,51 @@ def test_the_table_reads_as_one() -> None:
     assert {m.name for m in fj.methods(FD)} >= {"auto", "direct", "fdsva-ltl", "abacr", "fdcr"}
     with pytest.raises(UnknownName, match=r"mass_matrix.*did you mean: inverse_mass_matrix"):
         fj.methods("mass_matrix")
+
+
+@pytest.mark.parametrize("unroll", [None, False, True])
+@pytest.mark.parametrize("name", ["arm", "chain100", "panda"])
+def test_a_robot_says_what_it_takes(name: str, unroll: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FEATHERJET_UNROLL", raising=False)
+    model = fj.models.chain(100) if name == "chain100" else fj.load(name, mimic=name == "panda").model
+    robot = fj.Robot(model, backend="compiled", unroll=unroll)
+    table = fj.methods(robot)
+    assert [row.quantity for row in table] == list(QUANTITIES)
+    for row in table:
+        assert row.quantity in repr(table)
+        record = QUANTITIES[row.quantity]
+        if record.options or row.code == "NumPy" or robot.evaluator.kernels.computing(record) is not record:
+            continue
+        kernel = robot.evaluator.kernel(record, [i.name for i in record.inputs])
+        assert kernel is not None
+        chains = row.code.startswith("chain") or "mimicking" in row.code
+        assert isinstance(kernel, Chain) == chains, row
+        if not chains:
+            assert kernel.separate_single == row.code.startswith("unrolled"), row
+
+
+def test_what_a_robot_takes_follows_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FEATHERJET_UNROLL", raising=False)
+    small, large = (fj.methods(fj.Robot(m, backend="compiled")) for m in (fj.models.arm(), fj.models.chain(100)))
+    rows = {name: [{r.quantity: r for r in table}[name] for table in (small, large)] for name in (FD, ID, TORQUES)}
+    assert [r.algorithm for r in rows[FD]] == ["fdsva-factor", "direct"]
+    assert [r.algorithm for r in rows[ID]] == ["idsva or idsva-body", "idsva"]
+    assert [r.algorithm for r in rows[TORQUES]] == ["balafoutis-patel"] * 2
+    assert [r.code for r in rows[FD]] == ["unrolled for this robot", "loops shared"]
+    assert "at most 32000" in rows[FD][0].why
+    assert "more than 32000" in rows[FD][1].why
+    (torques,) = [r for r in fj.methods(fj.Robot(fj.models.arm(), backend="numpy")) if r.quantity == TORQUES]
+    assert torques[1:] == ("newton-euler", "NumPy", "backend='numpy'")
+
+
+def test_a_robot_says_what_is_too_long_to_compile() -> None:
+    robot = fj.Robot(fj.models.arm(), backend="compiled")
+    record = QUANTITIES["projected_newton_euler"]
+    robot.evaluator.kernels.give_up(record, ["q", "v"], {})
+    (row,) = [r for r in fj.methods(robot) if r.quantity == record.name]
+    assert row[2:] == ("NumPy", "more than 100000 operations")
+    with pytest.raises(fj.errors.InputError, match="expected the name of a quantity, or a robot, got int"):
+        fj.methods(3)  # type: ignore[arg-type]
 
 
 def test_a_later_layer_can_bring_a_method(monkeypatch: pytest.MonkeyPatch) -> None:

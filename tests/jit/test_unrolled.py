@@ -29,7 +29,8 @@ from featherjet.jit.number import DOUBLE
 from featherjet.jit.objects import compiled
 from featherjet.jit.schedule import PIECE, SUMS, Schedule
 from featherjet.model.tree import Tree
-from featherjet.treejit.compiler import SMALL, TreeCompiler
+from featherjet.treejit.choice import SMALL
+from featherjet.treejit.compiler import TreeCompiler
 from helpers import models, random_state
 
 LIGHT = (  # few enough operations to be written out for a hundred joints
@@ -409,9 +410,9 @@ def test_small_robots_are_unrolled_and_large_ones_share(monkeypatch):
     arm, chain = (TreeCompiler(Tree(model)) for model in (fj.models.arm(), fj.models.chain(100)))
     for name in COSTED:
         record = QUANTITIES[name]
-        assert arm.unrolls(record)
+        assert arm.chooser.choice(record).unrolls
         light = name in LIGHT
-        assert chain.unrolls(record) == (not record.rolled or light)
+        assert chain.chooser.choice(record).unrolls == (not record.rolled or light)
     for robot, unroll in (
         (fj.Robot(fj.models.arm(), backend="compiled"), True),
         (fj.Robot(fj.models.chain(100), backend="compiled"), False),

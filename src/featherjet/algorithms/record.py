@@ -95,6 +95,7 @@ class Quantity:
     longest: int = 100_000  # operations that are worth compiling for one robot
     unrolls: int | None = None  # operations up to which code for one robot replaces rolled code; None: as others
     solves: str = ""  # it is -M^-1 times another quantity, at the accelerations of forward dynamics
+    contracted: str = ""  # the quantity that gives it row by row, which is faster where its own code would be long
     base: Quantity | None = None  # what this is the derivative of
     by: tuple[str, ...] = ()  # and by which of its inputs, for each of its results
     rule: Rule | None = rules.axes  # how it reads in other conventions; None: it is refused there

@@ -95,7 +95,7 @@ RECORDS = (
         "inverse_dynamics_second_derivatives", "the Hessians of all torques; qq[k] is that of tau_k", (Q, V, A),
         named(InverseDynamicsHessian, ("v", "v", "v")), tensors.inverse_dynamics_second_derivatives,
         returns=InverseDynamicsHessian._make, forces=True, cost=Flops(1100, 160), unrolls=TENSORS, rolled=True,
-        rule=None, laws=joint_laws.inverse_second_derivatives,
+        contracted="inverse_dynamics_hessian", rule=None, laws=joint_laws.inverse_second_derivatives,
     ),
     Quantity(
         "forward_dynamics_hessian", "second derivatives of w.a; zero by (v, tau) and (tau, tau)", (Q, V, TAU, W_A),

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ..algorithms.derivatives import methods
-from ..algorithms.quantities import Quantity
+from ..algorithms.quantities import QUANTITIES, Quantity
 from ..forks import unforked
 from ..jit.effort import Effort
 from ..jit.fingerprint import Fingerprints
@@ -23,6 +23,7 @@ from .ready import ReadyCalls
 
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
+    from ..treejit.choice import CodeChoice
     from ..treejit.compiler import TreeCompiler
 
 MOST_ENTRIES = 1_000_000  # of the results of a quantity of configurations that is compiled
@@ -50,6 +51,23 @@ class QuantityKernels:
 
         return TreeCompiler(self.tree, self.unroll, self.places, self.model.name)
 
+    def choice(self, record: Quantity) -> CodeChoice:
+        """Which algorithm the compiler takes for a quantity, and how it compiles it."""
+        return self.compiler.chooser.choice(record)
+
+    def computing(self, record: Quantity) -> Quantity:
+        """The quantity whose code gives another one: itself, or the one that gives it row by row."""
+        if not record.contracted or self.backend == "numpy" or self.choice(record).fast:
+            return record
+        return QUANTITIES[record.contracted]
+
+    def gave_up(self, record: Quantity) -> bool:
+        """Whether a quantity has turned out to be too long to compile."""
+        return any(
+            key[0] is record and kernel is None and not any(isinstance(x, tuple) and x[0] == "method" for x in key)
+            for key, kernel in list(self.ready.kernels.items())
+        )
+
     def key(self, record: Quantity, names: Sequence[str], options: Mapping[str, Any]) -> tuple:
         """What selects a kernel; equal for equal options."""
         return (record, *names, *((k, self._fingerprint(x)) for k, x in sorted(options.items())))
@@ -66,7 +84,7 @@ class QuantityKernels:
             self._warn_slow(record, f"{MOST_ENTRIES} entries")
             return None
         make = partial(self._made, record, names, options, effort)
-        if "contacts" in options and self.compiler.holds(record):
+        if "contacts" in options and self.choice(record).holds:
             return self.ready.of(options["contacts"]).made((record, *names, effort), make)
         return self.ready.made((*self.key(record, names, options), effort), make)
 
@@ -121,5 +139,6 @@ class QuantityKernels:
             method = found.sized[self.tree.nv >= aza_from(self.backend)]
             found = record.methods[method]
         rest = {k: x for k, x in options.items() if k != "method"}
-        default = method == "auto" or (self.backend == "compiled" and self.compiler.takes(record, found.function))
-        return rest if default else {**rest, "method": method}
+        if method == "auto" or (self.backend == "compiled" and self.choice(record).algorithms == (found.function,)):
+            return rest
+        return {**rest, "method": method}

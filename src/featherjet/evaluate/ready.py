@@ -24,7 +24,7 @@ class ReadyCalls:
     """
 
     def __init__(self) -> None:
-        self.kernels: dict[Hashable, Kernel | None] = {}  # None: the reference computes it
+        self.kernels: dict[tuple[Any, ...], Kernel | None] = {}  # None: the reference computes it
         # Direct calls, as kernels had them when they ran last; with frames, which are inputs too. What is called for
         # each state looks here itself, since a further function would take a twentieth of that time.
         self.calls: dict[Hashable, Call] = {}
@@ -43,7 +43,7 @@ class ReadyCalls:
         """Let a call find the kernel that it has run."""
         self._ran[key], self.calls[key] = kernel, kernel.direct
 
-    def made(self, key: Hashable, make: Callable[[], Kernel | None]) -> Kernel | None:
+    def made(self, key: tuple[Any, ...], make: Callable[[], Kernel | None]) -> Kernel | None:
         """The kernel of that key, made when first asked for."""
         try:
             return self.kernels[key]

@@ -30,7 +30,7 @@ def instructions(graph: Graph, roots: Iterable[int]) -> int:
 def quantity_instructions(tree: Tree, quantity: str) -> int:
     """Arithmetic instructions per sample and lane of the code that the robot gets by default for a quantity."""
     compiler, record = TreeCompiler(tree), QUANTITIES[quantity]
-    if compiler.unrolls(record):
+    if compiler.chooser.choice(record).unrolls:
         return compiler.traced(record, [i.name for i in record.inputs]).instructions
     program = trace_rolled(record, variants(tree), False)
     count = _ProgramCounter(program)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..algorithms.quantities import FEXT, QUANTITIES, SETTINGS, Quantity
+from ..algorithms.quantities import FEXT, QUANTITIES, SETTINGS
 from ..contact import Contacts
 from ..contact import dynamics as contact
 from ..errors import InputError, UnknownName
@@ -19,12 +19,6 @@ def defaults(contacts: bool = False) -> list[str]:
     return [k for k, x in QUANTITIES.items() if not x.options or (contacts and "contacts" in x.options)]
 
 
-def _computed(evaluator: Evaluator, record: Quantity) -> Quantity:
-    """What computes a quantity: Hessians of all torques are those of one after the other where that is quicker."""
-    large = record.name == "inverse_dynamics_second_derivatives" and not evaluator.compiler.compiles_fast(record)
-    return QUANTITIES["inverse_dynamics_hessian"] if large else record
-
-
 def tasks(
     evaluator: Evaluator, quantities: Sequence[str], fext: bool, contacts: Contacts | None, viewpoint: str
 ) -> list[tuple[str, Callable[[], None]]]:
@@ -33,7 +27,7 @@ def tasks(
     for name in quantities or defaults(contacts is not None):
         if name not in QUANTITIES:
             raise UnknownName("quantity to compile", name, QUANTITIES)
-        record = _computed(evaluator, QUANTITIES[name])
+        record = evaluator.kernels.computing(QUANTITIES[name])
         if fext and not record.forces and quantities:
             raise InputError(f"fext: {name} takes no external forces")
         options: dict[str, Any] = {}

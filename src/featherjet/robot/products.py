@@ -192,7 +192,7 @@ class ProductMethods(QuantityMethods):
     ) -> InverseDynamicsHessian:
         """The Hessians of every torque, each (..., nv, nv, nv): qq[k] is `inverse_dynamics_hessian` with w = e_k."""
         name = "inverse_dynamics_second_derivatives"
-        if self.evaluator.backend == "numpy" or self.evaluator.compiler.compiles_fast(quantity(name)):
+        if self.evaluator.kernels.computing(quantity(name)).name == name:
             return InverseDynamicsHessian._make(self._run(name, (q, v, a), fext, out))
         return self.inverse_dynamics_hessian(*self._for_each_dof(q, v, a, fext), out=out)
 

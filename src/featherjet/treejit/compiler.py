@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -23,12 +23,10 @@ from ..jit.number import DOUBLE, Number
 from ..jit.straight import Function, Straight, shortest
 from ..model.configuration import Places
 from ..model.tree import Tree
-from .coupled import CoupledCompiler, is_foldable
+from .choice import CodeChooser, CodeKind
+from .coupled import CoupledCompiler
 from .linear import product_kernel
 from .tables import Tables, unit_parts, variants
-
-SMALL = 16_000  # operations; tracing two algorithms that are shorter takes a tenth of a second
-UNROLLED, UNROLLED_VECTORS = 32_000, 10_500  # most operations to compile for one robot: with matrices, without
 
 
 class TreeCompiler:
@@ -45,6 +43,7 @@ class TreeCompiler:
     ) -> None:  # fmt: skip
         self.tree, self.unroll, self.places, self.robot = tree, unroll, places, robot
         self.target = cpu or target()
+        self.chooser = CodeChooser(tree, unroll, places)
         self._tables: dict[Number, Tables] = {}
 
     def tables(self, kind: Number) -> Tables:
@@ -59,24 +58,21 @@ class TreeCompiler:
 
         effort: what the compiler does for the code.
         """
-        if self.holds(quantity):
+        kind = self.chooser.choice(quantity).kind
+        if kind is CodeKind.CONTACTS:
             with unforked:
                 from .held import ContactCompiler
 
             free = partial(self._free, effort)
             maker = ContactCompiler(self.tree, self.tables, free, self.target, options["contacts"], effort=effort)
             return maker.kernel(quantity, given)
-        if quantity.solves:
+        if kind is CodeKind.CHAIN:
             return self._solved(quantity, given)
-        if "method" not in options and not self.unrolls(quantity):
-            if self.tree.coupling is not None:
+        if "method" not in options and kind is not CodeKind.UNROLLED:
+            if kind is CodeKind.FOLDED:
                 return self._coupled.make(quantity, given, options)
             return self._rolled(quantity, FEXT.name in given, options, effort)
         return self._straight(quantity, given, options, effort.fast_compile)
-
-    def holds(self, quantity: Quantity) -> bool:
-        """Whether a quantity has contacts and its code takes them as data."""
-        return quantity.held is not None and self.tree.coupling is None
 
     def _free(self, effort: Effort, weightless: bool) -> Kernel:
         """The derivatives of forward dynamics with external forces, with or without gravity."""
@@ -106,20 +102,6 @@ class TreeCompiler:
         """The kernel of -A B, for a square A and for B with these axes."""
         return product_kernel(shape(axes, sizes(self.tree)), self.target)
 
-    def unrolls(self, quantity: Quantity) -> bool:
-        """Whether to compile for this robot alone, which must compile fast and be faster to run.
-
-        Rolled code computes matrices with columns in lanes, some of them idle; in unrolled code all lanes are samples.
-        Vectors have samples in lanes either way, and blocks of columns fill the lanes: unrolling only folds constants.
-        """
-        couples = self.tree.coupling is not None
-        if not quantity.rolled or quantity.cost is None or (couples and not is_foldable(quantity)):
-            return True
-        if self.unroll is not None:
-            return self.unroll
-        most = quantity.unrolls or (UNROLLED if quantity.matrices or couples else UNROLLED_VECTORS)
-        return quantity.cost.of(self.tree) <= most
-
     @cached_property
     def _coupled(self) -> CoupledCompiler:
         independent = TreeCompiler(self.tree.independent(), self.unroll, robot=self.robot, cpu=self.target)
@@ -132,21 +114,6 @@ class TreeCompiler:
             self.target,
         )
 
-    def _is_short(self, quantity: Quantity) -> bool:
-        """Whether straight-line code is known to be worth compiling, however long it is."""
-        if quantity.cost is None:
-            return False
-        return self.tree.coupling is None or bool(self.unroll) or quantity.cost.of(self.tree) <= UNROLLED
-
-    def _walked(self, quantity: Quantity) -> Any:
-        """What a quantity's algorithm walks: the Tree, or Places."""
-        return self.places if quantity.of_space and self.places else self.tree
-
-    def compiles_fast(self, quantity: Quantity) -> bool:
-        """Whether code compiles and runs fast: loops over independent joints, or short straight-line code."""
-        loops = self.tree.coupling is None and not self.unrolls(quantity)
-        return loops or (quantity.cost is not None and quantity.cost.of(self.tree) <= (quantity.unrolls or UNROLLED))
-
     def traced(self, quantity: Quantity, given: Sequence[str], **options: Any) -> Straight:
         """The straight-line code of a quantity for these inputs and options."""
         shapes = quantity.input_shapes(given, sizes(self.tree))
@@ -154,32 +121,21 @@ class TreeCompiler:
 
     def _functions(self, quantity: Quantity, options: dict[str, Any]) -> list[Function]:
         """A quantity as a function of arrays of scalars; for a small robot, several to choose from."""
-        tree = self._walked(quantity)
+        tree = self.chooser.walked(quantity)
 
         def run(record: Quantity, **arrays: Any) -> list[Any]:
             return record.compute(Scan(tree, (), object), arrays, **options)
 
         if options or tree.coupling is not None:
             return [partial(run, quantity)]
-        return [partial(run, replace(quantity, algorithm=f)) for f in self.algorithms(quantity)]
-
-    def algorithms(self, quantity: Quantity) -> tuple[Callable[..., Any], ...]:
-        """The algorithm of a quantity in straight-line code; for a small robot, several to choose from."""
-        most = SMALL if len(quantity.for_small) > 1 else UNROLLED
-        small = quantity.cost is not None and quantity.cost.of(self._walked(quantity)) <= most
-        return (quantity.for_small if small else ()) or (quantity.algorithm,)
-
-    def takes(self, quantity: Quantity, algorithm: Callable[..., Any]) -> bool:
-        """Whether a quantity is computed by this algorithm where no method is named."""
-        known = self.algorithms(quantity) if self.unrolls(quantity) else (quantity.algorithm,)
-        return known == (algorithm,)
+        return [partial(run, replace(quantity, algorithm=f)) for f in self.chooser.choice(quantity).algorithms]
 
     def _straight(
         self, quantity: Quantity, given: Sequence[str], options: dict[str, Any], fast_compile: bool
     ) -> Kernel:
         known = tuple((k, fingerprint(x)) for k, x in sorted(options.items()))
         function, *others = self._functions(quantity, options)
-        walked = self._walked(quantity)
+        walked = self.chooser.walked(quantity)
         size = sizes(walked, options.get("contacts"))
         if isinstance(walked, Places):
             digest, units = walked.digest, walked.units
@@ -195,7 +151,7 @@ class TreeCompiler:
             alternatives=others,
             watch=len(quantity.margins),
             units={i.name: units for i in quantity.inputs if i.expands == "q"},
-            limit=None if self._is_short(quantity) and not options else quantity.longest,
+            limit=self.chooser.choice(quantity, bool(options)).longest,
             whose=self.robot,
             fast_compile=fast_compile,
         )
