@@ -77,7 +77,7 @@ def test_a_scan_in_jax() -> None:
 
     def loss(u: Any) -> Any:
         def advance(state: Any, tau: Any) -> Any:
-            return wrapped.step(*state, tau, ground, DT)[:2], None
+            return wrapped.step(*state, tau, ground, dt=DT)[:2], None
 
         (end, speed), _ = jax.lax.scan(advance, (jnp.asarray(q), jnp.asarray(v)), u)
         return end[0] + (speed**2).sum()
@@ -88,9 +88,9 @@ def test_a_scan_in_jax() -> None:
         value, gradient = jax.jit(jax.value_and_grad(loss))(jnp.asarray(torques()))
         agree(value, by_numpy()[0], 1e-12)
         agree(gradient, by_numpy()[1], 1e-10)
-        many = jax.vmap(wrapped.step, in_axes=(None, 0, None, None, None))(q, jnp.stack([v, 2 * v]), 0 * v, ground, DT)
+        many = jax.vmap(wrapped.step, in_axes=(None, 0, None, None, None))(q, jnp.stack([v, 2 * v]), 0 * v, ground, dt=DT)
         agree(many.v[1], fj.TimeStep(robot, ground, dt=DT)(q, 2 * v).v, 1e-12)
-        rows = jax.jacfwd(lambda v: wrapped.step(q, v, 0 * v, ground, DT).v)(jnp.asarray(v))
+        rows = jax.jacfwd(lambda v: wrapped.step(q, v, 0 * v, ground, dt=DT).v)(jnp.asarray(v))
         agree(rows, fj.TimeStep(robot, ground, dt=DT).derivatives(q, v).dv_dv, 1e-12)
     finally:
         jax.config.update("jax_enable_x64", before)
@@ -103,13 +103,13 @@ def test_a_loop_in_torch() -> None:
     u = torch.tensor(torques(), requires_grad=True)
     q, v = torch.tensor(q0), torch.tensor(v0)
     for tau in u:
-        q, v, _ = wrapped.step(q, v, tau, ground, DT)
+        q, v, _ = wrapped.step(q, v, tau, ground, dt=DT)
     loss = q[0] + (v**2).sum()
     loss.backward()
     agree(loss.item(), by_numpy()[0], 1e-12)
     agree(u.grad.numpy(), by_numpy()[1], 1e-10)
     q, v = torch.tensor(q0), torch.tensor(v0)
-    rows = torch.func.jacrev(lambda v: wrapped.step(q, v, 0 * v, ground, DT).v)(v)
+    rows = torch.func.jacrev(lambda v: wrapped.step(q, v, 0 * v, ground, dt=DT).v)(v)
     agree(rows.numpy(), fj.TimeStep(robot, ground, dt=DT).derivatives(q0, v0).dv_dv, 1e-12)
 
 
@@ -120,10 +120,10 @@ def test_what_is_not_finite_gives_nan_and_quaternions_are_normalised() -> None:
     states = np.stack([q, q, q])
     states[1, 0] = np.nan
     states[2, 3:7] *= 3.0
-    end = wrapped.step(torch.tensor(states), torch.tensor(v), torch.zeros(7, dtype=torch.float64), ground, DT)
+    end = wrapped.step(torch.tensor(states), torch.tensor(v), torch.zeros(7, dtype=torch.float64), ground, dt=DT)
     assert torch.isnan(end.v[1]).all()
     agree(end.q[2].numpy(), end.q[0].numpy(), 1e-12)
-    single = wrapped.step(*(torch.tensor(x, dtype=torch.float32) for x in (q, v, 0 * v)), ground, DT)
+    single = wrapped.step(*(torch.tensor(x, dtype=torch.float32) for x in (q, v, 0 * v)), ground, dt=DT)
     assert single.q.dtype == torch.float32
     with pytest.raises(InputError, match="contacts: expected a Ground"):
         wrapped.step(*(torch.tensor(x) for x in (q, v, 0 * v)), "ground")  # type: ignore[arg-type]
