@@ -88,7 +88,7 @@ def test_a_scan_in_jax() -> None:
         value, gradient = jax.jit(jax.value_and_grad(loss))(jnp.asarray(torques()))
         agree(value, by_numpy()[0], 1e-12)
         agree(gradient, by_numpy()[1], 1e-10)
-        many = jax.vmap(wrapped.step, in_axes=(None, 0, None, None, None))(q, jnp.stack([v, 2 * v]), 0 * v, ground, dt=DT)
+        many = jax.vmap(lambda v: wrapped.step(q, v, 0 * v, ground, dt=DT))(jnp.stack([v, 2 * v]))
         agree(many.v[1], fj.TimeStep(robot, ground, dt=DT)(q, 2 * v).v, 1e-12)
         rows = jax.jacfwd(lambda v: wrapped.step(q, v, 0 * v, ground, dt=DT).v)(jnp.asarray(v))
         agree(rows, fj.TimeStep(robot, ground, dt=DT).derivatives(q, v).dv_dv, 1e-12)
