@@ -56,6 +56,7 @@ class CodeChooser:
 
     def __init__(self, tree: Tree, unroll: bool | None, places: Places | None) -> None:
         self.tree, self.unroll, self.places = tree, unroll, places
+        self._chosen: dict[tuple[Quantity, bool], CodeChoice] = {}
 
     def walked(self, quantity: Quantity) -> Any:
         """What a quantity's algorithm walks: the Tree, or Places."""
@@ -63,6 +64,10 @@ class CodeChooser:
 
     def choice(self, quantity: Quantity, options: bool = False) -> CodeChoice:
         """What is compiled; options: whether the quantity gets any besides contacts that are data."""
+        found = self._chosen.get((quantity, options))
+        return found or self._chosen.setdefault((quantity, options), self._choose(quantity, options))
+
+    def _choose(self, quantity: Quantity, options: bool) -> CodeChoice:
         kind, why = self._kind(quantity)
         algorithms = (quantity.algorithm,)
         if kind is CodeKind.CONTACTS:
