@@ -68,6 +68,7 @@ def opened(url: str) -> Iterator[Page]:
     """A page in a browser of its own."""
     from websockets.sync.client import connect
 
+    page = url.partition("?")[0]  # a viewer's address leads to one below it
     with headless(url, 1280, 800, *DEBUGGING) as (process, profile):
         port = Path(profile) / "DevToolsActivePort"
         until = time.monotonic() + PATIENCE
@@ -79,7 +80,7 @@ def opened(url: str) -> Iterator[Page]:
         pages: list[dict] = []
         while not pages:
             with urllib.request.urlopen(listing, timeout=PATIENCE) as answer:
-                pages = [p for p in json.load(answer) if p["type"] == "page" and p["url"].startswith(url)]
+                pages = [p for p in json.load(answer) if p["type"] == "page" and p["url"].startswith(page)]
             assert time.monotonic() < until, "the browser does not open the page"
         with connect(pages[0]["webSocketDebuggerUrl"], max_size=None) as socket:
             yield Page(socket)

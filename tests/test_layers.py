@@ -17,9 +17,10 @@ import featherjet
 
 ROOT = Path(featherjet.__file__).parent
 LAYERS = (
-    "errors", "atomic", "forks", "arrays", "terminal", "display", "math", "geometry", "model", "models", "conventions",
-    "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact", "simulation", "export", "robot", "verify",
-    "transitions", "control", "bridges", "jax", "torch", "casadi", "crocoddyl", "__init__", "lab", "cli", "__main__",
+    "errors", "settings", "atomic", "forks", "arrays", "terminal", "display", "math", "geometry", "model", "models",
+    "conventions", "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact", "simulation", "export",
+    "robot", "verify", "transitions", "control", "bridges", "jax", "torch", "casadi", "crocoddyl", "__init__", "lab",
+    "cli", "__main__",
 )  # fmt: skip
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 HEAVY = (
@@ -106,10 +107,17 @@ def test_no_name_of_a_package_hides_its_module(path: Path) -> None:
 
 
 def test_jit_knows_no_robot() -> None:
-    """It stands on errors, math, locks and the writing of files alone."""
+    """It stands on errors, settings, math, locks and the writing of files alone."""
     for path in MODULES:
         if path.parts[0] == "jit":
-            assert {target[0] for target in imports(path)} <= {"errors", "atomic", "forks", "math", "jit"}, path
+            assert {target[0] for target in imports(path)} <= {
+                "errors",
+                "settings",
+                "atomic",
+                "forks",
+                "math",
+                "jit",
+            }, path
 
 
 def test_the_rules_can_be_broken() -> None:

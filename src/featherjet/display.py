@@ -25,16 +25,35 @@ def brief(x: Any) -> str:
     return f"array {x.shape}{kind}"
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
+class Markup(str):
+    """HTML, which only `markup` and `together` make."""
+
+    __slots__ = ()
+
+
+def markup(template: str, *parts: object) -> Markup:
+    """HTML from a template of our own words, with `{}` for each part; what is not Markup is shown as the text it is.
+
+    All HTML of featherjet is made here, so that no name of a file can become a tag, an attribute or a script.
+    """
+    return Markup(template.format(*(x if isinstance(x, Markup) else escape(escaped(str(x))) for x in parts)))
+
+
+def together(parts: Iterable[Markup]) -> Markup:
+    """Pieces of HTML in a row."""
+    return Markup("".join(markup("{}", x) for x in parts))
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> Markup:
     """An HTML table of plain texts."""
 
-    def row(tag: str, cells: Iterable[object]) -> str:
-        inner = "".join(f'<{tag} style="text-align:left">{escape(escaped(str(cell)))}</{tag}>' for cell in cells)
-        return f"<tr>{inner}</tr>"
+    def row(cell: str, texts: Iterable[object]) -> Markup:
+        return markup("<tr>{}</tr>", together(markup(cell, text) for text in texts))
 
-    lines = [row("th", headings), *(row("td", cells) for cells in rows)]
-    title = f'<caption style="text-align:left">{escape(escaped(caption))}</caption>' if caption else ""
-    return f"<table>{title}{''.join(lines)}</table>"
+    lines = [row('<th style="text-align:left">{}</th>', headings)]
+    lines += [row('<td style="text-align:left">{}</td>', texts) for texts in rows]
+    title = markup('<caption style="text-align:left">{}</caption>', caption) if caption else Markup()
+    return markup("<table>{}{}</table>", title, together(lines))
 
 
 def compact(cls: Class) -> Class:

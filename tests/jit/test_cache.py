@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import stat
 import subprocess
 import sys
@@ -391,7 +392,9 @@ def test_a_private_folder_in_a_sticky_one_is_used(folder, compilations, monkeypa
 def test_the_folder_of_another_user_is_not_used(folder, compilations, monkeypatch):
     two_kernels()
     forget(monkeypatch)
-    monkeypatch.setattr(trust.os, "getuid", lambda: os.geteuid() + 1)
+    other = os.geteuid() + 1
+    for ids in ("getuid", "geteuid"):
+        monkeypatch.setattr(trust.os, ids, lambda: other)
     not_used(compilations, r"belongs to user \d+")
 
 
@@ -606,3 +609,84 @@ def test_processes_that_start_at_once_are_all_right(tmp_path):
     numbers, count = finish(start(folder))
     np.testing.assert_allclose(numbers, EXPECTED, rtol=1e-13)
     assert count == 0, "a later process compiles nothing"
+
+
+# Rights that are borrowed, users without a home, and files that make readers wait
+
+
+@posix
+@pytest.mark.parametrize("ids", ["getuid", "getgid"])
+def test_a_program_with_borrowed_rights_reads_no_code_and_no_variable(folder, compilations, monkeypatch, ids):
+    two_kernels()
+    before = {path: path.stat().st_mtime_ns for path in folder.iterdir()}
+    forget(monkeypatch)
+    real = getattr(os, ids)()
+    monkeypatch.setattr(os, ids, lambda: real + 1)
+    monkeypatch.setenv("FEATHERJET_CPU", "no such CPU")
+    not_used(compilations, "has the rights of another user or group")
+    assert {path: path.stat().st_mtime_ns for path in folder.iterdir()} == before
+    assert cache.folder() is None
+    assert cache.files() == []
+
+
+def test_variables_are_read_in_one_place():
+    """So that none counts in a program with borrowed rights."""
+    root = Path(fj.__file__).parent
+    for path in root.rglob("*.py"):
+        text = path.read_text()
+        if "environ" in text and path.name != "settings.py":
+            assert not re.search(r"environ(\.get\(|\[)\s*(\"FEATHERJET_|VARIABLE|\"CC\")", text), path
+            assert "getenv" not in text, path
+
+
+@posix
+@pytest.mark.parametrize("given", [{}, {"HOME": ""}, {"HOME": "relative"}, {"XDG_CACHE_HOME": "relative"}])
+def test_a_user_without_a_home_computes_without_a_cache(given, tmp_path):
+    """As in a container whose user has no entry in /etc/passwd."""
+    script = """
+import pwd, warnings
+def unknown(uid):
+    raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = unknown
+import featherjet as fj
+from featherjet.jit import cache
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    print(fj.load("arm").mass_matrix([0.1] * 7)[0, 0], cache.folder(), len(said))
+"""
+    environment = {k: x for k, x in os.environ.items() if k in ("PATH", "PYTHONPATH", "FEATHERJET_CPU")}
+    found = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment | given
+    )
+    assert found.returncode == 0, found.stderr
+    value, folder, warned = found.stdout.split()
+    assert abs(float(value) - fj.load("arm", backend="numpy").mass_matrix([0.1] * 7)[0, 0]) < 1e-12
+    assert (folder, warned) == ("None", "1")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files away")
+def test_root_makes_no_folder_in_the_home_of_another(tmp_path, compilations, monkeypatch):
+    """As `sudo -E` would: it keeps HOME."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 54321, 54321)
+    monkeypatch.delenv("FEATHERJET_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    forget(monkeypatch)
+    cache._warned.clear()
+    not_used(compilations, "belongs to user 54321")
+    assert not list(home.iterdir())
+
+
+@posix
+@pytest.mark.parametrize("which", ["key", "code"])
+def test_a_pipe_in_the_folder_makes_nobody_wait(folder, compilations, monkeypatch, which):
+    two_kernels()
+    paths = [folder / cache.KEY] if which == "key" else [p for p in folder.iterdir() if p.suffix == cache.SUFFIX]
+    for path in paths:
+        path.unlink()
+        os.mkfifo(path, 0o600)
+    forget(monkeypatch)
+    not_used(compilations, "is not a regular file")

@@ -23,6 +23,7 @@ from ..export.functions import Choices, Exporter, identifier
 from ..export.package import refuse_bad_folder
 from ..jit.notices import announced
 from ..jit.number import DOUBLE
+from ..settings import setting
 from .functions import checked, sparse_function
 from .glue import GlueStep, glue
 from .recipes import Knots, Recipe
@@ -121,8 +122,8 @@ def command_of(compiler: str | Sequence[str] | None) -> list[str]:
 
 def found_compiler() -> list[str]:
     """The first C compiler there is."""
-    if os.environ.get("CC"):
-        return os.environ["CC"].split()
+    if chosen := setting("CC"):
+        return chosen.split()
     for name in COMPILERS:
         if shutil.which(name):
             return [name]
@@ -137,7 +138,8 @@ def linked(command: Sequence[str], sources: Sequence[Path], target: Path) -> Non
     """Run a compiler."""
     # programs that are linked to a library loaded before find it by its soname, wherever it lies
     named = [f"-Wl,-soname,{target.name}"] if sys.platform.startswith("linux") else []
-    given = [*command, "-O2", "-fPIC", "-shared", *named, *map(str, sources), "-o", str(target)]
+    given = [*command, "-O2", "-fPIC", "-shared", *named]
+    given += [*map(os.path.abspath, sources), "-o", os.path.abspath(target)]  # which never look like an option
     try:
         done = subprocess.run(given, capture_output=True, text=True, check=False)
     except OSError as error:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from .. import __version__
 from ..errors import FeatherjetError, UnknownName
+from ..settings import is_set
 from . import (
     bench,
     cache,
@@ -76,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(arguments: Sequence[str] | None) -> int:
     """Parse, run, and explain errors; Ctrl-C is the caller's."""
-    debug = os.environ.get("FEATHERJET_DEBUG", "") not in ("", "0")
+    debug = is_set("FEATHERJET_DEBUG")
     if sys.stdout is None:
         fail("stdout is closed; redirect it to a file, or to /dev/null")
         return 2

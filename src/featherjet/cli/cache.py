@@ -29,7 +29,7 @@ def add(commands: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     folder = cache.folder()
     if folder is None:
-        line("no code is kept on disk: FEATHERJET_CACHE_DIR is empty")
+        line(f"no code is kept on disk: {cache.why_off()}")
         return 0
     if args.action == "clear":
         line(f"{folder}: {cache.clear()} files removed")

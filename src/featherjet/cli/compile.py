@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
             compile()
             bar.advance(task)
     where = cache.folder()
-    kept = f"; the code is in {where}" if where else "; no code is kept on disk: FEATHERJET_CACHE_DIR is empty"
+    kept = f"; the code is in {where}" if where else f"; no code is kept on disk: {cache.why_off()}"
     what = ", ".join(args.quantity) or f"{len(todo)} quantities"
     line(f"{robot.name}: {what} compiled in {perf_counter() - start:.1f} s{kept}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ from rich.text import Text
 
 from ..lab.bench.checking import Disagreement
 from ..lab.bench.timing import TimingSettings
+from ..settings import setting
 from ..terminal import console, progress
 from .output import duration, fail, line, table, write_report
 
@@ -23,7 +23,7 @@ def show_control(settings: TimingSettings, folder: Path, python: str | None) -> 
     from ..lab.bench.control_problems import PROBLEMS
     from ..lab.bench.run import machine
 
-    python = python or os.environ.get(VARIABLE) or None
+    python = python or setting(VARIABLE) or None
     report: dict[str, Any] = {"machine": machine(), "solves": []}
     heads = ("knots", "iterations", "featherjet", "Crocoddyl", "ratio", "bar", "costs differ", "first use")
     listing = table("problem", *((x, "right") for x in heads))

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     states = random_states(robot, args.size, args.seed)
     if robot.backend == "compiled":
         _, seconds = timed(derive, robot, {name: x[:1].repeat(args.size, 0) for name, x in states.items()})
-        where = "later runs load it from disk" if cache.folder() else "not kept on disk: FEATHERJET_CACHE_DIR is empty"
+        where = "later runs load it from disk" if cache.folder() else f"not kept on disk: {cache.why_off()}"
         line(f"machine code ready after {duration(seconds)} ({where})")
     derivatives, seconds = timed(derive, robot, states)
     each = duration(seconds / args.size)

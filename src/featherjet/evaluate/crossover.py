@@ -8,7 +8,6 @@ pins it, so that results do not depend on what was measured.
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Mapping
 from functools import lru_cache
@@ -17,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from ..algorithms.derivatives import fdsva
-from ..errors import InputError
 from ..jit import cache
+from ..settings import setting, whole_number
 
 VARIABLE = "FEATHERJET_AZA_FROM"
 DEFAULTS = {"compiled": fdsva.AZA_FROM_TRACED, "numpy": fdsva.AZA_FROM}
@@ -26,12 +25,8 @@ DEFAULTS = {"compiled": fdsva.AZA_FROM_TRACED, "numpy": fdsva.AZA_FROM}
 
 def aza_from(backend: str) -> int:
     """The number of dofs from which `fdsva` takes AZA on a backend."""
-    given = os.environ.get(VARIABLE)
-    if not given:
-        return measured().get(backend, DEFAULTS[backend])
-    if not (given.isascii() and given.isdecimal()) or len(given) > 9:
-        raise InputError(f"{VARIABLE}: expected a number of degrees of freedom, got {given[:20]!r}")
-    return int(given)
+    given = whole_number(VARIABLE, "degrees of freedom")
+    return measured().get(backend, DEFAULTS[backend]) if given is None else given
 
 
 def measured() -> dict[str, int]:
@@ -48,7 +43,7 @@ def remember(sizes: Mapping[str, int]) -> None:
 
 def _place() -> tuple[str, str]:
     """A name in the cache, and the host: others that share the folder have their own, and so has each CPU target."""
-    host = platform.node(), platform.machine(), np.__version__, os.environ.get("FEATHERJET_CPU") or "native"
+    host = platform.node(), platform.machine(), np.__version__, setting("FEATHERJET_CPU") or "native"
     return cache.name_of("crossover", *host), "\n".join(host)
 
 

@@ -6,7 +6,6 @@ batch, the NumPy reference.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -27,6 +26,7 @@ from ..model.configuration import Places, Space
 from ..model.model import Array, Model
 from ..model.passive import PassiveJoints
 from ..model.tree import Tree
+from ..settings import setting
 from . import lazy, reference
 from .inputs import InputChecks
 from .kernels import QuantityKernels
@@ -70,7 +70,7 @@ class Evaluator:
     ) -> None:
         if not isinstance(model, Model):
             raise InputError(f"expected a Model, got {type(model).__name__}; to load a file use featherjet.load")
-        backend = backend or os.environ.get("FEATHERJET_BACKEND") or "compiled"
+        backend = backend or setting("FEATHERJET_BACKEND") or "compiled"
         if backend not in BACKENDS:
             raise UnknownName("backend", backend, BACKENDS)
         self.model, self.backend = model, backend
@@ -90,7 +90,7 @@ class Evaluator:
             self.tree, self.unroll = self.standard.tree, self.standard.unroll
         else:
             self.standard, self.tree = self, Tree(model)
-            default = {"0": False, "1": True}.get(os.environ.get("FEATHERJET_UNROLL", ""))
+            default = {"0": False, "1": True}.get(setting("FEATHERJET_UNROLL") or "")
             self.unroll = default if unroll is None else unroll
             self._threads = processors() if threads is None else checked_threads(threads)
         self.places = Places(self.space)

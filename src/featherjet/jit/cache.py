@@ -23,7 +23,8 @@ from pathlib import Path
 
 from ..atomic import atomic_write, leftovers, sweep
 from ..errors import FeatherjetWarning, InputError, warn
-from .trust import Untrusted, read_own, require_own_folder
+from ..settings import borrowed_rights, setting, whole_number
+from .trust import Untrusted, read_own, require_own_folder, require_trusted_way
 
 MAGIC = b"featherjet code 2\n"
 SUFFIX = ".fjo"
@@ -38,17 +39,40 @@ class CacheWarning(FeatherjetWarning):
 
 
 def folder() -> Path | None:
-    """The cache folder, or None if the cache is off."""
-    chosen = os.environ.get("FEATHERJET_CACHE_DIR")
+    """The cache folder, or None if the cache is off; `why_off` says why."""
+    if borrowed_rights():
+        return None
+    chosen = setting("FEATHERJET_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "featherjet"
+    base = _caches()
+    return base / "featherjet" if base is not None and base.is_absolute() else None
+
+
+def _caches() -> Path | None:
+    """Where this user's programs keep their caches; None for a user without a home, as in containers."""
+    given = os.environ.get({"win32": "LOCALAPPDATA", "darwin": ""}.get(sys.platform, "XDG_CACHE_HOME"), "")
+    if given and os.path.isabs(given):
+        return Path(given)
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    return home / {"win32": "AppData/Local", "darwin": "Library/Caches"}.get(sys.platform, ".cache")
+
+
+def is_off() -> bool:
+    """Whether the user has turned the cache off."""
+    return setting("FEATHERJET_CACHE_DIR") == ""
+
+
+def why_off() -> str:
+    """Why no code is kept on disk, if `folder` is None."""
+    if borrowed_rights():
+        return f"this process belongs to user {os.getuid()}, but has the rights of another user or group"
+    if is_off():
+        return "FEATHERJET_CACHE_DIR is empty"
+    return "this user has no home folder (FEATHERJET_CACHE_DIR may name another)"
 
 
 def remark() -> str:
@@ -82,10 +106,8 @@ def name_of(*what: object) -> str:
 
 def limit() -> int:
     """The most bytes the cache may take: FEATHERJET_CACHE_MB, or 512 MB."""
-    given = os.environ.get("FEATHERJET_CACHE_MB") or str(LIMIT_MB)
-    if not (given.isascii() and given.isdecimal()) or len(given) > 9:
-        raise InputError(f"FEATHERJET_CACHE_MB: expected a whole number of megabytes, got {given[:20]!r}")
-    return int(given) << 20
+    given = whole_number("FEATHERJET_CACHE_MB", "megabytes")
+    return (LIMIT_MB if given is None else given) << 20
 
 
 def read(name: str, target: str) -> bytes | None:
@@ -117,8 +139,11 @@ def write(name: str, target: str, code: bytes) -> None:
     """Store code; a failure warns once."""
     place = folder()
     if place is None:
+        if not is_off():
+            _warn(None, f"compiled code is not kept on disk: {why_off()}")
         return
     try:
+        require_trusted_way(place)  # before the first folder is made: it would belong to this user in another's home
         for missing in reversed([p for p in (place, *place.parents) if not p.exists()]):
             missing.mkdir(mode=0o700, exist_ok=True)
         require_own_folder(place)
@@ -179,13 +204,13 @@ def make_room(place: Path) -> None:
             break
 
 
-def _warn(place: Path, message: str) -> None:
+def _warn(place: Path | None, message: str) -> None:
     if place not in _warned:
         _warned.add(place)
         warn(CacheWarning(message))
 
 
-_warned: set[Path] = set()
+_warned: set[Path | None] = set()
 
 
 def files() -> list[Path]:

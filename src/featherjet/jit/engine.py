@@ -7,7 +7,6 @@ FEATHERJET_CPU chooses the instruction set: `native` (the default) uses everythi
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -18,6 +17,7 @@ import llvmlite.binding as llvm
 
 from ..errors import InputError, UnknownName
 from ..forks import Lock
+from ..settings import setting
 from .emit.platform import Platform
 from .number import DOUBLE, Number
 from .objects import ModuleText, Tools, parsed, unpacked
@@ -92,7 +92,7 @@ class CPU:
 
 def target(name: str = "") -> CPU:
     """The CPU that FEATHERJET_CPU selects now, or would select with another value."""
-    return _target(name or os.environ.get(VARIABLE) or NATIVE)
+    return _target(name or setting(VARIABLE) or NATIVE)
 
 
 def foreign_machine(triple: str, level: int, **options: Any) -> llvm.TargetMachine:

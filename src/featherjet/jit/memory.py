@@ -9,15 +9,14 @@ The base of every array made here is a `Lease`, which Python destroys after the 
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
 from ..forks import Lock
+from ..settings import whole_number
 
 SMALL = 1 << 16  # bytes; below this the system's allocator is as fast
 LINE = 64  # bytes; results begin at cache lines
@@ -38,6 +37,9 @@ class Lease:
 
     def __del__(self) -> None:
         self._pool.take_back(self._block)
+
+
+KEPT_MB = 256  # megabytes that are kept, unless FEATHERJET_KEEP_MB says otherwise
 
 
 class Pool:
@@ -99,10 +101,8 @@ class Pool:
 
 def budget() -> int:
     """The pool's budget in bytes: FEATHERJET_KEEP_MB, or 256 MB."""
-    given = os.environ.get("FEATHERJET_KEEP_MB") or "256"
-    if not given.isdecimal():
-        raise InputError(f"FEATHERJET_KEEP_MB: expected a whole number of megabytes, got {given!r}")
-    return int(given) << 20
+    given = whole_number("FEATHERJET_KEEP_MB", "megabytes")
+    return (KEPT_MB if given is None else given) << 20
 
 
 POOL = Pool(budget())

@@ -5,13 +5,13 @@ FEATHERJET_QUIET=1 turns this off. Programs whose output goes to a file never pr
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..errors import escaped
+from ..settings import is_set
 
 PATIENCE = 0.5  # seconds
 
@@ -46,7 +46,7 @@ _muted = 0
 
 
 def somebody_watches() -> bool:
-    if _muted or os.environ.get("FEATHERJET_QUIET", "") not in ("", "0") or sys.stderr is None:
+    if _muted or is_set("FEATHERJET_QUIET") or sys.stderr is None:
         return False
     stream = getattr(sys.stderr, "rich_proxied_file", sys.stderr)  # under a progress bar, rich stands before it
     return "ipykernel" in sys.modules or stream.isatty()

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 WRITABLE = stat.S_IWGRP | stat.S_IWOTH
-OWNERS = hasattr(os, "getuid")
+OWNERS = hasattr(os, "geteuid")
 MOST_LINKS = 40
 
 
@@ -24,17 +24,25 @@ class Untrusted(Exception):
 
 def require_own_folder(folder: Path) -> None:
     """Raise Untrusted unless only this user can put files into a folder that exists."""
-    if not OWNERS:
-        return
-    system = {0, os.getuid(), os.stat("/").st_uid}
-    path = Path("/")
-    for path in way(Path(os.path.abspath(folder))):
-        found = os.lstat(path)
+    if OWNERS:
+        path = require_trusted_way(folder)
+        _require_own(path, os.lstat(path), WRITABLE)
+
+
+def require_trusted_way(folder: Path) -> Path:
+    """Raise Untrusted if others can change what lies on the way to a folder, as far as that exists; its last part."""
+    path = whole = Path(os.path.abspath(folder))
+    system = {0, os.geteuid(), os.stat("/").st_uid} if OWNERS else set()
+    for path in way(whole) if OWNERS else ():
+        try:
+            found = os.lstat(path)
+        except FileNotFoundError:
+            break
         if found.st_uid not in system:
             raise Untrusted(f"{path} belongs to user {found.st_uid}")
         if found.st_mode & WRITABLE and not found.st_mode & stat.S_ISVTX and not stat.S_ISLNK(found.st_mode):
             raise Untrusted(f"others may write {path}; to allow it, chmod go-w {path}")
-    _require_own(path, os.lstat(path), WRITABLE)
+    return path
 
 
 def way(path: Path) -> Iterator[Path]:
@@ -58,7 +66,8 @@ def way(path: Path) -> Iterator[Path]:
 
 def read_own(path: Path, forbidden: int = WRITABLE) -> bytes:
     """The contents of a file; Untrusted if it is not this user's own, or others have one of the `forbidden` rights."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+    flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")]  # a pipe must not make us wait
+    handle = os.open(path, os.O_RDONLY | sum(flags))
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
@@ -69,7 +78,7 @@ def read_own(path: Path, forbidden: int = WRITABLE) -> bytes:
 
 
 def _require_own(path: Path, found: os.stat_result, forbidden: int) -> None:
-    if found.st_uid != os.getuid():
+    if found.st_uid != os.geteuid():
         raise Untrusted(f"{path} belongs to user {found.st_uid}, not to you")
     if found.st_mode & forbidden:
         rights = "write" if forbidden == WRITABLE else "read or write"

@@ -21,6 +21,11 @@ def require_matplotlib() -> Any:
     return matplotlib
 
 
+def literal(text: str) -> str:
+    """A name of a file as matplotlib shows it letter by letter: dollars would begin mathematics."""
+    return text.replace("$", r"\$")
+
+
 def save_png(figure: Any, path: Path, dpi: int = 110, overwrite: bool = True) -> Path:
     """Write a matplotlib figure as a PNG, atomically."""
     with atomic_write(path, overwrite) as file:

@@ -9,15 +9,21 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Any
 
-from ..errors import FeatherjetError
+from ..errors import FeatherjetError, FeatherjetWarning, warn
+from ..settings import setting
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader",
-    "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-quic",
+    "--headless=new", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-dev-shm-usage",
+    "--no-first-run", "--hide-scrollbars", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--disable-quic",
 )  # fmt: skip
+QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+UNBOXED = ("--no-sandbox", "--disable-gpu-sandbox")
+SANDBOX_TRIAL = 60.0  # seconds within which a browser has drawn an empty page, or has no sandbox here
 
 
 class NoBrowser(FeatherjetError, RuntimeError):
@@ -26,12 +32,32 @@ class NoBrowser(FeatherjetError, RuntimeError):
 
 def chromium() -> str | None:
     """The path of a Chromium or Chrome; FEATHERJET_CHROMIUM names another."""
-    return os.environ.get("FEATHERJET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    return setting("FEATHERJET_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def has_screen() -> bool:
     """Whether a window can be opened here; over ssh, for example, it cannot."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(k) for k in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+@cache
+def _sandbox_options(path: str) -> tuple[str, ...]:
+    """What a browser needs to start here: nothing where its sandbox works; tried once on an empty page."""
+    if hasattr(os, "geteuid") and os.geteuid() == 0:
+        return UNBOXED  # Chromium refuses to run as root otherwise
+    command = [path, *OPTIONS, "--dump-dom", "about:blank"]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        try:
+            tried = subprocess.run([*command, f"--user-data-dir={profile}"], timeout=SANDBOX_TRIAL, **QUIET)
+        except subprocess.TimeoutExpired:  # it starts, however slowly
+            return ()
+    if tried.returncode == 0:
+        return ()
+    warn(FeatherjetWarning(
+        "the browser that draws pictures has no sandbox here (containers often forbid user namespaces), so it runs "
+        "without one; it opens nothing but featherjet's own page"
+    ))  # fmt: skip
+    return UNBOXED
 
 
 @contextmanager
@@ -45,8 +71,9 @@ def headless(url: str, width: int, height: int, *options: str) -> Iterator[tuple
         )
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         size = f"--window-size={width},{height}"
-        command = [path, *OPTIONS, *options, size, f"--user-data-dir={profile}", url]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        boxed = _sandbox_options(path)
+        command = [path, *OPTIONS, *boxed, *options, size, f"--user-data-dir={profile}", url]
+        process = subprocess.Popen(command, **QUIET)
         try:
             yield process, profile
         finally:

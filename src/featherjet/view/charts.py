@@ -11,7 +11,7 @@ from ..errors import InputError
 from ..model import configuration
 from ..model.model import Array, Model
 from ..model.names import coordinate_names
-from .backend import require_matplotlib
+from .backend import literal, require_matplotlib
 
 MOST_PANELS = 24  # of a figure
 COLUMNS = 4
@@ -29,7 +29,7 @@ def torques_figure(model: Model, t: Array, tau: Array, title: str) -> Any:
     driven = np.flatnonzero(peak > 0) if (peak > 0).any() else np.arange(model.nv)
     share = np.where(np.isfinite(limit), peak / np.maximum(limit, 1e-300), 0.0)
     chosen = sorted(driven[np.argsort(-share[driven], kind="stable")][:MOST_PANELS].tolist())
-    names = coordinate_names(model)[1]
+    names = [literal(name) for name in coordinate_names(model)[1]]
     figure, axes = _panels(len(chosen), title, "time [s]", "torque [N m, N]")
     for ax, k in zip(axes, chosen, strict=True):
         ax.plot(t, tau[:, k], color=BLUE, linewidth=1.0)
@@ -57,7 +57,7 @@ def phase_figure(model: Model, q: Array, v: Array, title: str) -> Any:
     for ax, (joint, x, u) in zip(axes, (found[k] for k in chosen), strict=True):
         ax.plot(x, u, color=BLUE, linewidth=1.0)
         ax.plot(x[:1], u[:1], "o", color=BLUE, markersize=4)  # the start
-        ax.set_title(joint.name, fontsize=8)
+        ax.set_title(literal(joint.name), fontsize=8)
         _widen(ax.set_xlim, x, STILL * spans.max())
         _widen(ax.set_ylim, u, STILL * fastest)
         bounds = (*joint.lower, *joint.upper) if joint.kind.nq == 1 else ()
@@ -79,7 +79,7 @@ def contacts_figure(forces: Mapping[str, Array], friction: Sequence[float], titl
             ax.fill([-edge, 0, edge], [top, 0, top], color=CONE)
             ax.plot([-edge, 0, edge], [top, 0, top], color=FAINT, linewidth=0.8)
         ax.plot(signed, f[:, 2], ".", color=BLUE, markersize=2)
-        ax.set_title(name, fontsize=8)
+        ax.set_title(literal(name), fontsize=8)
     return figure
 
 
@@ -98,7 +98,7 @@ def _panels(count: int, title: str, below: str, left: str) -> tuple[Any, list[An
         ax.grid(alpha=0.3)
         ax.tick_params(labelsize=7)
         ax.locator_params(nbins=4)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(literal(title), fontsize=11)
     figure.supxlabel(below, fontsize=9)
     figure.supylabel(left, fontsize=9)
     return figure, axes[:count]

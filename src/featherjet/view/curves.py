@@ -9,7 +9,7 @@ import numpy as np
 
 from ..model.model import Array
 from ..model.names import coordinate_names
-from .backend import require_matplotlib
+from .backend import literal, require_matplotlib
 from .playable import Playable
 
 NAMED_TORQUES = 10  # curves of a transition's plot that are named: those with the largest peaks
@@ -80,7 +80,7 @@ def panels_figure(title: str, t: Array, panels: Sequence[TimePanel]) -> Any:
         _draw_named(ax, t, panel.values, panel.names, named)
         ax.set_ylabel(panel.title)
         ax.grid(alpha=0.3)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(literal(title), fontsize=11)
     figure.supxlabel("time [s]", fontsize=9)
     return figure
 
@@ -107,7 +107,7 @@ def energy_figure(title: str, motion: Playable, search: SearchRecord) -> Any:
     _draw_search(bottom, search)
     for ax in (top, middle, bottom):
         ax.grid(alpha=0.3)
-    figure.suptitle(title, fontsize=11)
+    figure.suptitle(literal(title), fontsize=11)
     return figure
 
 
@@ -116,7 +116,7 @@ def _draw_named(ax: Any, t: Array, x: Array, names: Sequence[str], named: list[i
     others = [k for k in range(x.shape[1]) if k not in named]
     ax.plot(t, x[:, others], color=GREY, linewidth=0.7)
     for k in named:
-        ax.plot(t, x[:, k], label=names[k], linewidth=1.0)
+        ax.plot(t, x[:, k], label=literal(names[k]), linewidth=1.0)
     if named:
         _legend(ax)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..model.model import WORLD, Array, Model
 from ..model.names import coordinate_names
-from .backend import require_matplotlib, save_png
+from .backend import literal, require_matplotlib, save_png
 
 PANELS = {
     "inverse_dynamics_derivatives.png": {
@@ -66,8 +66,8 @@ def draw(model: Model, matrices: Mapping[str, Array]) -> Any:
         bar.outline.set_visible(False)
         bar.ax.tick_params(which="both", labelsize=8, colors=INK, length=2)
         bar.ax.minorticks_off()
-    caption = f"{model.name}: root mean square over {{}} states; white: exactly zero, grey: zero but for rounding"
-    figure.supxlabel(caption.format(len(next(iter(matrices.values())))), fontsize=10, color=INK)
+    caption = "{}: root mean square over {} states; white: exactly zero, grey: zero but for rounding"
+    figure.supxlabel(caption.format(literal(model.name), len(next(iter(matrices.values())))), fontsize=10, color=INK)
     return figure
 
 
@@ -85,7 +85,7 @@ def spy_figure(model: Model, derivatives: Mapping[str, Array]) -> Any:
             ax.imshow(held, cmap=ListedColormap(["white", DOT]), vmin=0, vmax=1, interpolation="none")
             ax.set_title(f"{title}:  {held.mean():.0%}", fontsize=14, color=INK, pad=8)
             label(ax, model, left=ax is axes[0])
-    figure.supxlabel(f"{model.name}: entries that are not zero", fontsize=10, color=INK)
+    figure.supxlabel(f"{literal(model.name)}: entries that are not zero", fontsize=10, color=INK)
     return figure
 
 
@@ -130,7 +130,7 @@ def label(ax: Any, model: Model, left: bool) -> None:
 
 
 def clipped(name: str) -> str:
-    return name if len(name) <= LONGEST else f"{name[: LONGEST - 8]}…{name[-7:]}"
+    return literal(name if len(name) <= LONGEST else f"{name[: LONGEST - 8]}…{name[-7:]}")
 
 
 def limbs(model: Model) -> list[Limb]:

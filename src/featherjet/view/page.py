@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 
 import numpy as np
 
+from ..display import Markup, markup, together
 from ..model.model import Array
 from .curves import COLOURS, CURSOR, TimePanel
 
@@ -47,18 +47,19 @@ LEFT, RIGHT, TOP, BOTTOM = 38, 4, 6, 16  # room around the curves
 
 def titled(page: str, title: str) -> str:
     """A player's page with a title of its own."""
-    return page.replace("<title>Viser</title>", f"<title>featherjet: {html.escape(title)}</title>", 1)
+    return page.replace("<title>Viser</title>", markup("<title>featherjet: {}</title>", title), 1)
 
 
 def with_curves(page: str, title: str, t: Array, panels: Sequence[TimePanel]) -> str:
     """A player's page with panels of curves over times t (n,) [s] beside it."""
-    drawn = "".join(_figure(t, panel) for panel in panels)
-    aside = f'<style>{STYLE}</style><aside id="curves"><h1>{html.escape(title)}</h1>{drawn}</aside>'
+    drawn = together(_figure(t, panel) for panel in panels)
+    aside = markup('<style>{}</style><aside id="curves"><h1>{}</h1>{}</aside>', Markup(STYLE), title, drawn)
+    script = markup('<script type="module">{}</script>', Markup(SCRIPT))
     head, body, rest = page.rpartition("</body>")
-    return f'{head}{aside}<script type="module">{SCRIPT}</script>{body}{rest}'
+    return head + aside + script + body + rest
 
 
-def _figure(t: Array, panel: TimePanel) -> str:
+def _figure(t: Array, panel: TimePanel) -> Markup:
     shown = list(zip(panel.names, COLOURS, panel.values.T, strict=False))
     values = np.stack([x for *_, x in shown])
     low, high = float(values.min()), float(values.max())
@@ -69,25 +70,26 @@ def _figure(t: Array, panel: TimePanel) -> str:
     for _, colour, values in shown:
         y = TOP + (HEIGHT - TOP - BOTTOM) * (high - values) / (high - low)
         points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        lines.append(f'<polyline points="{points}" stroke="{colour}"/>')
-    keys = "".join(f'<span><b style="background:{c}"></b>{html.escape(name)}</span>' for name, c, _ in shown)
-    return (
-        f"<figure><figcaption>{html.escape(panel.title)}</figcaption>"
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}">{_axes(low, high, float(t[-1] - t[0]))}{"".join(lines)}'
-        f'<line class="now" x1="{LEFT}" x2="{LEFT}" y1="{TOP}" y2="{HEIGHT - BOTTOM}" stroke="{CURSOR}" '
-        f'data-from="{LEFT}" data-width="{WIDTH - LEFT - RIGHT}"/></svg>{keys}</figure>'
-    )
+        lines.append(markup('<polyline points="{}" stroke="{}"/>', points, colour))
+    keys = together(markup('<span><b style="background:{}"></b>{}</span>', colour, name) for name, colour, _ in shown)
+    cursor = markup(
+        '<line class="now" x1="{}" x2="{}" y1="{}" y2="{}" stroke="{}" data-from="{}" data-width="{}"/>',
+        LEFT, LEFT, TOP, HEIGHT - BOTTOM, CURSOR, LEFT, WIDTH - LEFT - RIGHT,
+    )  # fmt: skip
+    return markup(
+        '<figure><figcaption>{}</figcaption><svg viewBox="0 0 {} {}">{}{}{}</svg>{}</figure>',
+        panel.title, WIDTH, HEIGHT, _axes(low, high, float(t[-1] - t[0])), together(lines), cursor, keys,
+    )  # fmt: skip
 
 
-def _axes(low: float, high: float, duration: float) -> str:
+def _axes(low: float, high: float, duration: float) -> Markup:
     """The frame, and numbers at its ends."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
-    frame = f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#ced4da"/>'
-    zero = TOP + (bottom - TOP) * high / (high - low)
+    parts = [markup('<path d="M{} {}V{}H{}" fill="none" stroke="#ced4da"/>', LEFT, TOP, bottom, right)]
     if low < 0 < high:
-        frame += f'<path d="M{LEFT} {zero:.1f}H{right}" stroke="#e9ecef"/>'
-    ends = ((high, TOP + 8), (low, bottom))
-    numbers = "".join(f'<text x="{LEFT - 4}" y="{y}" text-anchor="end">{value:.4g}</text>' for value, y in ends)
-    seconds = f'<text x="{LEFT}" y="{HEIGHT - 4}">0</text>'
-    seconds += f'<text x="{right}" y="{HEIGHT - 4}" text-anchor="end">{duration:.3g} s</text>'
-    return frame + numbers + seconds
+        zero = TOP + (bottom - TOP) * high / (high - low)
+        parts.append(markup('<path d="M{} {}H{}" stroke="#e9ecef"/>', LEFT, f"{zero:.1f}", right))
+    texts = [(LEFT - 4, TOP + 8, "end", f"{high:.4g}"), (LEFT - 4, bottom, "end", f"{low:.4g}")]
+    texts += [(LEFT, HEIGHT - 4, "start", "0"), (right, HEIGHT - 4, "end", f"{duration:.3g} s")]
+    parts += [markup('<text x="{}" y="{}" text-anchor="{}">{}</text>', *text) for text in texts]
+    return together(parts)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..display import markup
 from ..errors import FeatherjetError
 from ..model.model import Array
 from .actor import LAYERS
@@ -18,6 +19,7 @@ from .playable import Playable
 from .pose import Pose
 from .stage import Scenery
 
+TITLE = '<div style="padding: 0 0.75rem 0.5rem; font-size: 0.875rem; max-width: 95%"><b>{}</b>, {}</div>'
 ASPECT = 1.6  # of curves: width by height
 PADDING = (12, 12, 0, 0)  # of curves [pixels]: top, right, bottom, left
 STEEP = 1e3  # heights of a plot that a cursor rises over one sample
@@ -52,7 +54,7 @@ class Controls:
         if viewer.duration > 0:
             self._time(play, speed, loop)
         for motion in viewer.motions:
-            self.gui.add_markdown(f"**{motion.model.name}**, {motion.caption}")
+            self.gui.add_html(str(markup(TITLE, motion.model.name, motion.caption)))
         if len(viewer.motions) == 1 and isinstance(viewer.motions[0], Pose) and viewer.motions[0].worlds == 1:
             self._joints(viewer.motions[0])
         self._layers()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import io
 import logging
 import socket
@@ -20,11 +19,13 @@ from numpy.typing import ArrayLike
 
 from .. import arrays
 from ..atomic import atomic_write
+from ..display import markup
 from ..errors import FeatherjetError, InputError, MissingExtra
 from ..model.model import Array
 from ..terminal import watched
 from .browser import headless
 from .curves import motion_panels
+from .gate import Gate, guarded_server
 from .page import titled, with_curves
 from .panel import Controls
 from .playable import Playable
@@ -38,6 +39,8 @@ SIZE = (960, 600)  # of pictures [pixels]: width and height
 
 class Viewer:
     """A page on http://host:port that shows motions side by side; `show(t)` goes to time t, as the page's slider does.
+
+    `url` is its address with a token: nobody without it, and no page of somebody else's, sees the robots or moves them.
 
     meshes: a URDF or MJCF file with the robots' looks, in place of the files they came from.
     play, speed, loop: whether it plays at once, how fast, and again and again.
@@ -58,7 +61,7 @@ class Viewer:
         traces: Sequence[str] = (),
     ) -> None:
         try:
-            import viser
+            import viser  # noqa: F401
         except ImportError:
             raise MissingExtra("the viewer", "viser", "viewer") from None
         self.motions = tuple(motions) if isinstance(motions, Sequence) else (motions,)
@@ -68,9 +71,11 @@ class Viewer:
         refuse_bad_address(host, port)
         self.title = ", ".join(dict.fromkeys(m.model.name for m in self.motions))
         logging.getLogger("websockets.server").setLevel(logging.CRITICAL)  # browsers open connections they do not use
+        self._gate = Gate(host)
         with redirect_stdout(io.StringIO()):  # viser greets; `wait` prints the address itself
-            self.server = viser.ViserServer(host, port, label=f"featherjet: {self.title}", verbose=False)
-        self.url = f"http://{host}:{self.server.get_port()}"
+            self.server = guarded_server(self._gate, host, port, label=f"featherjet: {self.title}")
+        self.address = f"http://{f'[{host}]' if ':' in host else host}:{self.server.get_port()}"
+        self.url = f"{self.address}/?token={self._gate.token}"
         self._lock, self._stop = threading.RLock(), threading.Event()
         self._thread: threading.Thread | None = None
         try:
@@ -93,11 +98,11 @@ class Viewer:
         self.show(0.0)
 
     def __repr__(self) -> str:
-        return f"<Viewer of {self.title}: {self.url}>"
+        return f"<Viewer of {self.title}: {self.address}>"  # without the token: reprs end in logs
 
     def _repr_html_(self) -> str:
         """The page in a frame, for notebooks."""
-        return f'<iframe src="{html.escape(self.url)}" width="100%" height="600" style="border:none"></iframe>'
+        return markup('<iframe src="{}" width="100%" height="600" style="border:none"></iframe>', self.url)
 
     # Motion
 
@@ -145,8 +150,12 @@ class Viewer:
 
     def open(self) -> Viewer:
         """Open the page in the browser."""
-        webbrowser.open(self.url)
+        webbrowser.open(self._once())
         return self
+
+    def _once(self) -> str:
+        """The page's address with a token that counts once, since others can read a browser's command line."""
+        return f"{self.address}/?token={self._gate.ticket()}"
 
     def stop(self) -> None:
         """End `run` and close the page."""
@@ -237,7 +246,7 @@ class Viewer:
         if clients:
             yield lambda move=None: _photograph(clients[0], width, height, move)
             return
-        with headless(self.url, width + 400, max(height, 400)) as (process, _):
+        with headless(self._once(), width + 400, max(height, 400)) as (process, _):
             client = next(iter(watched("starting a browser", self._ready(process), 1)))
             yield lambda move=None: _photograph(client, width, height, move)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Array
-from ...view.backend import require_matplotlib
+from ...view.backend import literal, require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ def figure_of(picture: Picture) -> Figure:
     for ax in (states, rates, controls, costs):
         ax.set_xlim(t[0], t[-1])
     costs.set_xlabel("time [s]")
-    figure.suptitle(picture.title, fontsize=11)
+    figure.suptitle(literal(picture.title), fontsize=11)
     return figure
 
 
@@ -65,7 +65,7 @@ def _named(x: Array) -> list[int]:
 
 
 def _label(names: Sequence[str], k: int) -> str:
-    return names[k] if k < len(names) else str(k)
+    return literal(names[k]) if k < len(names) else str(k)
 
 
 def _curves(ax: Any, t: Array, x: Array, names: Sequence[str], label: str) -> None:
