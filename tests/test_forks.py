@@ -198,3 +198,46 @@ def test_forking_while_another_thread_takes_memory():
     taken.wait()
     assert in_child(lambda: POOL.empty((1 << 15, 1), np.dtype(float)).shape == (1 << 15, 1))
     end()
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+from featherjet.forks import unforked
+
+def busy():
+    with unforked:
+        begun.set()
+        time.sleep(1.5)
+
+def interrupt():
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+
+begun = threading.Event()
+threading.Thread(target=busy).start()
+begun.wait()
+threading.Thread(target=interrupt).start()
+start, child = time.monotonic(), None
+try:
+    child = os.fork()  # waits for `busy`
+    if child == 0:
+        with unforked:
+            os._exit(7 if signal.getsignal(signal.SIGINT) is signal.default_int_handler else 8)
+    time.sleep(0.5)
+    print("swallowed")
+except KeyboardInterrupt:
+    print("interrupted after", round(time.monotonic() - start, 1) >= 1.0)
+print(os.waitstatus_to_exitcode(os.wait()[1]))
+with unforked:
+    print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+
+
+def test_an_interrupt_while_a_fork_waits_comes_after_it():
+    """Python swallows what a hook of a fork raises; the child is whole, and the parent is interrupted."""
+    found = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", INTERRUPTED], capture_output=True, text=True, timeout=PATIENCE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert found.stdout.split("\n")[:3] == ["interrupted after True", "7", "True"], found.stdout + found.stderr
+    assert "Traceback" not in found.stderr

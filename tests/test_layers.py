@@ -17,10 +17,10 @@ import featherjet
 
 ROOT = Path(featherjet.__file__).parent
 LAYERS = (
-    "errors", "settings", "atomic", "forks", "arrays", "terminal", "display", "math", "geometry", "model", "models",
-    "conventions", "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact", "simulation", "export",
-    "robot", "verify", "transitions", "control", "bridges", "jax", "torch", "casadi", "crocoddyl", "__init__", "lab",
-    "cli", "__main__",
+    "errors", "interpreter", "settings", "atomic", "forks", "arrays", "terminal", "display", "math", "geometry",
+    "model", "models", "conventions", "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact",
+    "simulation", "export", "robot", "verify", "transitions", "control", "bridges", "jax", "torch", "casadi",
+    "crocoddyl", "__init__", "lab", "cli", "__main__",
 )  # fmt: skip
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))
 HEAVY = (

@@ -8,6 +8,9 @@
 from importlib import import_module
 from typing import Any
 
+from . import interpreter  # noqa: F401  (first: it refuses a Python that the rest cannot run on)
+
+# isort: split
 from . import errors, geometry, models, verify
 from .algorithms.results import ForwardDynamicsDerivatives, InverseDynamicsDerivatives
 from .contact import Contacts, Foot, Ground, HeightField, Plane, PointContact, SurfaceContact

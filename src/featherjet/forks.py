@@ -2,19 +2,22 @@
 
 A child has one thread. So it makes every lock anew, except LLVM's: a fork waits until LLVM is in no call, so that its
 memory is whole in the child; calls that do without LLVM's lock are `unforked`, and so are imports within functions,
-whose locks are Python's own. The locks of featherjet are of this
-kind.
+whose locks are Python's own. The locks of featherjet are of this kind.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import weakref
-from functools import cached_property
+from _thread import interrupt_main
+from functools import cached_property, partial
+from itertools import chain
 from typing import Any
 
+RAISING = [getattr(signal, name) for name in ("SIGINT", "SIGALRM", "SIGTERM") if hasattr(signal, name)]
 _locks: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 
@@ -81,7 +84,38 @@ def _llvm() -> Any:
     return getattr(getattr(ffi, "lib", None), "_lock", None)
 
 
+class _Signals:
+    """Signals that come while a fork is prepared: what their handlers raise, such as KeyboardInterrupt, would be lost.
+
+    Python prints what a hook of a fork raises, and goes on. So handlers wait until the parent has forked. They are
+    restored, and called, by a hook without a line of Python, which no signal can interrupt.
+    """
+
+    def __init__(self) -> None:
+        self._came: list[Any] = []
+        self.deliver = partial(list)  # the hook
+
+    def defer(self) -> None:
+        self._came.clear()
+        here: dict[Any, Any] = {}
+        if threading.current_thread() is threading.main_thread():  # no other runs handlers
+            handlers = {n: signal.getsignal(n) for n in RAISING}
+            here = {n: handler for n, handler in handlers.items() if callable(handler)}
+        for n in here:
+            signal.signal(n, lambda number, _: self._came.append(number))
+        restore = map(signal.signal, here.keys(), here.values())
+        self.deliver.__setstate__((list, (chain(restore, map(interrupt_main, self._came)),), {}, None))
+
+    def drop(self) -> None:
+        """What came was meant for the parent."""
+        self._came.clear()
+
+
+_signals = _Signals()
+
+
 def _before() -> None:
+    _signals.defer()
     unforked.close()  # first: unforked work may need LLVM's lock to end
     lock = _llvm()
     if lock is not None:
@@ -97,6 +131,7 @@ def _after() -> None:
 
 
 def _in_child() -> None:
+    _signals.drop()
     _after()
     unforked.remake()
     for lock in _locks:
@@ -111,3 +146,4 @@ def _in_child() -> None:
 _held: list[Any] = []
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_after, after_in_child=_in_child)
+    os.register_at_fork(after_in_parent=_signals.deliver, after_in_child=_signals.deliver)

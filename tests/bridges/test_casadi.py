@@ -261,6 +261,14 @@ def test_library_gives_the_same(tmp_path: Path, horizon: int) -> None:
         agree(np.array(theirs), np.array(ours), 1e-13)
 
 
+@pytest.mark.parametrize("folder", ["-v", "-o", "@file"])
+def test_a_folder_is_no_option_of_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = bridge().library(fj.load("arm", backend="numpy"), "gravity", out=folder)
+    assert path.is_file()
+    assert [x.name for x in tmp_path.iterdir()] == [folder]
+
+
 def test_generated_code_links_with_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The way of acados: CasADi writes C for a graph that calls us, and the object is linked to it."""
     gcc = needed("gcc")

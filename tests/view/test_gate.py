@@ -154,3 +154,27 @@ def test_another_page_in_the_same_browser_is_refused(viewer, tmp_path):
     with opened(page.as_uri()) as browser:
         browser.wait("document.title == 'refused' || document.title == 'open'")
         assert browser.script("document.title") == "refused"
+
+
+@pytest.mark.parametrize(
+    "works, root, boxed, warns", [(True, False, True, 0), (False, False, False, 1), (True, True, False, 0)]
+)
+def test_the_browser_keeps_its_sandbox_where_it_can(tmp_path, monkeypatch, works, root, boxed, warns, recwarn):
+    from featherjet.view import browser
+
+    said = tmp_path / "options"
+    program = tmp_path / "chromium"
+    program.write_text(f"""#!/bin/sh
+case "$*" in *--no-sandbox*) ;; *) {"true" if works else "exit 1"} ;; esac
+echo "$*" >> {said}
+""")
+    program.chmod(0o755)
+    monkeypatch.setenv("FEATHERJET_CHROMIUM", str(program))
+    monkeypatch.setattr(browser.os, "geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr(browser, "setting", lambda name: str(program))
+    browser._sandbox_options.cache_clear()
+    with browser.headless("about:blank", 10, 10) as (process, _):
+        process.wait(60)
+    browser._sandbox_options.cache_clear()
+    assert ("--no-sandbox" not in said.read_text().splitlines()[-1]) == boxed
+    assert sum("sandbox" in str(w.message) for w in recwarn) == warns

@@ -54,6 +54,8 @@ def _caches() -> Path | None:
     given = os.environ.get({"win32": "LOCALAPPDATA", "darwin": ""}.get(sys.platform, "XDG_CACHE_HOME"), "")
     if given and os.path.isabs(given):
         return Path(given)
+    if os.environ.get("HOME") == "":
+        return None
     try:
         home = Path.home()
     except RuntimeError:

@@ -349,6 +349,8 @@ class Kernel:
             return None
         code = self._choose(arrays)
         number = code.kind.dtype
+        if threads > 1 and total * self.cost >= 2 * WORTH:
+            workers()  # before results take their memory
         if out is None:
             if total * max(map(prod, self.shapes)) * number.itemsize <= SMALL and total * self.cost <= SLICE:
                 return None

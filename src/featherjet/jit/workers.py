@@ -6,12 +6,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from ..forks import Lock
 
-MOST = 64  # threads; they start when there is work for them
+MOST, BESIDES = 64, 7  # threads: at most, and besides one for each processor: these wait for the disk
 LOOK = 0.05  # seconds between two looks for signals while waiting
 
 Result = TypeVar("Result")
@@ -22,13 +23,50 @@ def processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def workers() -> ThreadPoolExecutor:
-    """The pool; a forked process makes its own."""
-    global _pool
+class Workers(Executor):
+    """Threads that start all at once, before memory is short; where none can start, a caller does its tasks itself."""
+
+    def __init__(self, most: int) -> None:
+        self._pool = _started(most)
+
+    def submit(self, fn: Callable[..., Result], /, *args: Any, **settings: Any) -> Future[Result]:
+        """The result of a call, now or later."""
+        try:
+            if self._pool is not None:
+                return self._pool.submit(fn, *args, **settings)
+        except RuntimeError:  # the interpreter is about to end
+            pass
+        found: Future[Result] = Future()
+        try:
+            found.set_result(fn(*args, **settings))
+        except BaseException as failure:  # as of a thread's tasks
+            found.set_exception(failure)
+        return found
+
+
+def _started(most: int) -> ThreadPoolExecutor | None:
+    """A pool whose threads all run: as many as this process may have now, up to `most`; None if it may have none."""
+    while most:
+        pool, begin, running = ThreadPoolExecutor(most, thread_name_prefix="featherjet"), threading.Event(), 0
+        with suppress(RuntimeError):
+            while running < most:  # a pool starts a thread for each task that finds none at leisure
+                pool.submit(begin.wait)
+                running += 1
+        begin.set()
+        if running == most:
+            return pool
+        pool.shutdown(cancel_futures=True)
+        most = running
+    return None
+
+
+def workers() -> Workers:
+    """The threads of this process; a forked process starts its own."""
+    global _workers
     with _lock:
-        if _pool is None:
-            _pool = ThreadPoolExecutor(MOST, thread_name_prefix="featherjet")
-        return _pool
+        if _workers is None:
+            _workers = Workers(min(MOST, processors() + BESIDES))
+        return _workers
 
 
 def awaited(future: Future[Result]) -> Result:
@@ -42,12 +80,12 @@ def awaited(future: Future[Result]) -> Result:
 
 
 def _forget() -> None:
-    global _pool
-    _pool = None
+    global _workers
+    _workers = None
 
 
 _lock = Lock()
-_pool: ThreadPoolExecutor | None = None
+_workers: Workers | None = None
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
@@ -84,22 +122,30 @@ class _Relay:
             wait(self._waiting)
 
     def _begin(self) -> None:
-        with self._lock:
-            while self._running < self._threads and len(self._waiting) < 2 * self._threads:
-                task = next(self._tasks, None)
-                if task is None:
-                    return
-                self._running += 1
-                self._waiting.append(workers().submit(self._run, task))
+        while (begun := self._next()) is not None:
+            workers().submit(self._run, *begun)
 
-    def _run(self, task: Callable[[], Any]) -> Any:
+    def _next(self) -> tuple[Callable[[], Any], Future[Any]] | None:
+        """A task to begin, and where its result goes; None if enough have begun."""
+        with self._lock:
+            if self._running >= self._threads or len(self._waiting) >= 2 * self._threads:
+                return None
+            task = next(self._tasks, None)
+            if task is None:
+                return None
+            self._running += 1
+            self._waiting.append(Future())
+            return task, self._waiting[-1]
+
+    def _run(self, task: Callable[[], Any], found: Future[Any]) -> None:
         try:
             with on_this_thread:
-                return task()
-        finally:
-            with self._lock:
-                self._running -= 1
-            self._begin()
+                found.set_result(task())
+        except BaseException as failure:  # the taker raises it
+            found.set_exception(failure)
+        with self._lock:
+            self._running -= 1
+        self._begin()
 
 
 class _OnThisThread(threading.local):

@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
 
 from ..errors import FeatherjetError, FeatherjetWarning, warn
 from ..settings import setting
@@ -21,7 +20,6 @@ OPTIONS = (
     "--no-first-run", "--hide-scrollbars", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--disable-quic",
 )  # fmt: skip
-QUIET: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 UNBOXED = ("--no-sandbox", "--disable-gpu-sandbox")
 SANDBOX_TRIAL = 60.0  # seconds within which a browser has drawn an empty page, or has no sandbox here
 
@@ -48,7 +46,7 @@ def _sandbox_options(path: str) -> tuple[str, ...]:
     command = [path, *OPTIONS, "--dump-dom", "about:blank"]
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         try:
-            tried = subprocess.run([*command, f"--user-data-dir={profile}"], timeout=SANDBOX_TRIAL, **QUIET)
+            tried = subprocess.run([*command, f"--user-data-dir={profile}"], timeout=SANDBOX_TRIAL, capture_output=True)
         except subprocess.TimeoutExpired:  # it starts, however slowly
             return ()
     if tried.returncode == 0:
@@ -73,7 +71,7 @@ def headless(url: str, width: int, height: int, *options: str) -> Iterator[tuple
         size = f"--window-size={width},{height}"
         boxed = _sandbox_options(path)
         command = [path, *OPTIONS, *boxed, *options, size, f"--user-data-dir={profile}", url]
-        process = subprocess.Popen(command, **QUIET)
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             yield process, profile
         finally:
