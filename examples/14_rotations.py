@@ -22,7 +22,7 @@ def final(kind: str) -> np.ndarray:
     return rot.convert(x, kind, "quaternion")
 
 
-exact = rot.integrate(start, omega, dt * steps, "B")
+exact = rot.integrate(start, omega, dt * steps, frame="B")
 for kind in rot.PARAMETERISATIONS:
     error = np.linalg.norm(rot.box_minus(final(kind), exact))
     print(f"{kind:16} error {error:.1e} rad after {dt * steps:g} s")
@@ -30,10 +30,10 @@ for kind in rot.PARAMETERISATIONS:
 
 # Pitch reaches a right angle soon after; near it the rates of Euler angles explode, those of quaternions do not.
 to_lock = [
-    abs(rot.convert(rot.integrate(start, omega, t, "B"), "quaternion", "euler_zyx")[1]) for t in (0.6, 0.7, 0.73)
+    abs(rot.convert(rot.integrate(start, omega, t, frame="B"), "quaternion", "euler_zyx")[1]) for t in (0.6, 0.7, 0.73)
 ]
 for t, pitch in zip((0.6, 0.7, 0.73), to_lock, strict=True):
-    now = rot.integrate(start, omega, t, "B")
+    now = rot.integrate(start, omega, t, frame="B")
     zyx = rot.convert(now, "quaternion", "euler_zyx")
     fast = np.abs(rot.euler_zyx_rate(zyx, omega, "B")).max()
     calm = np.abs(rot.quaternion_rate(now, omega, "B")).max()

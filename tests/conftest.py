@@ -12,9 +12,6 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-# Before NumPy is imported: a test's matrices are small, and BLAS threads that wait for work burn the other cores.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["FEATHERJET_BACKEND"] = "numpy"
 os.environ["FEATHERJET_UNROLL"] = "0"
 os.environ.pop("COLUMNS", None)  # tables have the width of a pipe, not of whoever runs the tests

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
+from ..blas import sum_of_squares
 from ..contact.bilateral import Contacts
 from ..contact.ground import Ground
 from ..errors import (
@@ -83,7 +84,7 @@ def simulate(
                 except (np.linalg.LinAlgError, InputError) as error:  # numbers are no longer finite
                     raise _diverged(record, k, dt) from error
                 record.step(k, tau, after.forces, after.residual)
-                if not (np.vdot(after.v, after.v) < FASTEST**2 and isfinite(np.vdot(after.q, after.q))):
+                if not (sum_of_squares(after.v) < FASTEST**2 and isfinite(sum_of_squares(after.q))):
                     raise _diverged(record, k, dt)
                 record.state(k + 1, after.q, after.v)
                 record.unconverged += not after.converged.all()
@@ -262,7 +263,7 @@ def _torques(
 
         def command(t: float, q: Array, v: Array) -> Array:
             tau = given(t, q, v)
-            if type(tau) is np.ndarray and tau.dtype == float and tau.shape == want and isfinite(np.vdot(tau, tau)):
+            if type(tau) is np.ndarray and tau.dtype == float and tau.shape == want and isfinite(sum_of_squares(tau)):
                 return tau
             tau = arrays.finite(f"controller's tau at t = {t:g}", tau, (nv,), f"nv = {nv}")
             if tau.shape != want and not _fits(tau.shape, want):

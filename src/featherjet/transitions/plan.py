@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import arrays
+from ..blas import one_blas_thread
 from ..contact import PointContact, SurfaceContact
 from ..errors import InputError, UnknownName
 from ..robot.robot import Robot
@@ -80,9 +81,10 @@ def transition(
     held = checked_supports(robot, supports, first, last, root_forces, spline.duration)
     aims = checked_targets(robot, targets, spline, first, last)
     setting = Setting(robot, first, last, spline, points, weighted, root_forces, held, aims, bounds)
-    problem = MotionProblem(setting)
-    control = minimum_jerk(spline, problem.ends) if initial is None else _fitted(initial, problem)
-    control, report, history = solve(problem, control, solver, tolerance, max_iterations, callback)
+    with one_blas_thread:
+        problem = MotionProblem(setting)
+        control = minimum_jerk(spline, problem.ends) if initial is None else _fitted(initial, problem)
+        control, report, history = solve(problem, control, solver, tolerance, max_iterations, callback)
     return Transition(
         robot, spline, control, problem.chart.reference, problem.energy, setting, report, history, before, after
     )

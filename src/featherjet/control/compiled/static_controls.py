@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...blas import one_blas_thread
 from ...jit.kernel import Kernel
 from .robot import STATIC_QUANTITIES, PhaseRobot
 
@@ -19,7 +20,8 @@ def static_controls(robot: PhaseRobot, q: Array) -> Array:
     A[..., robot.driven, range(nu)] = 1.0
     for kernel in jacobian:
         A[..., nu:] = np.swapaxes(kernel.values(q)[0], -1, -2)
-    return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
+    with one_blas_thread:
+        return (np.linalg.pinv(A) @ g[..., None])[..., :nu, 0]
 
 
 def static_kernels(robot: PhaseRobot) -> list[Kernel]:
