@@ -11,7 +11,8 @@ COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov" if sys.version_in
 # A local version: it matches the builds for CPUs alone, and never those that bring gigabytes of CUDA along.
 TORCH ?= 2.13.0+cpu
 .DEFAULT_GOAL := help
-.PHONY: help demo docs quick test coverage fuzz soak lint smoke release clean
+OLDEST ?= python3.10
+.PHONY: help demo docs quick test oldest emulated coverage fuzz soak lint smoke release clean
 
 help:   ## list the targets
 	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -32,12 +33,25 @@ test: lint  ## set up, then lint and every test
 	@$(if $(COVERAGE),,echo 'coverage is measured from Python 3.12 on; here, make coverage does it')
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 --dist loadgroup $(COVERAGE)
 
+oldest:  ## every test with the oldest versions that pyproject.toml allows, on the oldest Python, OLDEST=python3.10
+	test -x $(VENV)-oldest/bin/python || $(OLDEST) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install -q --upgrade 'pip>=25' uv
+	$(VENV)-oldest/bin/uv pip install -q --python $(VENV)-oldest/bin/python --resolution lowest-direct -e '.[test]'
+	$(VENV)-oldest/bin/python tools/oldest.py
+	$(VENV)-oldest/bin/python -m pytest -n 2 --dist loadgroup $(TESTS)
+
+emulated: $(VENV)/.test  ## tests on an emulated aarch64, on Debian; its results are compared with those of this machine
+	mkdir -p $(VENV)-emulated
+	$(BIN)/python tools/emulated.py $(VENV)-emulated $(TESTS)
+
 coverage: $(VENV)/.test  ## every test, and which lines they run (math, algorithms and compilers left out before 3.12)
 	COVERAGE_CORE=sysmon $(BIN)/python -m pytest -n 2 --dist loadgroup $(or $(COVERAGE),--cov --cov-config=tools/coverage.toml)
 
-fuzz: $(VENV)/.test  ## mutants of files from outside, for MINUTES=120 or MUTANTS=N of each; what fails goes to tests/fuzz/corpus
+fuzz: $(VENV)/.test  ## random programs for the compiler, and mutants of files, for MINUTES=120 or COUNT=N of each
 	-$(BIN)/python -m pip install -q atheris  # not on every system; without it, mutants alone
-	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m fuzz $(if $(MUTANTS),--mutants $(MUTANTS),$(or $(MINUTES),120))
+	cd tests && export PYTHONPATH=. && \
+	{ $(abspath $(BIN))/python -m fuzz.programs $(if $(COUNT),--count $(COUNT),$(or $(MINUTES),120)) & } && \
+	{ $(abspath $(BIN))/python -m fuzz $(if $(COUNT),--mutants $(COUNT),$(or $(MINUTES),120)); files=$$?; wait $$! && exit $$files; }
 
 soak: $(VENV)/.test  ## threads, forks, kills, cache wipes and memory limits for MINUTES=30; results and memory at the end
 	cd tests && PYTHONPATH=. $(abspath $(BIN))/python -m soak $(or $(MINUTES),30)
@@ -84,4 +98,4 @@ $(VENV)/.release: pyproject.toml
 	touch $@
 
 clean:  ## remove the environment and everything generated
-	rm -rf .venv demo site build dist .pytest_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-emulated demo site build dist .pytest_cache .ruff_cache
