@@ -1,4 +1,4 @@
-"""Random straight-line programs: machine code against the interpreter of graphs, and both against a bound of rounding."""
+"""Random straight-line programs: machine code and the interpreter of graphs against a bound of rounding."""
 
 from __future__ import annotations
 
