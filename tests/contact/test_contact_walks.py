@@ -24,7 +24,7 @@ TOLERANCE = 1e-9  # conditions of M and G
 SAMPLES = 5
 PLAIN = fj.Robot(TREE, backend="numpy")
 TREE_OF = PLAIN.evaluator.tree
-RECORDS = [x for x in QUANTITIES.values() if x.held is not None]
+RECORDS = [x for x in QUANTITIES.values() if x.contact_walk is not None]
 
 
 def drawn(record: Quantity, contacts: fj.Contacts, rng: np.random.Generator) -> dict[str, np.ndarray]:
@@ -50,7 +50,7 @@ def walked(algorithm: Callable[..., Any], contacts: fj.Contacts, given: dict[str
 @pytest.mark.parametrize("record", [x for x in RECORDS if x.base is None], ids=lambda x: x.name)
 def test_walks_compute_what_matrices_do(record: Quantity, closed: bool) -> None:
     rng = np.random.default_rng(4)
-    assert record.held is not None
+    assert record.contact_walk is not None
     for _ in range(2):
         contacts = draw(PLAIN, rng, closed)
         given = drawn(record, contacts, rng)
@@ -58,7 +58,7 @@ def test_walks_compute_what_matrices_do(record: Quantity, closed: bool) -> None:
         inputs = {name: x for name, x in given.items() if name != "fext"}
         expected = PLAIN.evaluator(record.name, *inputs.values(), **fext, contacts=contacts.core)
         expected = expected if isinstance(expected, tuple) else (expected,)
-        found = walked(record.held, contacts, given)
+        found = walked(record.contact_walk, contacts, given)
         for result, x, y in zip(record.results, found, expected, strict=False):
             agree(x, y, TOLERANCE, f"{result.name} with {contacts.held}", 1e-3)
 
@@ -69,16 +69,16 @@ def test_slopes_are_those_of_code(name: str, closed: bool) -> None:
     """The stage of derivatives that contacts add: forces on bodies, the entries of rows, and the factor of G."""
     rng, compiled = np.random.default_rng(5), fj.Robot(TREE, backend="compiled").evaluator
     record, contacts = QUANTITIES[name], draw(PLAIN, rng, closed)
-    assert record.held is not None
+    assert record.contact_walk is not None
     given = drawn(record, contacts, rng)
     compiler = ContactCompiler(
         compiled.tree, compiled.compiler.tables, lambda _: None, compiled.compiler.target, contacts.core  # type: ignore[arg-type,return-value]
     )  # fmt: skip
     inputs = {i: FEXT.axes if i == "fext" else record.input(i).axes for i in given}
     results = {"on bodies": ("joints", 6), "entries": ("entries", 24 if closed else 12), "factor": ("factor",)}
-    kernel = compiler.rolled(ContactProgram(name, record.held, inputs, results, True))
+    kernel = compiler.rolled(ContactProgram(name, record.contact_walk, inputs, results, True))
     expected, _ = kernel(list(given.values()), None, 1)
-    found = walked(record.held, contacts, given)
+    found = walked(record.contact_walk, contacts, given)
     n = contacts.rows
     lower = np.concatenate([np.tril(np.ones((n, n), bool)).ravel(), np.ones(n, bool)])
     for x, y, part in zip(found, expected, (..., ..., (slice(None), lower)), strict=False):

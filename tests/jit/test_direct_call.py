@@ -298,7 +298,7 @@ robot = fj.Robot(fj.models.chain(5), backend="compiled")
 plain = kernel_of(robot, "mass_matrix").single.direct
 q, M = np.zeros(5), np.zeros((5, 5))
 expected = robot.mass_matrix(q)
-direct = robot.evaluator.ready.found("mass_matrix").direct
+direct = robot.evaluator.ready.kernel_of("mass_matrix").direct
 del robot
 gc.collect()
 others = [_Definition() for _ in range(1000)]
@@ -421,7 +421,7 @@ def test_every_quantity_has_it(pair):
         if not pair.fext or name in DIRECT:
             args = states(name, robot, 1)[0]
             results(robot, name, *args)
-            direct = robot.evaluator.ready.found(name).direct
+            direct = robot.evaluator.ready.kernel_of(name).direct
             assert direct(*args) is not None
             assert direct(*(x[None, None] for x in args)) is None
     assert DECLINED < 0, "a flag, so that whoever asks whether something is wrong looks closer"

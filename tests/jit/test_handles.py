@@ -34,7 +34,7 @@ def by_direct_code(robot: fj.Robot) -> Handle:
 
 def by_bare_call(robot: fj.Robot) -> Handle:
     robot.mass_matrix(Q)
-    kernel = robot.evaluator.ready.found("mass_matrix")
+    kernel = robot.evaluator.ready.kernel_of("mass_matrix")
     assert kernel is not None
     call = kernel.direct
     return lambda: call(Q)[0]

@@ -143,6 +143,16 @@ def twice(x: Any) -> Any:
     return 2 * x
 
 
+def holding(function: Any) -> Any:
+    """A function of the package that another one is a default argument of."""
+
+    def call(x: Any, f: Any = function) -> Any:
+        return f(x)
+
+    call.__module__ = fj.__name__
+    return call
+
+
 class Copy:
     """A copy of the package, with a cache of its own."""
 
@@ -209,6 +219,8 @@ def test_users_functions_of_one_name_have_codes_of_their_own() -> None:
         Doubling().__call__,
         partial(np.multiply, Doubling),
         partial(fj.load, robot=twice),
+        partial(fj.load, [{"robot": (twice,)}]),
+        holding(twice),
         Custom(twice).rows,
     ],
 )
@@ -216,7 +228,9 @@ def test_what_a_user_hands_in_is_not_the_packages_own(function: Any) -> None:
     assert not is_own(function)
 
 
-@pytest.mark.parametrize("function", [fj.load, fj.Robot.gravity, np.add, partial(fj.load, "arm"), len, Control().rows])
+@pytest.mark.parametrize(
+    "function", [fj.load, fj.Robot.gravity, np.add, partial(fj.load, ["arm"]), len, Control().rows, holding(len)]
+)
 def test_the_packages_own_functions_are_known_by_their_keys(function: Any) -> None:
     assert is_own(function)
 

@@ -111,7 +111,7 @@ def test_slopes_are_the_derivatives_contracted(name, rng):
     q = robot.random_configuration(rng, n)
     v, a, multipliers, weights = rng.normal(size=(4, n, robot.nv))
     fext = rng.normal(size=(n, robot.njoints, 6))
-    slopes = TorqueSlopes(robot).given(q, v, a, multipliers, fext)
+    slopes = TorqueSlopes(robot).by_multipliers(q, v, a, multipliers, fext)
     for slope, D in zip(slopes, robot.inverse_dynamics_derivatives(q, v, a, fext), strict=True):
         agree(slope, np.einsum("ni,nij->nj", multipliers, D), 1e-12)
     tau, *slopes = TorqueSlopes(robot).weighted(q, v, a, weights)

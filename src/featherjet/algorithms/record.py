@@ -91,7 +91,7 @@ class Quantity:
     methods: dict[str, Method] = field(default_factory=dict)
     cost: Flops | None = None  # None: known once it is traced
     rolled: bool = False  # whether it is made of walks alone, and one piece of code serves all robots
-    held: Callable[..., Any] | None = None  # the same as walks over bodies and contacts: contacts are data of its code
+    contact_walk: Callable[..., Any] | None = None  # the same as walks over bodies and contacts, which are data
     longest: int = 100_000  # operations that are worth compiling for one robot
     unrolls: int | None = None  # operations up to which code for one robot replaces rolled code; None: as others
     solves: str = ""  # it is -M^-1 times another quantity, at the accelerations of forward dynamics

@@ -97,7 +97,7 @@ class RobotFunction:
         """The options of the quantity."""
         options: dict[str, Any] = {}
         if "viewpoint" in self.quantity.options:
-            options["viewpoint"] = frames.known(self.record.viewpoint or self.selection.viewpoint)
+            options["viewpoint"] = frames.checked_viewpoint(self.record.viewpoint or self.selection.viewpoint)
         if "contacts" in self.quantity.options:
             options |= contact.options_of(self.robot.evaluator, self.selection.contacts)[0]
         return options

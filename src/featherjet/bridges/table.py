@@ -150,7 +150,7 @@ def products(quantity: str) -> list[FunctionRecord]:
     ]
 
 
-def held(quantity: str, name: str, inputs: int) -> list[FunctionRecord]:
+def with_contacts(quantity: str, name: str, inputs: int) -> list[FunctionRecord]:
     """A quantity with contacts, its products and matrices, which have no derivatives themselves."""
     jvp, vjp, derivatives = (f"{quantity}_{k}" for k in ("jvp", "vjp", "derivatives"))
     end = ended(f"the derivative of {quantity}")
@@ -252,8 +252,8 @@ RECORDS = (
     of("potential_energy", derivation=from_blocks("gravity", rows=(0,))),
     of("kinetic_energy", derivation=from_blocks("kinetic_energy_derivatives", rows=(0,))),
     of("kinetic_energy_derivatives", plain=kinetic_slopes),
-    *held("constrained_dynamics", "constrained_dynamics", 3),
-    *held("impulse_dynamics", "impulse_jump", 2),
+    *with_contacts("constrained_dynamics", "constrained_dynamics", 3),
+    *with_contacts("impulse_dynamics", "impulse_jump", 2),
 )  # fmt: skip
 _impulses = of("impulse_dynamics")
 IMPULSES = FunctionRecord("impulse_dynamics", None, _impulses.inputs, _impulses.results, plain=impulses, value=impulses)

@@ -21,7 +21,7 @@ from ..model.builder import transform
 from ..model.model import WORLD, Array
 from ..model.tree import Tree
 from .bilateral import evaluator_of, numbered
-from .footing import Footing, Paths
+from .placed_feet import Paths, PlacedFeet
 from .terrain import Plane, Terrain
 
 
@@ -138,12 +138,12 @@ class Ground:
         each = (Contact(j, X, WORLD, none, True, True, None, None) for j, X in zip(self._joints, placed, strict=True))
         return ContactSet(tuple(each), None)
 
-    def footing(self, evaluator: Evaluator, q: Array, table: Array) -> Footing:
+    def footing(self, evaluator: Evaluator, q: Array, table: Array) -> PlacedFeet:
         """The feet at configurations q (..., nq) over the planes of a table."""
         axes = across(Vec3(*(table[..., k] for k in range(3)))).to_array()
         radii = np.broadcast_to(self._radii, table.shape[:-1])
         columns = evaluator("joint_columns", q)
-        return Footing(self._paths, self._centres(evaluator, q), np.swapaxes(axes, -1, -2), radii, columns)
+        return PlacedFeet(self._paths, self._centres(evaluator, q), np.swapaxes(axes, -1, -2), radii, columns)
 
     def _centres(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         T = evaluator("forward_kinematics", q)[..., self._joints, :, :]

@@ -9,7 +9,6 @@ matrices, also where code finds no percussions, and there by plain sweeps in the
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,21 +16,17 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..algorithms.contacts import dense, feet
 from ..algorithms.contacts.percussion import across
-from ..algorithms.contacts.scene import ContactSet
-from ..algorithms.quantities import QUANTITIES
 from ..algorithms.results import ImpulseDynamics
 from ..errors import ContactWarning, InputError, SingularContacts, warn
 from ..evaluate.evaluator import Evaluator
-from ..forks import unforked
 from ..jit.flags import Flag
 from ..math.vec3 import Vec3
 from ..model.model import Array
-from ..model.tree import Tree
 from .bilateral import Contacts, PointContact
 from .dynamics import contact_jacobian, delassus, restitution_of
 
 if TYPE_CHECKING:
-    from ..treejit.stepping import StepCompiler
+    pass
 
 MOST = 1e-9  # of the residual, relative to the largest percussion
 
@@ -107,27 +102,10 @@ def judged(at: StrikingPoints, P: Array) -> Array:
 
 # Compiled code
 
-_compilers: WeakKeyDictionary[ContactSet, tuple[Tree, StepCompiler]] = WeakKeyDictionary()
-
-
-def compiler_of(evaluator: Evaluator, contacts: ContactSet) -> StepCompiler:
-    """The maker of kernels of these contacts; it keeps their numbers, not them."""
-    known = _compilers.get(contacts)
-    if known is None or known[0] is not evaluator.tree:
-        with unforked:
-            from ..treejit.stepping import StepCompiler
-
-        record, compiler = QUANTITIES["integrate"], evaluator.compiler
-        integrate = evaluator.kernel(record, [i.name for i in record.inputs])
-        assert integrate is not None
-        given = evaluator.tree, compiler.tables, integrate, compiler.target
-        known = _compilers[contacts] = evaluator.tree, StepCompiler(*given, contacts, (), False)
-    return known[1]
-
 
 def by_code(evaluator: Evaluator, contacts: Contacts, at: StrikingPoints, e: float) -> tuple[Array, Array]:
     """Velocities after the impact, and percussions in world axes."""
-    kernels = compiler_of(evaluator, contacts.core)
+    kernels = evaluator.steps(contacts.core)
     n = len(at.mu)
     table = np.zeros((len(at.q), n, len(feet.FOOT)))  # planes and sizes do not matter: all points touch
     table[..., :3], table[..., -1] = at.axes[..., 2], at.mu

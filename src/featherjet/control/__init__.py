@@ -12,7 +12,6 @@ from .residuals.residuals import (
     Control,
     Custom,
     Energy,
-    Force,
     FrictionCone,
     JointLimits,
     Momentum,
@@ -24,6 +23,7 @@ from .residuals.residuals import (
     Velocity,
     WrenchCone,
 )
+from .residuals.residuals import ContactForce as Force
 from .solvers.fddp import Progress
 from .solvers.mpc import MPC
 from .solvers.solution import Log, Solution

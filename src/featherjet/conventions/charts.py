@@ -75,7 +75,7 @@ def real_first(q: Sequence[T]) -> list[T]:
     return [w, x, y, z]
 
 
-class Product(Manifold):
+class ProductManifold(Manifold):
     """The product of two manifolds, each integrated by itself: a floating base moves straight while it turns."""
 
     def __init__(self, first: Manifold, second: Manifold) -> None:
@@ -207,7 +207,7 @@ PLANAR = Chart(Euclidean(3), cosine_sine, angle, lambda q: plane_rotation(q[...,
 BODY_SPHERICAL = Chart(BodyQuaternion(), quaternion_last, quaternion_first)
 FIXED_SPHERICAL = Chart(FixedQuaternion(), quaternion_last, quaternion_first, matrix, (ALL,), ALL, (0, 1, 2))
 POSITION_FIRST = Chart(
-    Product(Euclidean(3), BodyQuaternion()),
+    ProductManifold(Euclidean(3), BodyQuaternion()),
     lambda q: q[..., [0, 1, 2, 4, 5, 6, 3]],
     lambda q: q[..., [0, 1, 2, 6, 3, 4, 5]],
     lambda q: matrix(q[..., 3:]),
@@ -216,7 +216,7 @@ POSITION_FIRST = Chart(
     (0, 1, 2, 3, 4, 5),
 )
 ROTATION_FIRST = Chart(
-    Product(FixedQuaternion(), Euclidean(3)),
+    ProductManifold(FixedQuaternion(), Euclidean(3)),
     lambda q: q[..., [4, 5, 6, 1, 2, 3, 0]],
     lambda q: q[..., [6, 3, 4, 5, 0, 1, 2]],
     lambda q: matrix(q[..., 3:]),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import arrays
+from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.quantities import FEXT, QUANTITIES, SETTINGS, Quantity, quantity
 from ..arrays import Out, copied
 from ..conventions.coordinates import STANDARD, Coordinates
@@ -39,6 +40,7 @@ from .velocities import Function, OwnVelocities
 if TYPE_CHECKING:
     from ..jit.kernel import Kernel
     from ..treejit.compiler import TreeCompiler
+    from ..treejit.stepping import StepCompiler
 
 BACKENDS = ("compiled", "numpy")
 MOST_THREADS = 4096
@@ -213,7 +215,7 @@ class Evaluator:
         ready = self.ready
         if "contacts" in options:
             ready, key = ready.of(options["contacts"]), (name, fext is None)
-        remember, kernel = partial(ready.remember, key), ready.found(key)
+        remember, kernel = partial(ready.remember, key), ready.kernel_of(key)
         if kernel is not None:
             return KernelCall(self, record, kernel, check, options, remember)(inputs, out)
         self.refuse_massless(record)
@@ -235,7 +237,7 @@ class Evaluator:
         self, record: Quantity, checked: dict[str, Array], options: dict[str, Any], out: Out, single: bool
     ) -> tuple[Array, ...]:
         """The results of the reference, in single precision if the inputs were."""
-        if self.doubts(record):
+        if self.may_be_indefinite(record):
             refuse_indefinite(self.model, self("mass_matrix", checked["q"]))
         results = self.by_reference(record, checked, options)
         refuse_nonfinite(record, results)
@@ -284,7 +286,7 @@ class Evaluator:
 
     # Compiled code
 
-    def doubts(self, record: Quantity) -> bool:
+    def may_be_indefinite(self, record: Quantity) -> bool:
         """Whether a quantity needs a positive definite mass matrix that this model may not have."""
         return "mass" in record.margins and not self.definite
 
@@ -302,9 +304,13 @@ class Evaluator:
         self, record: Quantity, options: Mapping[str, Any], inputs: Mapping[str, Array], results: Sequence[Array]
     ) -> Callable[[], int] | None:
         """() -> flags: machine code for one state of doubles in these arrays; None if there is none."""
-        if self.translates(record) or self.doubts(record):
+        if self.translates(record) or self.may_be_indefinite(record):
             return None
         return self.kernels.bound(record, options, inputs, results)
+
+    def steps(self, contacts: ContactSet, stops: tuple[int, ...] = (), balanced: bool = False) -> StepCompiler:
+        """What makes the kernels of time steps and impacts with these feet; see `treejit.stepping.StepCompiler`."""
+        return self.kernels.steps(contacts, stops, balanced)
 
     def prepare(self, record: Quantity, names: Sequence[str], options: dict[str, Any]) -> None:
         """Compile a quantity's code for one state and for batches of doubles, if it has any."""

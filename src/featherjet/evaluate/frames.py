@@ -77,7 +77,7 @@ def run(
         if results is not None:
             return results
     frame = numbers(evaluator, name)[getattr(given[0], "dtype", None) == FLOAT32]
-    options = {"viewpoint": known(viewpoint)} if "viewpoint" in record(quantity).options else {}
+    options = {"viewpoint": checked_viewpoint(viewpoint)} if "viewpoint" in record(quantity).options else {}
     results = evaluator.run(quantity, (*given, frame), None, out, **options)
     call = evaluator.ready.calls.get(call_key(quantity, options))
     if call is not None and isinstance(name, str):
@@ -85,7 +85,7 @@ def run(
     return results
 
 
-def known(viewpoint: str | None) -> str:
+def checked_viewpoint(viewpoint: str | None) -> str:
     """A viewpoint, or an error if there is none of that name."""
     if not isinstance(viewpoint, str) or viewpoint not in VIEWPOINTS:
         raise UnknownName("viewpoint", viewpoint, VIEWPOINTS)

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.derivatives import methods
 from ..algorithms.quantities import QUANTITIES, Quantity
 from ..forks import unforked
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ..jit.kernel import Kernel
     from ..treejit.choice import CodeChoice
     from ..treejit.compiler import TreeCompiler
+    from ..treejit.stepping import StepCompiler
 
 MOST_ENTRIES = 1_000_000  # of the results of a quantity of configurations that is compiled
 _log = logging.getLogger("featherjet")
@@ -87,6 +89,21 @@ class QuantityKernels:
         if "contacts" in options and self.choice(record).holds:
             return self.ready.of(options["contacts"]).made((record, *names, effort), make)
         return self.ready.made((*self.key(record, names, options), effort), make)
+
+    def steps(self, contacts: ContactSet, stops: tuple[int, ...] = (), balanced: bool = False) -> StepCompiler:
+        """What makes the kernels of time steps and impacts with these feet; see `treejit.stepping.StepCompiler`."""
+
+        def make() -> StepCompiler:
+            with unforked:
+                from ..treejit.stepping import StepCompiler
+
+            record = QUANTITIES["integrate"]
+            integrate = self.kernel(record, [i.name for i in record.inputs], {}, Effort.FULL)
+            assert integrate is not None
+            tables, cpu = self.compiler.tables, self.compiler.target
+            return StepCompiler(self.tree, tables, integrate, cpu, contacts, stops, balanced)
+
+        return self.ready.of(contacts).steps_made((stops, balanced), make)
 
     def _made(self, record: Quantity, names: Sequence[str], options: dict[str, Any], effort: Effort) -> Kernel | None:
         method = options.get("method")

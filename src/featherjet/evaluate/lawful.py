@@ -48,7 +48,7 @@ class LawfulEvaluator(Evaluator):
         self, name: str | Quantity, given: Sequence[Any], fext: Any = None, out: Out = None, settings: Any = None,
         **options: Any,
     ) -> tuple[Array, ...]:  # fmt: skip
-        record = self._known(quantity(name))
+        record = self._lawful(quantity(name))
         if record.laws is None:
             return self.base.run(name, given, fext, out, settings, **options)
         if any(type(x) is not np.ndarray and arrays.is_lazy(x) for x in (*given, fext)):
@@ -63,7 +63,7 @@ class LawfulEvaluator(Evaluator):
         return copied(out, tuple(x.astype(np.float32) for x in found) if single else tuple(found))
 
     def reference(self, name: str | Quantity, inputs: Mapping[str, Array], **options: Any) -> tuple[Array, ...]:
-        record = self._known(quantity(name))
+        record = self._lawful(quantity(name))
 
         def plain(other: str | None, inputs: Mapping[str, Array]) -> list[Array]:
             return list(self.base.reference(other or name, inputs, **options))
@@ -80,9 +80,9 @@ class LawfulEvaluator(Evaluator):
         effort: Effort = Effort.FULL,
     ) -> Kernel | None:
         """The code of quantities that joints' laws do not concern."""
-        return self.base.kernel(record, names, options, effort) if self._known(record).laws is None else None
+        return self.base.kernel(record, names, options, effort) if self._lawful(record).laws is None else None
 
-    def _known(self, record: Quantity) -> Quantity:
+    def _lawful(self, record: Quantity) -> Quantity:
         if record.laws is None and any(i.name == "tau" for i in record.inputs):
             raise InputError(f"{record} does not know joint laws; use the plain robot")
         return record

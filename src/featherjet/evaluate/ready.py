@@ -11,6 +11,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ..jit.direct import Call
     from ..jit.kernel import Kernel
+    from ..treejit.stepping import StepCompiler
 
 Array = np.ndarray
 
@@ -30,9 +31,10 @@ class ReadyCalls:
         self.calls: dict[Hashable, Call] = {}
         self.frame_calls: dict[Hashable, tuple[Call, Array]] = {}
         self._ran: dict[Hashable, Kernel] = {}
+        self._steps: dict[Hashable, StepCompiler] = {}  # of contacts: time steps and impacts
         self._of: WeakKeyDictionary[Any, ReadyCalls] = WeakKeyDictionary()
 
-    def found(self, key: Hashable) -> Kernel | None:
+    def kernel_of(self, key: Hashable) -> Kernel | None:
         """The kernel that a call has run before."""
         try:
             return self._ran.get(key)
@@ -49,6 +51,11 @@ class ReadyCalls:
             return self.kernels[key]
         except KeyError:
             return self.kernels.setdefault(key, make())
+
+    def steps_made(self, key: Hashable, make: Callable[[], StepCompiler]) -> StepCompiler:
+        """The kernels of time steps of that key, made when first asked for."""
+        found = self._steps.get(key)
+        return found or self._steps.setdefault(key, make())
 
     def of(self, contacts: Any) -> ReadyCalls:
         """The memory of calls with some contacts, which are data of their code."""

@@ -29,7 +29,7 @@ class CallingEvaluator(Protocol):
 
     @property
     def threads(self) -> int: ...
-    def doubts(self, record: Quantity) -> bool: ...
+    def may_be_indefinite(self, record: Quantity) -> bool: ...
     def by_reference(
         self, record: Quantity, inputs: Mapping[str, Array], options: Mapping[str, Any]
     ) -> tuple[Array, ...]: ...
@@ -74,7 +74,7 @@ class KernelCall:
             results = in_single(record, results)
         elif outs and (not single or kernel.in_double) and any(o.dtype != FLOAT64 for o in outs):
             refuse_nonfinite(record, outs)  # they were rounded
-        if self.evaluator.doubts(record):
+        if self.evaluator.may_be_indefinite(record):
             refuse_indefinite(self.evaluator.model, self.evaluator("mass_matrix", (kept or check())["q"]))
         elif not flags and results[0].size:
             self.remember(kernel)

@@ -78,7 +78,7 @@ def cplusplus(package: Package) -> str:
 def functions(package: Package, f: Function) -> list[str]:
     """The functions of a quantity; both return the flags."""
     short = f.symbol.removeprefix(package.name + "_")
-    arrays = [(x, "const Number") for x in f.given] + [(x, "Number") for x in f.outputs]
+    arrays = [(x, "const Number") for x in f.passed] + [(x, "Number") for x in f.outputs]
     views = ", ".join(f"View<{number}, {x.size}> {x.name}" for x, number in arrays)
     shapes = "; ".join(f"{x.name} {shown(x)}" for x, _ in arrays)
     lines = [

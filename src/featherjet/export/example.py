@@ -38,7 +38,7 @@ def example(package: Package, evaluator: Evaluator) -> str:
     for f in package.functions:
         given, results = state(package, evaluator, f, rng)
         short = f.symbol
-        for x, numbers in zip((*f.given, *f.outputs), (*given, *results), strict=True):
+        for x, numbers in zip((*f.passed, *f.outputs), (*given, *results), strict=True):
             arrays.append(constant(package, f"{short}_{x.name}", numbers))
         calls += call(package, f)
     text = COMPARE.replace("NUMBER", ctype(package)).replace("TOLERANCE", f"{TOLERANCE[package.kind.name]:g}")
@@ -68,7 +68,7 @@ def state(
     package: Package, evaluator: Evaluator, f: Function, rng: np.random.Generator
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Inputs, as numbers of the exported kind, and the results of the NumPy reference in double precision."""
-    drawn = {x.name: draw(package, f, x, rng).astype(package.kind.dtype).astype(float) for x in f.given}
+    drawn = {x.name: draw(package, f, x, rng).astype(package.kind.dtype).astype(float) for x in f.passed}
     fixed = {x.name: x.fixed for x in f.inputs if x.fixed is not None}
     results = evaluator.reference(f.record, drawn | fixed, **f.options)
     return list(drawn.values()), [np.asarray(r) for r in results[: len(f.outputs)]]
@@ -90,7 +90,7 @@ def constant(package: Package, name: str, numbers: np.ndarray) -> str:
 def call(package: Package, f: Function) -> list[str]:
     """The lines that call one function, and its form for batches with one sample."""
     results = [f"    {ctype(package)} {x.name}[{x.size}];" for x in f.outputs]
-    given = ", ".join([*(f"{f.symbol}_{x.name}" for x in f.given), *(x.name for x in f.outputs), "workspace"])
+    given = ", ".join([*(f"{f.symbol}_{x.name}" for x in f.passed), *(x.name for x in f.outputs), "workspace"])
     lines = ["  {", *results]
     for batch in (False, True)[: 1 + bool(f.batch_workspace)]:
         lines.append(f"    flags = {f.symbol}{'_batch(1, ' if batch else '('}{given});")

@@ -67,7 +67,7 @@ class Function:
     batch_workspace: int
 
     @property
-    def given(self) -> tuple[Argument, ...]:
+    def passed(self) -> tuple[Argument, ...]:
         """The inputs that the caller passes."""
         return tuple(x for x in self.inputs if x.fixed is None)
 
@@ -134,7 +134,7 @@ class Exporter:
         record = quantity(name)
         model = self.evaluator.model
         self.evaluator.refuse_massless(record)
-        if self.evaluator.doubts(record):
+        if self.evaluator.may_be_indefinite(record):
             raise InputError(
                 f"export: {name} needs a positive definite mass matrix; robot {model.name!r} may have none"
             )
@@ -183,7 +183,7 @@ def selected(
             raise InputError(f"{what}: {record.name} needs a frame: frame=... (--frame)")
         fixed[FRAME.name] = frames.numbers(evaluator, choices.frame)[0]
     if "viewpoint" in record.options:
-        options["viewpoint"] = frames.known(choices.viewpoint)
+        options["viewpoint"] = frames.checked_viewpoint(choices.viewpoint)
     if "contacts" in record.options:
         if choices.contacts is None:
             raise InputError(f"{what}: {record.name} needs contacts=fj.Contacts(...)")

@@ -71,7 +71,7 @@ def described(package: Package) -> list[str]:
         "Spherical joints: quaternion x y z w, angular velocity in the body's frame. Planar joints: x y cos sin; v in",
         "the body's frame. Unlimited revolute joints (continuous): cos sin. Quaternions are normalised before use.",
     ]
-    if any(x.name == FEXT.name for f in package.functions for x in f.given):
+    if any(x.name == FEXT.name for f in package.functions for x in f.passed):
         lines.append("fext: force and moment on each joint's body, in that joint's frame, in the order of the joints.")
     lines += [
         "Angles beyond 823549 rad give NaN. No function allocates memory, keeps state, or calls any library but for",
@@ -119,7 +119,7 @@ def declared(package: Package, f: Function) -> list[str]:
 
 def fixed(f: Function) -> list[str]:
     """The names and shapes of a function's arrays, for its comment."""
-    return [f"{x.name}: {shown(x)}" for x in (*f.given, *f.outputs)]
+    return [f"{x.name}: {shown(x)}" for x in (*f.passed, *f.outputs)]
 
 
 def shown(x: Argument) -> str:
@@ -133,4 +133,4 @@ def parameters(package: Package, f: Function, sized: bool) -> Sequence[str]:
     def array(x: Argument) -> str:
         return f"{x.name}[{x.size}]" if sized else f"*{x.name}"
 
-    return [*(f"const {number} {array(x)}" for x in f.given), *(f"{number} {array(x)}" for x in f.outputs)]
+    return [*(f"const {number} {array(x)}" for x in f.passed), *(f"{number} {array(x)}" for x in f.outputs)]

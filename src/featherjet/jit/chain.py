@@ -6,21 +6,18 @@ from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..forks import unforked
 from .data import Data
-from .emit.border import Operand
+from .emit.border import Axes, operands_of
 from .engine import CPU, Library
 from .kernel import Kernel
 from .library import compiled_together, labelled, library
 from .number import Number
 from .objects import sources
+from .rows import RowKernel
 
 KEPT = 400_000  # bytes of results and temporaries of the samples that go through a chain together: they stay in L2
 MOST = 64  # samples
-
-Axes = Mapping[str, Sequence[int | str]]
 
 
 class Link(NamedTuple):
@@ -41,7 +38,7 @@ class ChainData(Data):
         return super().addresses() + [x for code, data in self.stages for x in (code.address("entry"), data.address)]
 
 
-class Chain(Kernel):
+class Chain(RowKernel):
     """A kernel that runs `links`; results that several of them write or change are changed in place."""
 
     def __init__(
@@ -67,8 +64,7 @@ class Chain(Kernel):
             with unforked:
                 from .emit.chain import emit_chain
 
-            operands = [Operand("report", ()), *(Operand(k, tuple(x)) for k, x in inputs.items())]
-            operands += [Operand(k, tuple(x), True) for k, x in results.items()]
+            operands = operands_of(inputs, results)
             return sources(emit_chain(operands, temporaries, steps, self._axes, cpu.platform, kind))
 
         what = "chain", self._name, *(tuple((k, *x) for k, x in side.items()) for side in self._sides), kind.name
@@ -77,17 +73,3 @@ class Chain(Kernel):
             code = library(cpu, (*what, tuple(steps)), self._name, make)
         together = 1 if for_one else max(lanes, fitting)  # samples of `in_sequence` read what those before them wrote
         return code, ChainData(kind, [*self._lengths, together], stages)
-
-    def __call__(self, inputs: Sequence[Any], out: tuple[Any, ...] | None, threads: int) -> tuple[tuple, int]:
-        """The results and the flags; stages work in place on rows that are contiguous."""
-        if out is None or all(_rows_are_whole(o, shape) for o, shape in zip(out, self.shapes, strict=True)):
-            return super().__call__(inputs, out, threads)
-        found, flags = super().__call__(inputs, None, threads)
-        for o, x in zip(out, found, strict=True):
-            np.copyto(o, x)
-        return out, flags
-
-
-def _rows_are_whole(x: np.ndarray, core: Sequence[int]) -> bool:
-    """Whether the axes of a sample after the first are contiguous."""
-    return all(x.strides[k - len(core)] == x.itemsize * prod(core[k + 1 :]) for k in range(1, len(core)))

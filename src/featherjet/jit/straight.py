@@ -81,7 +81,7 @@ def trace(function: Function, inputs: Mapping[str, Shape], limit: int | None = N
 
 def is_own(*functions: object) -> bool:
     """Whether functions are this package's (or Python's, NumPy's), and so is all that they call, as far as it is bound
-    to them, closed over, or an attribute of an object that is. What objects do themselves, their class says.
+    to them, closed over, a default argument, or within an object that is. What objects do themselves, their class says.
     """
     left, seen = list(functions), set()
     while left:
@@ -93,12 +93,22 @@ def is_own(*functions: object) -> bool:
             left += [x.func, *x.args, *x.keywords.values()]
         elif isinstance(x, MethodType):
             left += [x.__func__, x.__self__]
+        elif isinstance(x, (tuple, list, set, frozenset)):
+            left += filter(_may_call, x)
+        elif isinstance(x, dict):
+            left += filter(_may_call, x.values())
         else:
             whose = x if isinstance(x, (FunctionType, type)) else type(x)
             if whose.__module__.partition(".")[0] not in OWN:
                 return False
             if isinstance(x, FunctionType):
                 left += [cell.cell_contents for cell in x.__closure__ or ()]
+                left += [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
             elif whose is not x:
-                left += filter(callable, getattr(x, "__dict__", {}).values())
+                left += filter(_may_call, getattr(x, "__dict__", {}).values())
     return True
+
+
+def _may_call(x: object) -> bool:
+    """Whether something in an object may be a function, or hold one."""
+    return callable(x) or isinstance(x, (tuple, list, set, frozenset, dict))

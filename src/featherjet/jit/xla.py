@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
+from functools import partial
 from math import prod
 
 import numpy as np
@@ -93,6 +94,6 @@ def messages(name: str) -> Texts:
 def loaded() -> tuple[Library, ctypes.Array]:
     """A copy of the handler's code of its own, and the words that tell it what to do."""
     cpu = target()
-    code = code_of(cpu, ("xla",), "XLA's calls", emit_handler)
+    code = code_of(cpu, ("xla",), "XLA's calls", partial(emit_handler, cpu.platform))
     library = Library(code, cpu)
     return library, (ctypes.c_int64 * len(JOB)).from_address(library.variable("job"))

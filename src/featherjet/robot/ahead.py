@@ -33,7 +33,7 @@ def tasks(
         options: dict[str, Any] = {}
         names = [i.name for i in record.inputs] + ([FEXT.name] if fext and record.forces else [])
         if "viewpoint" in record.options:
-            options["viewpoint"] = frames.known(viewpoint)
+            options["viewpoint"] = frames.checked_viewpoint(viewpoint)
         if "contacts" in record.options:
             if contacts is None:
                 raise InputError(f"compile: {name} needs contacts")

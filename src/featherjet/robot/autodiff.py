@@ -49,7 +49,7 @@ def autodiff(
     if (FRAME in record.inputs) != (frame is not None):
         raise InputError(f"{quantity} {'needs a frame' if frame is None else 'takes no frame'}")
     place = [] if frame is None else [frames.numbers(evaluator, frame)[0]]
-    options = {"viewpoint": frames.known(viewpoint)} if record.options else {}
+    options = {"viewpoint": frames.checked_viewpoint(viewpoint)} if record.options else {}
     key = quantity, by, mode
     derived = evaluator.derived.setdefault(key, differentiated(robot.model, record, by, mode))
 

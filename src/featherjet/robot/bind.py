@@ -54,7 +54,7 @@ def chosen(
         raise InputError(f"{verb}: {quantity} has no methods to choose from")
     options: dict[str, Any] = {"method": method} if method != "auto" else {}
     if "viewpoint" in record.options:
-        options["viewpoint"] = frames.known(viewpoint)
+        options["viewpoint"] = frames.checked_viewpoint(viewpoint)
     fixed = {} if frame is None else {FRAME.name: frames.numbers(evaluator, frame)[0]}
     run = partial(_run, evaluator, dict(options))
     if contacts is not None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..algorithms.dynamics import balance
 from ..algorithms.scan import Scan
-from ..contact.footing import cross
+from ..contact.placed_feet import cross
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator
 from ..model.model import WORLD, Array

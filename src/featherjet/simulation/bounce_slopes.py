@@ -95,26 +95,26 @@ class _Hit:
         self.slopes, self.table, self.dtheta = slopes, table, dtheta
         self.q, self.dq, self.dv = impact.compressed.q, total.dq[impact.worlds], total.dv[impact.worlds]
         self.before = impact.before
-        self.footing = slopes.ground.footing(slopes.evaluate, self.q, table)
+        self.placed_feet = slopes.ground.footing(slopes.evaluate, self.q, table)
 
     def changes(self, found: WorldStep, normals: Array | None) -> tuple[Array, Array]:
         """Of velocities and of percussions in world axes; normals (B, n, K): the change of given normal percussions."""
-        evaluate, footing, n = self.slopes.evaluate, self.footing, self.table.shape[-2]
+        evaluate, placed_feet, n = self.slopes.evaluate, self.placed_feet, self.table.shape[-2]
         jump, rest = found.v - self.before, np.zeros_like(found.v)
         d, weight = (evaluate("inverse_dynamics_derivatives", self.q, rest, a) for a in (jump, rest))
         M = d.dtau_da
         F = found.P.reshape(-1, n, 3)
-        r = (footing.pushed(F) - d.dtau_dq + weight.dtau_dq) @ self.dq + M @ self.dv
+        r = (placed_feet.pushed(F) - d.dtau_dq + weight.dtau_dq) @ self.dq + M @ self.dv
         if self.dtheta.size:
             Y, Y0 = (evaluate("torque_regressor", self.q, rest, a) for a in (jump, rest))
             r = r - (Y - Y0) @ self.dtheta
-        c = footing.moved(found.v) @ self.dq
+        c = placed_feet.moved(found.v) @ self.dq
         e = np.zeros_like(c)
         if normals is not None:
             e[:, 2::3] = normals
-        P = (footing.axes @ F[..., None])[..., 0]
-        gamma = (footing.J @ found.v[..., None]).reshape(P.shape)
+        P = (placed_feet.axes @ F[..., None])[..., 0]
+        gamma = (placed_feet.J @ found.v[..., None]).reshape(P.shape)
         held = np.zeros((len(P), 0))
-        problem = ModeEquations(M, footing.J, P, gamma, self.table[..., 5], held, normals is not None)
+        problem = ModeEquations(M, placed_feet.J, P, gamma, self.table[..., 5], held, normals is not None)
         du, dx = problem.solve(r, c, e)
-        return du, in_world(footing, dx)
+        return du, in_world(placed_feet, dx)

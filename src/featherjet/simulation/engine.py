@@ -6,7 +6,6 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..algorithms.quantities import QUANTITIES
 from ..contact.ground import Ground
 from ..evaluate.evaluator import Evaluator
 from ..jit.flags import Flag
@@ -67,14 +66,7 @@ class Compiled:
     ) -> None:
         self.evaluator = evaluator
         self.nq, self.nv, self.n = evaluator.model.nq, evaluator.model.nv, len(ground.feet)
-        compiler = evaluator.compiler
-        from ..treejit.stepping import StepCompiler
-
-        record = QUANTITIES["integrate"]
-        integrate = evaluator.kernel(record, [i.name for i in record.inputs])
-        assert integrate is not None
-        given = evaluator.tree, compiler.tables, integrate, compiler.target
-        self.kernels = StepCompiler(*given, ground.core, stops, balanced)
+        self.kernels = evaluator.steps(ground.core, stops, balanced)
         self.one, self.floats = np.ones(1), balanced
 
     def _run(self, kernel: Any, inputs: list[Array], q: Array, v: Array) -> tuple[Array, ...]:

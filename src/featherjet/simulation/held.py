@@ -46,7 +46,7 @@ class HeldStepping:
     def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped:
         dt, stops = self.dt, list(self.laws.stops)
         tau, soft = self.laws.implicit(q, v, tau, pull, np.array([dt]))
-        free, forces, yields = self.held(q, v, tau, soft)
+        free, forces, yields = self.without_stops(q, v, tau, soft)
         P, residual, size = self.percussions(yields.C[..., stops, :][..., stops], free[..., stops], self.laws.ways(q))
         push = np.zeros_like(free)
         push[..., stops] = P
@@ -54,7 +54,7 @@ class HeldStepping:
         forces = forces + (yields.rows @ push[..., None])[..., 0] / dt
         return Stepped(self.evaluate("integrate", q, dt * after), after, forces, residual, residual <= CONVERGED * size)
 
-    def held(self, q: Array, v: Array, tau: Array, soft: Array) -> tuple[Array, Array, Yielding]:
+    def without_stops(self, q: Array, v: Array, tau: Array, soft: Array) -> tuple[Array, Array, Yielding]:
         """Velocities after the step and contact forces without percussions, and how the robot yields to them.
 
         soft: what implicit springs and dampers add to the joints' inertias.

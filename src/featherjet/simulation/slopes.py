@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..algorithms.contacts.feet import GRAVITY, PUSH_OUT
-from ..contact.footing import Footing
+from ..contact.placed_feet import PlacedFeet
 from ..model.model import Array
 from .balance import Balance, MovingState, StepLoad
 from .engine import Engine, Struck
@@ -120,21 +120,21 @@ class StepSlopes:
     ) -> SolutionSlopes:  # fmt: skip
         table, lands = feet
         count, n = len(half), len(self.ground.feet)
-        footing = self.ground.footing(self.evaluate, half, table)
+        placed_feet = self.ground.footing(self.evaluate, half, table)
         F = found.P.reshape(count, n, 3)
-        P = (footing.axes @ F[..., None])[..., 0]
-        gamma = (footing.J @ found.v[..., None]).reshape(count, n, 3)
-        c = footing.moved(found.v) @ dhalf
+        P = (placed_feet.axes @ F[..., None])[..., 0]
+        gamma = (placed_feet.J @ found.v[..., None]).reshape(count, n, 3)
+        c = placed_feet.moved(found.v) @ dhalf
         c[:, 2::3] += lands
-        r = footing.pushed(F) @ dhalf - E
-        rows, held, e = footing.J, np.zeros((count, 0)), np.zeros_like(c)
+        r = placed_feet.pushed(F) @ dhalf - E
+        rows, held, e = placed_feet.J, np.zeros((count, 0)), np.zeros_like(c)
         if found.held is not None:
             held, reach, rub = self._stops(found.held, s, load)
             dofs = np.eye(self.model.nv)[list(self.laws.stops)]
             rows = np.concatenate([rows, np.broadcast_to(dofs, (count, *dofs.shape))], 1)
             c, e = np.concatenate([c, reach], 1), np.concatenate([e, rub], 1)
         du, dx = ModeEquations(A, rows, P, gamma, table[..., 5], held).solve(r, c, e)
-        return SolutionSlopes(du, in_world(footing, dx[:, : 3 * n]))
+        return SolutionSlopes(du, in_world(placed_feet, dx[:, : 3 * n]))
 
     def _stops(self, held: Array, s: MovingState, load: StepLoad) -> tuple[Array, Array, Array]:
         """For each stop: whether its rate is given, the change of that rate, and the change of free percussions."""
@@ -174,10 +174,10 @@ class StepSlopes:
         return Ended(MovingState(end, after, dend, dafter), found.P, dP)
 
 
-def in_world(footing: Footing, dP: Array) -> Array:
+def in_world(placed_feet: PlacedFeet, dP: Array) -> Array:
     """Changes of percussions (B, 3 n, K) in world axes from those in the feet's axes."""
     blocks = dP.reshape(len(dP), -1, 3, dP.shape[-1])
-    return (np.swapaxes(footing.axes, -1, -2) @ blocks).reshape(dP.shape)
+    return (np.swapaxes(placed_feet.axes, -1, -2) @ blocks).reshape(dP.shape)
 
 
 def landing_slope(height: Array, dheight: Array, load: StepLoad) -> Array:

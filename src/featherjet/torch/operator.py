@@ -206,14 +206,14 @@ def _by_matrices(f: RobotFunction, dims: Sequence[int | None], given: Sequence[T
 
 def _operator(given: Sequence[Tensor], function: str) -> list[Tensor]:
     """A function of a robot, by its digest."""
-    return list(_computed(_found(function), given))
+    return list(_computed(_function_of(function), given))
 
 
 SCHEMA = "(Tensor[] given, str function) -> Tensor[]"
 operator: Any = torch.library.custom_op("featherjet::call", _operator, mutates_args=(), schema=SCHEMA)
 
 
-def _found(digest: str) -> RobotFunction:
+def _function_of(digest: str) -> RobotFunction:
     f = _known.get(digest)
     if f is None:
         raise InputError(
@@ -225,14 +225,14 @@ def _found(digest: str) -> RobotFunction:
 
 @operator.register_fake
 def _(given: Sequence[Tensor], function: str) -> list[Tensor]:
-    f = _found(function)
+    f = _function_of(function)
     batch = torch.broadcast_shapes(*(x.shape[: x.ndim - len(s)] for x, s in zip(given, f.inputs, strict=True)))
     return [given[0].new_empty((*batch, *s), dtype=_kind(given)) for s in f.results]
 
 
 def _remember(ctx: Any, inputs: Any, output: Any) -> None:
     given, function = inputs
-    ctx.f = _found(function)
+    ctx.f = _function_of(function)
     ctx.save_for_backward(*_kept(ctx.f, given, output))
 
 
@@ -245,5 +245,5 @@ operator.register_autograd(_backward, setup_context=_remember)
 
 @operator.register_vmap
 def _(info: Any, in_dims: Any, given: Sequence[Tensor], function: str) -> Any:
-    found = list(_mapped(_found(function), in_dims[0], given))
+    found = list(_mapped(_function_of(function), in_dims[0], given))
     return found, [0] * len(found)

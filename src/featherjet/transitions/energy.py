@@ -70,7 +70,7 @@ class TorqueEnergy:
             return float(np.vdot(self._weights * tau, tau)), tuple(slopes)
         carried = self.supports.carry(q, self.robot.inverse_dynamics(q, v, a))
         multipliers = self.quadrature[:, None] * carried.multipliers
-        slopes = self._slopes.given(q, v, a, multipliers, carried.fext)
+        slopes = self._slopes.by_multipliers(q, v, a, multipliers, carried.fext)
         return float(self.quadrature @ carried.energy), slopes
 
     def torques(self, q: Array, v: Array, a: Array) -> Array:

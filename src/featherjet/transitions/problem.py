@@ -52,7 +52,7 @@ class MotionProblem:
 
     def drift(self, control: Array) -> float:
         """How far supports drift [m, rad] between the times at which they are held."""
-        return self._between(control, self._held)
+        return self._between(control, self._supported)
 
     def push(self, control: Array) -> float:
         """The largest force on an unactuated root between the times at which it is zero, relative to the weight."""
@@ -81,7 +81,7 @@ class MotionProblem:
         found = Conditions(self.chart, self.spline, conditions(t)).values(control)
         return float(np.abs(found).max(initial=0.0))
 
-    def _held(self, times: Array) -> list[Condition]:
+    def _supported(self, times: Array) -> list[Condition]:
         s, robot = self.setting, self.setting.robot
         return [
             FrameCondition(
@@ -102,7 +102,7 @@ class MotionProblem:
         # As many times as free control points: more would overdetermine a limb with six joints.
         inner = s.spline.greville[s.spline.free]
         # Also at the ends: a force there would change the root's momentum for the whole flight.
-        found = self._held(inner) + self._idle(np.concatenate([[0.0], inner, [s.spline.duration]]))
+        found = self._supported(inner) + self._idle(np.concatenate([[0.0], inner, [s.spline.duration]]))
         return [*found, *map(self._aim, s.targets)]
 
 

@@ -19,9 +19,11 @@ class TorqueSlopes:
         """tau, then the slopes at w = weights tau."""
         if self.robot.model.has_mimic:  # the tree's torques are not the robot's, which are weighted
             tau = self.robot.inverse_dynamics(q, v, a)
-            return tau, *self.given(q, v, a, weights * tau)
+            return tau, *self.by_multipliers(q, v, a, weights * tau)
         return self._run("torque_slopes", (q, v, a, weights))
 
-    def given(self, q: Array, v: Array, a: Array, multipliers: Array, fext: Array | None = None) -> tuple[Array, ...]:
+    def by_multipliers(
+        self, q: Array, v: Array, a: Array, multipliers: Array, fext: Array | None = None
+    ) -> tuple[Array, ...]:
         """The slopes at w = multipliers."""
         return self.robot.vjp("inverse_dynamics", q, v, a, multipliers, fext=fext)[:3]

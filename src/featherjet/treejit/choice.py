@@ -71,8 +71,8 @@ class CodeChooser:
         kind, why = self._kind(quantity)
         algorithms = (quantity.algorithm,)
         if kind is CodeKind.CONTACTS:
-            assert quantity.held is not None
-            algorithms = (quantity.held,)
+            assert quantity.contact_walk is not None
+            algorithms = (quantity.contact_walk,)
         elif kind is CodeKind.UNROLLED and not options:
             algorithms = self._unrolled(quantity)
         cost = None if quantity.cost is None else quantity.cost.of(self.tree)
@@ -91,7 +91,7 @@ class CodeChooser:
         Vectors have samples in lanes either way, and blocks of columns fill the lanes: unrolling only folds constants.
         """
         couples = self.tree.coupling is not None
-        if quantity.held is not None and not couples:
+        if quantity.contact_walk is not None and not couples:
             return CodeKind.CONTACTS, "takes contacts"
         if quantity.solves:
             return CodeKind.CHAIN, f"-M^-1 times {quantity.solves}"

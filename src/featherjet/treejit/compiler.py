@@ -14,7 +14,7 @@ from ..jit import kernel as jit
 from ..jit.chain import Chain, Link
 from ..jit.data import Data
 from ..jit.effort import Effort
-from ..jit.emit.border import Operand
+from ..jit.emit.border import operands_of
 from ..jit.engine import CPU, Library, target
 from ..jit.fingerprint import fingerprint
 from ..jit.kernel import Kernel
@@ -168,8 +168,7 @@ class TreeCompiler:
                     from .emit.rolled import emit_rolled
                     from .rolled import trace_rolled
 
-                operands = [Operand("report", ()), *(Operand(i.name, i.axes) for i in inputs)]
-                operands += [Operand(r.name, r.axes, True) for r in quantity.results]
+                operands = operands_of({i.name: i.axes for i in inputs}, {r.name: r.axes for r in quantity.results})
                 program = trace_rolled(quantity, kinds, fext, options)
                 return emit_rolled(program, operands, lanes, cpu.platform, kind, effort)
 

@@ -12,7 +12,7 @@ from ..forks import unforked
 from ..jit.chain import Chain, Link
 from ..jit.data import Data
 from ..jit.effort import Effort
-from ..jit.emit.border import Operand
+from ..jit.emit.border import operands_of
 from ..jit.emit.lanes import LINE
 from ..jit.engine import CPU, Library
 from ..jit.kernel import Kernel
@@ -70,22 +70,24 @@ class ContactCompiler:
 
     def kernel(self, quantity: Quantity, given: Sequence[str]) -> Kernel:
         """The kernel of a quantity for these inputs."""
-        assert quantity.held is not None
+        assert quantity.contact_walk is not None
         inputs = {name: quantity.input(name).axes for name in given}
         results = {r.name: r.axes for r in quantity.results}
         if quantity.base is not None:
             return self.chain(quantity, inputs, results)
-        return self.rolled(ContactProgram(quantity.name, quantity.held, inputs, results, bool(quantity.margins)))
+        return self.rolled(
+            ContactProgram(quantity.name, quantity.contact_walk, inputs, results, bool(quantity.margins))
+        )
 
     def chain(self, quantity: Quantity, inputs: Axes, results: Axes) -> Kernel:
         """Derivatives in three stages: what contacts add, forward dynamics with the contact forces, and both together.
 
         Impulses make a robot jump as forces accelerate it at rest, without gravity.
         """
-        assert quantity.held is not None
+        assert quantity.contact_walk is not None
         size = ENTRY_OF_TWO if self.closed else ENTRY_OF_ONE
         slopes: Axes = {"on bodies": ("joints", 6), "entries": ("entries", size), "factor": ("factor",)}
-        stage = ContactProgram(quantity.name, quantity.held, inputs, slopes, True)
+        stage = ContactProgram(quantity.name, quantity.contact_walk, inputs, slopes, True)
         square, wide = [k for k, x in results.items() if x == VV], [k for k, x in results.items() if x != VV]
         if impulsive := "tau" not in quantity.by:
             square, wide = [*square, "inverse"], [*wide, "by torque"]
@@ -131,8 +133,7 @@ class ContactCompiler:
                 with unforked:
                     from .emit.rolled import emit_rolled
 
-                operands = [Operand("report", ()), *(Operand(name, tuple(x)) for name, x in stage.inputs.items())]
-                operands += [Operand(name, tuple(x), True) for name, x in stage.results.items()]
+                operands = operands_of(stage.inputs, stage.results)
                 program = trace_contacts(stage.algorithm, list(stage.inputs), kinds, closed, stage.margins)
                 return emit_rolled(program, operands, lanes, cpu.platform, kind, effort)
 

@@ -25,7 +25,7 @@ def delassus(
     return ct.to_user_axes(contacts, s, np.swapaxes(half, 0, 1)), K.margins
 
 
-def held(scan: Any, q: Any) -> tuple:
+def by_walks(scan: Any, q: Any) -> tuple:
     """The same as walks over bodies and contacts."""
     p = grips.prepared(scan, q, None)
     touches = scan.touches(grips.touching(scan.tree.gravity), p.bodies, p.places)

@@ -110,7 +110,7 @@ def hold(s: System, f: Array, g: Array) -> tuple[Array, Array, Array]:
     """
     y, rest = freed(s, f, g)
     forces, margins = redundant.settled(s.whole, s.G, rest, s.contact_margins)
-    return held(s, y, forces), forces, margins
+    return under_forces(s, y, forces), forces, margins
 
 
 def freed(s: System, f: Array, g: Array) -> tuple[Array, Array]:
@@ -125,7 +125,7 @@ def freed(s: System, f: Array, g: Array) -> tuple[Array, Array]:
     return y, rest
 
 
-def held(s: System, y: Array, forces: Array) -> Array:
+def under_forces(s: System, y: Array, forces: Array) -> Array:
     """x of L^-T f and the forces; y is modified."""
     wide = y.ndim > s.M.D.ndim
     for dofs, at in s.parts:

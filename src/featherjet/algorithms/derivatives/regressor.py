@@ -85,6 +85,6 @@ def accelerations(scan: Scan, q: Array, tau: Array) -> tuple[Array, Array]:
     if coupling is not None:
         M, margins = coupled.factor(scan, coupling.G, q)
         return -ltl.solve(M, coupled.reduce_vector(coupling.G, tau)), margins
-    inertias, S = aba.still(scan, q)
+    inertias, S = aba.at_rest(scan, q)
     joints = aba.articulated(scan, inertias, S)
     return -aba.solve(scan, joints, tau), aba.margins(scan, joints, inertias, S)

@@ -133,10 +133,10 @@ def rates(scan: Scan, responses: Sequence[BodyResponse]) -> Array:
 
 def factors(scan: Scan, q: Array) -> Sequence[Articulated]:
     """The articulated inertias at q alone, for repeated products with M^-1."""
-    return articulated(scan, *still(scan, q))
+    return articulated(scan, *at_rest(scan, q))
 
 
-def still(scan: Scan, q: Array) -> tuple[Sequence[Inertia], Sequence[Subspace]]:
+def at_rest(scan: Scan, q: Array) -> tuple[Sequence[Inertia], Sequence[Subspace]]:
     """Inertias and subspaces of all bodies at q."""
     X = scan.outward(place, scan.coordinates(q))
     S = scan.each(lambda node, X: node.kind.subspace(X, node.pitch), X)

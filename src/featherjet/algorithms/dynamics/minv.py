@@ -37,7 +37,7 @@ class EliminatedDof(Protocol):
 
 def inverse_mass_matrix(scan: Scan, q: Array) -> Inverse:
     """M(q)^-1 (nv, nv), armature included."""
-    inertias, S = aba.still(scan, q)
+    inertias, S = aba.at_rest(scan, q)
     joints = aba.articulated(scan, inertias, S)
     margins = aba.margins(scan, joints, inertias, S)
     return Inverse((by_lanes if isinstance(scan, Scan) else torques.by_rows)(scan, joints), margins)

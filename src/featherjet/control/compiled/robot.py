@@ -48,7 +48,9 @@ class PhaseRobot(DropsCode):
         kernel = self._kernels.get((name, viewpoint))
         if kernel is None:
             record = QUANTITIES[name]
-            options: dict[str, Any] = {"viewpoint": frames.known(viewpoint)} if "viewpoint" in record.options else {}
+            options: dict[str, Any] = {}
+            if "viewpoint" in record.options:
+                options["viewpoint"] = frames.checked_viewpoint(viewpoint)
             if "contacts" in record.options:
                 assert self.contacts is not None
                 options["contacts"] = self.contacts.core

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...errors import InputError
 from ...evaluate.evaluator import HasEvaluator
-from ...evaluate.frames import Viewpoint
-from ...evaluate.frames import known as known_viewpoint
+from ...evaluate.frames import Viewpoint, checked_viewpoint
 from ...math.scalars import Scalar
 from ...model.configuration import limits
 from ...model.manifolds import SE3, SO3, Rows, is_flat
@@ -201,7 +200,7 @@ class Velocity(Framed):
 
     def __init__(self, frame: str, reference: ArrayLike = (0.0,) * 6, *, viewpoint: Viewpoint = "local") -> None:
         super().__init__(frame, reference)
-        self.viewpoint = known_viewpoint(viewpoint)
+        self.viewpoint = checked_viewpoint(viewpoint)
 
     def numbers(self, size: Sizes) -> Array:
         return self._wide(6)
@@ -256,7 +255,7 @@ class Acceleration(LinearResidual):
         return [a - r for a, r in zip(at.a, reference, strict=True)]
 
 
-class Force(LinearResidual):
+class ContactForce(LinearResidual):
     """The force of a contact minus a reference (..., 3) or, of a surface, (..., 6); by default zero."""
 
     def __init__(self, contact: str, reference: ArrayLike = ()) -> None:
@@ -275,7 +274,7 @@ class Force(LinearResidual):
         return [f - r for f, r in zip(at.force(self.contact), reference, strict=True)]
 
 
-class ForceRows(Force):
+class ForceRows(ContactForce):
     """A matrix (rows, 3 or 6) times the force of a contact; the matrix is an input of the code."""
 
     def __init__(self, contact: str, matrix: Array) -> None:

@@ -81,14 +81,16 @@ def _controls(ax: Any, picture: Picture) -> None:
     """Controls as steps, and those limits that they come near."""
     t, us = picture.t, picture.us
     for k in _named(us):
-        (line,) = ax.step(t, _held(us[:, k]), where="post", linewidth=1.0, label=_label(picture.names[2], k))
+        (line,) = ax.step(t, _repeated_last(us[:, k]), where="post", linewidth=1.0, label=_label(picture.names[2], k))
         for limit in picture.limits:
             if limit is not None and np.abs(us[:, k] - limit[:, k]).min() <= NEAR * np.ptp(us[:, k]):
-                ax.step(t, _held(limit[:, k]), where="post", linestyle=":", linewidth=1.0, color=line.get_color())
+                ax.step(
+                    t, _repeated_last(limit[:, k]), where="post", linestyle=":", linewidth=1.0, color=line.get_color()
+                )
     _finish(ax, "u [N, N m]\n(dotted: limits)")
 
 
-def _held(x: Array) -> Array:
+def _repeated_last(x: Array) -> Array:
     """Values of T knots, the last one repeated."""
     return np.concatenate([x, x[-1:]])
 

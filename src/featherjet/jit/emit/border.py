@@ -7,29 +7,43 @@ same numbers to the same place, so no lane needs a mask.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import llvmlite.ir as ir
 
 from ..flags import Flag
-from .lanes import I8, I32, I64, LINE, PTR, VOID, Lanes, Value, external
-from .platform import runs_alone
+from .lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    LINE,
+    PTR,
+    VOID,
+    Builder,
+    Function,
+    FunctionType,
+    Lanes,
+    Module,
+    StructType,
+    Value,
+    begun,
+    external,
+)
+from .platform import runs_alone, variable
 from .transfers import FEW, Transfers
 from .workspace import forget_exceptions, release, report_of, reserve
 
-BIT = ir.IntType(1)
-ENTRY = ir.FunctionType(VOID, [PTR] * 4)
+ENTRY = FunctionType(VOID, [PTR] * 4)
+Axes = Mapping[str, Sequence[int | str]]
 AHEAD = 2  # rounds of samples between prefetching the results' memory and writing it
 
 
 def emit_entry(
-    module: ir.Module,
-    many: ir.Function,
-    few: ir.Function | None = None,
+    module: Module,
+    many: Function,
+    few: Function | None = None,
     lanes: int = 1,
-    unfit: Callable[[ir.IRBuilder, Value], Value] | None = None,
+    unfit: Callable[[Builder, Value], Value] | None = None,
     apart: bool = False,
 ) -> None:
     """`entry`: calls `many`, or `few` (if given) for fewer samples than half the lanes, or where `data` is unfit.
@@ -37,9 +51,9 @@ def emit_entry(
     apart: whether the caller needs its inputs again, if a watched result is flagged; results must not overlap them.
     """
     emit_apart(module, apart)
-    f = ir.Function(module, ENTRY, "entry")
+    f = Function(module, ENTRY, "entry")
     f.attributes.add("nounwind")
-    b = ir.IRBuilder(f.append_basic_block("entry"))
+    b = begun(f)
     samples = b.load(f.args[1], typ=I64, align=8)
     with b.if_then(b.icmp_signed("<", samples, I64(1)), likely=False):
         b.ret_void()
@@ -52,18 +66,10 @@ def emit_entry(
     b.ret_void()
 
 
-def entry_at(address: Any) -> Any:
-    """An address of an `entry`, which llvmlite calls only if it says its type."""
-    kind = type(address)
-    address.__class__ = type(kind.__name__, (kind,), {"function_type": ENTRY})
-    return address
-
-
-def emit_apart(module: ir.Module, apart: bool) -> None:
+def emit_apart(module: Module, apart: bool) -> None:
     """A constant of the code: whether results must lie apart from inputs."""
     if not runs_alone(module):
-        constant = ir.GlobalVariable(module, I64, "apart")
-        constant.initializer, constant.global_constant = I64(int(apart)), True  # type: ignore[assignment]
+        variable(module, "apart", I64(int(apart)))
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,12 @@ class Operand:
     name: str
     core: tuple[int | str, ...]
     output: bool = False
+
+
+def operands_of(inputs: Axes, results: Axes) -> list[Operand]:
+    """The operands of code, the word for flags first."""
+    given = [Operand(name, tuple(core)) for name, core in inputs.items()]
+    return [Operand("report", ()), *given, *(Operand(name, tuple(core), True) for name, core in results.items())]
 
 
 class Border:
@@ -85,20 +97,29 @@ class Border:
         self.w, self.operands, self.names = w, operands, inputs
         self.transfers = Transfers(w, inline=len(operands) <= FEW and not lean)
 
-    def scratch(self, samples: Value) -> Value:
+    def scratch(self, samples: Value) -> Value | None:
         """Allocate memory, which `emit` frees; set `inputs`, where each input goes, and `sizes`, their lengths."""
         raise NotImplementedError
+
+    def together(self, samples: Value) -> Value | int:
+        """How many samples go together."""
+        return self.w.L
+
+    def begin(self, samples: Value, s: Value) -> None:
+        """Bring the inputs of the samples from s on into lanes."""
+        self.point(self.args, s, samples)
+        self.read_inputs()
 
     def compute(self, samples: Value, s: Value) -> None:
         """Compute and write the results of the samples from s on; their inputs are in lanes."""
         raise NotImplementedError
 
-    def emit(self, name: str = "samples") -> ir.Function:
+    def emit(self, name: str = "samples") -> Function:
         w, L = self.w, self.w.L
         f = w.function(name, [PTR] * 4)
         self.args, dims, steps, self.data = f.args
         args = self.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = self.b = begun(f)
         samples = b.load(dims, typ=I64, align=8)
         self.report = report_of(b, args)
         self.strides = self.core_strides(steps)
@@ -106,20 +127,20 @@ class Border:
         self.lane_pointers = b.alloca(PTR, I32(L * len(self.operands)))
         self.inputs: list[Value] = []
         self.sizes: list[Value] = []
-        self.overflow: Value = BIT(0)
+        self.overflow: Value = I1(0)
         memory = self.scratch(samples)
-        with w.loop(b, I64(0), samples, L) as s:
-            self.point(args, s, samples)
-            self.read_inputs()
+        with w.loop(b, I64(0), samples, self.together(samples)) as s:
+            self.begin(samples, s)
             self.compute(samples, s)
-        release(w.module, b, args, memory)
+        if memory is not None:
+            release(w.module, b, args, memory)
         forget_exceptions(w.module, b)
         b.ret_void()
         return f
 
     # Memory
 
-    def allocate(self, counts: Sequence[Value]) -> tuple[Value, list[Value]]:
+    def allocate(self, counts: Sequence[Value], zeroed: bool = False) -> tuple[Value, list[Value]]:
         """Memory for pieces of `counts` numbers, in whole cache lines; and where each piece begins.
 
         If there is none, or if a size does not fit into 64 bits, the code sets a flag and returns.
@@ -132,7 +153,7 @@ class Border:
             total = self.checked("sadd", total, count)
         size = self.checked("smul", total, I64(w.bytes))
         size = b.select(self.overflow, I64(-1), size)  # more than any system has
-        memory = reserve(w.module, b, self.args, size)
+        memory = reserve(w.module, b, self.args, size, zeroed)
         at = b.inttoptr(b.and_(b.add(b.ptrtoint(memory, I64), I64(LINE - 1)), I64(-LINE)), PTR)
         pieces = []
         for count in rounded:
@@ -149,7 +170,7 @@ class Border:
 
     def checked(self, operation: str, x: Value, y: Value) -> Value:
         """The sum (sadd) or product (smul) of integers; `overflow` remembers whether one did not fit into 64 bits."""
-        b, pair = self.b, ir.LiteralStructType([I64, BIT])
+        b, pair = self.b, StructType([I64, I1])
         if runs_alone(self.w.module):  # its sizes are known, and small processors have no instructions to check them
             return (b.add if operation == "sadd" else b.mul)(x, y)
         found = b.call(external(self.w.module, f"llvm.{operation}.with.overflow.i64", pair, I64, I64), [x, y])
@@ -169,13 +190,22 @@ class Border:
         return [o for o, x in enumerate(self.operands) if x.output]
 
     def dimension(self, name: int | str) -> Value:
-        """The length of a core dimension; subclasses look up named ones."""
-        return constant_dimension(self.w, self.b, self.data, name)
+        """The length of a core dimension: a number, or a count that `data` has."""
+        return I64(name) if isinstance(name, int) else self.w.slot(self.b, self.data, name)
+
+    def count(self, core: Sequence[int | str]) -> Value:
+        """The entries of an array."""
+        return self.product(I64(1), *map(self.dimension, core))
+
+    def sample(self, o: int, s: Value) -> Value:
+        """Where sample s of an operand begins."""
+        base = self.b.load(self.b.gep(self.args, [I64(o)], source_etype=PTR), typ=PTR, align=8)
+        return self.b.gep(base, [self.b.mul(s, self.steps[o])], source_etype=I8)
 
     def flat(self, o: int) -> Value:
         """Whether an operand's core is contiguous."""
         b = self.b
-        contiguous: Value = ir.IntType(1)(1)
+        contiguous: Value = I1(1)
         size: Value = I64(self.w.bytes)
         for name, stride in zip(reversed(self.operands[o].core), reversed(self.strides[o]), strict=True):
             contiguous = b.and_(contiguous, b.icmp_signed("==", stride, size))
@@ -260,10 +290,3 @@ class Border:
     def watch(self, margin: Value) -> None:
         """Flag samples whose margin is not clearly positive."""
         self.flag(self.b.fcmp_unordered("<=", margin, self.w.const(self.w.kind.margin)), Flag.SMALL_MARGIN)
-
-
-def constant_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
-    """The length of a core dimension that is a number."""
-    if not isinstance(name, int):
-        raise TypeError(f"dimension {name!r} needs a number")
-    return I64(name)

@@ -17,13 +17,12 @@ from functools import cache
 from math import prod
 from typing import Any
 
-import llvmlite.ir as ir
 import numpy as np
 
-from ..graph import Graph
-from ..number import DOUBLE, Number
-from .border import entry_at
-from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external
+from ..number import Number
+from .border import ENTRY
+from .foreign import at, field, function_at, plain_lanes
+from .lanes import I1, I32, I64, PTR, VOID, Function, FunctionType, Lanes, Module, Value, begun, external
 from .platform import Platform
 
 # Offsets in PyArrayObject, in bytes.
@@ -63,11 +62,11 @@ def direct_call_block(
     return np.array([*addresses, *counts, *operands, *strides], np.int64)
 
 
-def emit_direct_call(platform: Platform) -> ir.Module:
+def emit_direct_call(platform: Platform) -> Module:
     """`direct_call`: (a block as an array, an array for each operand but the word for flags) -> flags, or DECLINED."""
-    module = platform.module("direct_call")
-    DirectCallCode(Lanes(module, Graph(), 1, DOUBLE)).emit()
-    return module
+    w = plain_lanes(platform, "direct_call")
+    DirectCallCode(w).emit()
+    return w.module
 
 
 class DirectCallCode:
@@ -78,10 +77,10 @@ class DirectCallCode:
 
     def emit(self) -> None:
         w = self.w
-        f = ir.Function(w.module, ir.FunctionType(PTR, [PTR, PTR, I64]), "direct_call")
+        f = Function(w.module, FunctionType(PTR, [PTR, PTR, I64]), "direct_call")
         f.attributes.add("nounwind")
         owner, arguments, given = f.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = self.b = begun(f)
         self.integer = external(w.module, RESULT, PTR, I64)
         block = field(b, owner, DATA, PTR)
         self.word = {name: w.integer(b, block, I64(k)) for k, name in enumerate(WORDS)}
@@ -95,8 +94,8 @@ class DirectCallCode:
         batched = b.icmp_signed("!=", self.word["axes"], I64(0))
         own = b.alloca(I64, b.select(batched, self.word["strides"], I64(0)))
         with b.if_then(batched):
-            copy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
-            b.call(copy, [own, fixed, b.mul(self.word["strides"], I64(8)), ir.IntType(1)(0)])
+            copy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, I1)
+            b.call(copy, [own, fixed, b.mul(self.word["strides"], I64(8)), I1(0)])
         b.store(b.select(batched, UNKNOWN, I64(1)), self.samples)  # the first operand says how many
         b.store(I64(0), report)
         b.store(b.ptrtoint(report, I64), address)
@@ -108,7 +107,7 @@ class DirectCallCode:
             with b.if_then(batched):
                 b.store(b.mul(extra, self.of(operand, "bytes")), at(b, own, b.add(k, I64(1))))
             self.place(object, operand, operands, extra, k)
-        callee = entry_at(b.inttoptr(self.word["entry"], PTR))
+        callee = function_at(b.inttoptr(self.word["entry"], PTR), ENTRY)
         strides, data = b.select(batched, own, fixed), b.inttoptr(self.word["data"], PTR)
         b.call(callee, [self.pointers, self.samples, strides, data])
         b.ret(b.call(self.integer, [b.load(report, typ=I64, align=8)]))
@@ -160,16 +159,6 @@ class DirectCallCode:
             after = b.icmp_unsigned("<=", w.integer(b, self.ends, other), start)
             harmless = b.icmp_signed("==", b.or_(output, self.word["apart"]), I64(0))
             self.require(b.or_(harmless, b.or_(before, after)))
-
-
-def at(b: ir.IRBuilder, base: Value, index: Value, typ: ir.Type = I64) -> Value:
-    """Pointer to entry `index` of an array."""
-    return b.gep(base, [index], source_etype=typ)
-
-
-def field(b: ir.IRBuilder, object: Value, offset: int, typ: ir.Type) -> Value:
-    """A field of a Python object."""
-    return b.load(b.gep(object, [I64(offset)], source_etype=I8), typ=typ, align=4)
 
 
 class _Definition(ctypes.Structure):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar, cast
+from typing import Any, TypeAlias, cast
 
 import llvmlite.ir as ir
 
@@ -14,7 +14,19 @@ from ..number import Number
 from ..schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
-PTR, I8, I32, I64 = ir.PointerType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+# All that the other modules need of llvmlite.
+Builder: TypeAlias = ir.IRBuilder
+Constant: TypeAlias = ir.Constant
+Function: TypeAlias = ir.Function
+FunctionType: TypeAlias = ir.FunctionType
+IntType: TypeAlias = ir.IntType
+Module: TypeAlias = ir.Module
+PointerType: TypeAlias = ir.PointerType
+StructType: TypeAlias = ir.LiteralStructType
+Type: TypeAlias = ir.Type
+Undefined = ir.Undefined
+VectorType: TypeAlias = ir.VectorType
+PTR, I1, I8, I32, I64 = ir.PointerType(), *map(ir.IntType, (1, 8, 32, 64))
 VOID = ir.VoidType()
 CONTRACT = ("contract",)
 LINE = 64  # bytes in a cache line
@@ -23,12 +35,15 @@ LINE = 64  # bytes in a cache line
 class Lanes:
     """Code on vectors of `lanes` numbers of one kind, aligned in memory as vectors or, if not `whole`, as numbers.
 
-    slots: position and type of each entry (eight bytes) of `data`, the block that a kernel reads, by name.
+    slots: the names of the entries (eight bytes each) of `data`, the block that a kernel reads. Those in `counts` are
+    integers, the others addresses.
     """
 
-    slots: ClassVar[Mapping[str, tuple[int, ir.Type]]] = {}
-
-    def __init__(self, module: ir.Module, graph: Graph, lanes: int, kind: Number, whole: bool = True) -> None:
+    def __init__(
+        self, module: ir.Module, graph: Graph, lanes: int, kind: Number, whole: bool = True,
+        slots: Sequence[str] = (), counts: Container[str] = (),
+    ) -> None:  # fmt: skip
+        self.slots = {name: (k, I64 if name in counts else PTR) for k, name in enumerate(slots)}
         self.module, self.graph, self.L, self.kind = module, graph, lanes, kind
         self.N, self.V, self.bytes = kind.type, kind.vector(lanes), kind.bytes
         self.align = self.bytes * lanes if whole else self.bytes
@@ -76,6 +91,18 @@ class Lanes:
 
     def store(self, b: ir.IRBuilder, x: Value, pointer: Value) -> None:
         b.store(x, pointer, align=self.align)
+
+    def load_masked(self, b: ir.IRBuilder, pointer: Value, mask: Value) -> Value:
+        """Numbers in the lanes of a mask, zeros in the others."""
+        name = f"llvm.masked.load.{self.kind.suffix(self.L)}.p0"
+        masked = external(self.module, name, self.V, PTR, I32, mask.type, self.V)
+        return b.call(masked, [pointer, I32(self.bytes), mask, self.const(0.0)])
+
+    def store_masked(self, b: ir.IRBuilder, x: Value, pointer: Value, mask: Value) -> None:
+        """Store the lanes of a mask."""
+        name = f"llvm.masked.store.{self.kind.suffix(mask.type.count)}.p0"
+        masked = external(self.module, name, VOID, x.type, PTR, I32, mask.type)
+        b.call(masked, [x, pointer, I32(self.bytes), mask])
 
     def prefetch(self, b: ir.IRBuilder, pointer: Value, ahead: Value) -> None:
         """Fetch the cache line `ahead` bytes further, which is about to be written, into the second-level cache.
@@ -302,6 +329,11 @@ class Lanes:
         """The references that expressions load."""
         ops = self.graph.ops
         return [ops[i].data for i in self.graph.reachable(x.index for x in of) if ops[i].name == "load"]  # type: ignore[misc]
+
+
+def begun(f: ir.Function) -> ir.IRBuilder:
+    """What writes the body of a function."""
+    return ir.IRBuilder(f.append_basic_block("entry"))
 
 
 def external(module: ir.Module, name: str, result: ir.Type, *args: ir.Type) -> ir.Function:

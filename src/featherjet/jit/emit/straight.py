@@ -7,16 +7,14 @@ import json
 from collections.abc import Iterator, Sequence
 from math import prod
 
-import llvmlite.ir as ir
-
 from ..number import Number
 from ..objects import ModuleText, sources
 from ..schedule import Schedule
 from ..straight import Straight
-from .border import AHEAD, Border, Operand, emit_entry
-from .lanes import I8, I32, I64, PTR, VOID, Lanes, Value, external
+from .border import AHEAD, Border, Operand, emit_entry, operands_of
+from .lanes import I1, I32, I64, PTR, VOID, Function, FunctionType, Lanes, Module, Value, external
 from .pieces import TRIG, Memory, texts
-from .platform import Platform
+from .platform import Platform, integers, letters, variable
 from .sincos import sincos_function
 
 # Instructions: the first get good code; the rest, and all of a very long kernel, get code that compiles fast.
@@ -33,22 +31,13 @@ def emit_straight(
     module = platform.module("kernel")
     schedule = program.schedule
     w = Lanes(module, program.graph, lanes, kind)
-    operands = [Operand("report", ()), *(Operand(name, shape) for name, shape in program.inputs.items())]
-    operands += [Operand(f"out{k}", shape, True) for k, (shape, _) in enumerate(program.outputs)]
+    operands = operands_of(program.inputs, {f"out{k}": shape for k, (shape, _) in enumerate(program.outputs)})
     code = StraightCode(w, program, schedule, operands, fast_compile)
     samples = code.emit()
     emit_entry(module, samples, apart=bool(program.watched))
-    emit_text(module, "shapes", json.dumps([shape for shape, _ in program.outputs]))
+    variable(module, "shapes", letters(json.dumps([shape for shape, _ in program.outputs])))
     yield from sources(module, {samples.name, "entry"} if fast_compile else set())
     yield from code.pieces()
-
-
-def emit_text(module: ir.Module, name: str, text: str) -> None:
-    """A string constant that `Library.text` can read."""
-    letters = bytearray(text.encode() + b"\0")
-    value = ir.Constant(ir.ArrayType(I8, len(letters)), letters)
-    constant = ir.GlobalVariable(module, value.type, name)
-    constant.initializer, constant.global_constant = value, True  # type: ignore[assignment]
 
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -57,13 +46,9 @@ def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return [(numbers[a], numbers[b - 1] + 1) for a, b in itertools.pairwise([0, *cuts, len(numbers)])]
 
 
-def constant_table(module: ir.Module, numbers: Sequence[int]) -> ir.GlobalVariable:
+def constant_table(module: Module, numbers: Sequence[int]) -> Value:
     """A table of integers in the code; a module has few, so equal ones are not shared."""
-    value = ir.Constant(ir.ArrayType(I64, len(numbers)), list(numbers))
-    table = ir.GlobalVariable(module, value.type, module.get_unique_name("table"))
-    table.linkage = "private"
-    table.initializer, table.global_constant = value, True  # type: ignore[assignment]
-    return table
+    return variable(module, module.get_unique_name("table"), integers(numbers), private=True)
 
 
 class StraightCode(Border):
@@ -97,10 +82,10 @@ class StraightCode(Border):
             for k, x in enumerate(entries):
                 self.sinks.setdefault(x.index, []).append(start + k)
 
-    def emit(self, name: str = "samples") -> ir.Function:
+    def emit(self, name: str = "samples") -> Function:
         w = self.w
-        kind = ir.FunctionType(VOID, [PTR])
-        self.functions = [ir.Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
+        kind = FunctionType(VOID, [PTR])
+        self.functions = [Function(w.module, kind, f"piece{k}") for k in range(len(self.schedule.pieces))]
         return super().emit(name)
 
     def pieces(self) -> Iterator[ModuleText]:
@@ -178,8 +163,8 @@ class StraightCode(Border):
             target = b.select(staged, w.number(b, stage, I64(l * size)), self.lane_pointer(o, I64(l)))
             b.store(target, b.gep(self.targets, [I64(l)], source_etype=PTR))
         if L == 1:
-            memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, ir.IntType(1))
-            b.call(memcpy, [self.transfers.lane(b, self.targets, 0), source, I64(w.bytes * n), ir.IntType(1)(0)])
+            memcpy = external(w.module, "llvm.memcpy.p0.p0.i64", VOID, PTR, PTR, I64, I1)
+            b.call(memcpy, [self.transfers.lane(b, self.targets, 0), source, I64(w.bytes * n), I1(0)])
         else:
             ahead = b.select(staged, I64(0), b.mul(self.steps[o], I64(AHEAD * L)))
             self.transpose_out(entries, source, ahead)

@@ -9,9 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import llvmlite.ir as ir
-
-from .lanes import I8, I32, I64, PTR, Lanes, Value, external, shuffled, transposed
+from .lanes import (
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Constant,
+    Lanes,
+    Type,
+    Undefined,
+    Value,
+    begun,
+    shuffled,
+    transposed,
+)
 
 FEW = 7  # operands
 
@@ -22,17 +34,17 @@ class Transfers:
     def __init__(self, w: Lanes, inline: bool) -> None:
         self.w, self.inline = w, inline
 
-    def _once(self, name: str, args: Sequence[ir.Type], body: Callable[..., None]) -> Any:
+    def _once(self, name: str, args: Sequence[Type], body: Callable[..., None]) -> Any:
         whole = f"{name}_{self.w.L}"
         if whole in self.w.module.globals:
             return self.w.module.globals[whole]
         f = self.w.function(name, args, inline=self.inline)
-        b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = begun(f)
         body(b, *f.args)
         b.ret_void()
         return f
 
-    def lane(self, b: ir.IRBuilder, lanes: Value, l: Value | int) -> Value:
+    def lane(self, b: Builder, lanes: Value, l: Value | int) -> Value:
         """Where a lane's sample begins."""
         return b.load(b.gep(lanes, [I64(l) if isinstance(l, int) else l], source_etype=PTR), typ=PTR)
 
@@ -45,7 +57,7 @@ class Transfers:
         """
         return self._once("read", [PTR, I64, PTR, PTR], self._read)
 
-    def _read(self, b: ir.IRBuilder, lanes: Value, size: Value, target: Value, total: Value) -> None:
+    def _read(self, b: Builder, lanes: Value, size: Value, target: Value, total: Value) -> None:
         """L numbers of L samples at a time; the last time, fewer numbers."""
         w = self.w
         begins = [self.lane(b, lanes, l) for l in range(w.L)]
@@ -58,9 +70,7 @@ class Transfers:
         rest = b.sub(size, full)
         with b.if_then(b.icmp_signed(">", rest, I64(0))):
             mask = w.first_lanes(b, rest)
-            name = f"llvm.masked.load.{w.kind.suffix(w.L)}.p0"
-            masked = external(w.module, name, w.V, PTR, I32, mask.type, w.V)
-            x = [b.call(masked, [w.number(b, begin, full), I32(w.bytes), mask, w.const(0.0)]) for begin in begins]
+            x = [w.load_masked(b, w.number(b, begin, full), mask) for begin in begins]
             for j, y in enumerate(transposed(b, x, first=True)[: w.L - 1]):
                 with b.if_then(b.icmp_signed("<", I64(j), rest)):
                     store(y, w.vector(b, target, b.add(full, I64(j))))
@@ -69,12 +79,12 @@ class Transfers:
     def gather(self, axes: int) -> Any:
         """(lanes, target, total, lengths..., strides...): the same for numbers of any layout, one by one."""
 
-        def body(b: ir.IRBuilder, lanes: Value, target: Value, total: Value, *layout: Value) -> None:
+        def body(b: Builder, lanes: Value, target: Value, total: Value, *layout: Value) -> None:
             w = self.w
             store, end = self._checking(b, total)
 
             def entry(index: Value, shift: Value) -> None:
-                x: Value = ir.Constant(w.V, ir.Undefined)
+                x: Value = Constant(w.V, Undefined)
                 for l in range(w.L):
                     number = w.load_number(b, b.gep(self.lane(b, lanes, l), [shift], source_etype=I8))
                     x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
@@ -85,7 +95,7 @@ class Transfers:
 
         return self._once(f"gather{axes}", [PTR, PTR, PTR, *[I64] * (2 * axes)], body)
 
-    def _checking(self, b: ir.IRBuilder, total: Value) -> tuple[Callable[[Value, Value], None], Callable[[], None]]:
+    def _checking(self, b: Builder, total: Value) -> tuple[Callable[[Value, Value], None], Callable[[], None]]:
         """What stores a vector and adds it to a sum, and what adds that sum to the total at the end."""
         w, scale, own = self.w, self.w.const(self.w.kind.overflowing), self.w.cell(b)
         w.store(b, w.load(b, total), own)  # LLVM keeps the sum in a register
@@ -97,7 +107,7 @@ class Transfers:
         return store, lambda: w.store(b, w.load(b, own), total)
 
     def _entries(
-        self, b: ir.IRBuilder, lengths: Sequence[Value], strides: Sequence[Value], body: Callable[[Value, Value], None]
+        self, b: Builder, lengths: Sequence[Value], strides: Sequence[Value], body: Callable[[Value, Value], None]
     ) -> None:
         """body(number of an entry, its shift in bytes) for all entries of an array."""
 
@@ -120,7 +130,7 @@ class Transfers:
         """
         return self._once("write", [PTR, PTR, I64, PTR, I64], self._write)
 
-    def _write(self, b: ir.IRBuilder, source: Value, targets: Value, ahead: Value, table: Value, count: Value) -> None:
+    def _write(self, b: Builder, source: Value, targets: Value, ahead: Value, table: Value, count: Value) -> None:
         w, L = self.w, self.w.L
         begins = [self.lane(b, targets, l) for l in range(L)]
 
@@ -140,16 +150,16 @@ class Transfers:
     def write_rest(self, count: int) -> Any:
         """(source, targets, first): write the last entries, fewer than L."""
 
-        def body(b: ir.IRBuilder, source: Value, targets: Value, first: Value) -> None:
+        def body(b: Builder, source: Value, targets: Value, first: Value) -> None:
             w, L = self.w, self.w.L
             last = [w.load(b, w.vector(b, source, b.add(first, I64(k)))) for k in range(count)]
-            rows = transposed(b, [*last, *[ir.Constant(w.V, ir.Undefined)] * (L - count)])
+            rows = transposed(b, [*last, *[Constant(w.V, Undefined)] * (L - count)])
             for l, x in enumerate(rows):
                 self._store_first(b, x, count, w.number(b, self.lane(b, targets, l), first))
 
         return self._once(f"write_rest{count}", [PTR, PTR, I64], body)
 
-    def _store_first(self, b: ir.IRBuilder, x: Value, count: int, pointer: Value) -> None:
+    def _store_first(self, b: Builder, x: Value, count: int, pointer: Value) -> None:
         """Store the first lanes of a vector, in pieces of four, two and one."""
         w, at = self.w, 0
         while at < count:
@@ -162,7 +172,7 @@ class Transfers:
         """(staged samples, numbers from one to the next, lanes, count, lengths..., strides...): write results of any
         layout, number by number."""
 
-        def body(b: ir.IRBuilder, stage: Value, size: Value, lanes: Value, count: Value, *layout: Value) -> None:
+        def body(b: Builder, stage: Value, size: Value, lanes: Value, count: Value, *layout: Value) -> None:
             w = self.w
             with w.loop(b, I64(0), count) as l:
                 sample, target = w.number(b, stage, b.mul(l, size)), self.lane(b, lanes, l)

@@ -6,21 +6,19 @@ where free memory begins and ends, and the farthest end that was asked for.
 
 from __future__ import annotations
 
-import llvmlite.ir as ir
-
 from ..flags import Flag
-from .lanes import I32, I64, PTR, VOID, Value, external
+from .lanes import I1, I8, I32, I64, PTR, VOID, Builder, Module, Value, external
 from .platform import runs_alone
 
 FRAME = ("report", "start", "end", "most")
 
 
-def report_of(b: ir.IRBuilder, args: Value) -> Value:
+def report_of(b: Builder, args: Value) -> Value:
     """The caller's word for flags, whose address the first operand is."""
     return b.inttoptr(b.load(b.load(args, typ=PTR), typ=I64, align=8), PTR)
 
 
-def reserve(module: ir.Module, b: ir.IRBuilder, args: Value, size: Value, zeroed: bool = False) -> Value:
+def reserve(module: Module, b: Builder, args: Value, size: Value, zeroed: bool = False) -> Value:
     """Memory of `size` bytes, zeroed or not; where there is none, the code sets a flag and returns."""
     if runs_alone(module):
         start, end, most = (word(b, args, name) for name in FRAME[1:])
@@ -33,8 +31,8 @@ def reserve(module: ir.Module, b: ir.IRBuilder, args: Value, size: Value, zeroed
         b.store(last, start, align=8)
         memory = b.inttoptr(first, PTR)
         if zeroed:
-            fill = external(module, "llvm.memset.p0.i64", VOID, PTR, ir.IntType(8), I64, ir.IntType(1))
-            b.call(fill, [memory, ir.IntType(8)(0), size, ir.IntType(1)(0)])
+            fill = external(module, "llvm.memset.p0.i64", VOID, PTR, I8, I64, I1)
+            b.call(fill, [memory, I8(0), size, I1(0)])
         return memory
     if zeroed:
         memory = b.call(external(module, "calloc", PTR, I64, I64), [size, I64(1)])
@@ -44,7 +42,7 @@ def reserve(module: ir.Module, b: ir.IRBuilder, args: Value, size: Value, zeroed
     return memory
 
 
-def release(module: ir.Module, b: ir.IRBuilder, args: Value, memory: Value) -> None:
+def release(module: Module, b: Builder, args: Value, memory: Value) -> None:
     """Give back what was reserved last."""
     if runs_alone(module):
         b.store(b.ptrtoint(memory, I64), word(b, args, "start"), align=8)
@@ -52,19 +50,19 @@ def release(module: ir.Module, b: ir.IRBuilder, args: Value, memory: Value) -> N
         b.call(external(module, "free", VOID, PTR), [memory])
 
 
-def word(b: ir.IRBuilder, args: Value, name: str) -> Value:
+def word(b: Builder, args: Value, name: str) -> Value:
     """Pointer to a word of the frame."""
     return b.gep(b.load(args, typ=PTR), [I64(FRAME.index(name))], source_etype=I64)
 
 
-def return_if(b: ir.IRBuilder, failed: Value, report: Value) -> None:
+def return_if(b: Builder, failed: Value, report: Value) -> None:
     """Set a flag and return if an allocation has failed."""
     with b.if_then(failed, likely=False):
         b.store(b.or_(b.load(report, typ=I64, align=8), I64(int(Flag.NO_MEMORY))), report, align=8)
         b.ret_void()
 
 
-def forget_exceptions(module: ir.Module, b: ir.IRBuilder) -> None:
+def forget_exceptions(module: Module, b: Builder) -> None:
     """Clear the CPU's floating-point exceptions: flags report bad input, and NumPy need not warn as well."""
     if "windows" not in module.triple and not runs_alone(module):
         x86 = module.triple.startswith(("x86", "i686", "amd64"))

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import llvmlite.ir as ir
-
-from ..emit.lanes import I32, I64, PTR, Lanes, Value
+from ..emit.lanes import I32, I64, PTR, Function, Lanes, Value
 from ..flags import Flag
 from .index import Index
 from .products import ProductCode
@@ -39,9 +37,9 @@ class Lowering:
 
     def __init__(self, w: Lanes, sizes: Sizes) -> None:
         self.w, self.sizes = w, sizes
-        self._emitted: dict[int, tuple[LoopFunction, ir.Function]] = {}
+        self._emitted: dict[int, tuple[LoopFunction, Function]] = {}
 
-    def emit(self, function: LoopFunction, inline: bool = False) -> ir.Function:
+    def emit(self, function: LoopFunction, inline: bool = False) -> Function:
         """The LLVM function of a function, and of those that it calls."""
         known = self._emitted.get(id(function))
         if known:
@@ -55,14 +53,14 @@ class Lowering:
         FunctionCode(self, function, f).emit()
         return f
 
-    def emitted(self, function: LoopFunction) -> ir.Function:
+    def emitted(self, function: LoopFunction) -> Function:
         return self._emitted[id(function)][1]
 
 
 class FunctionCode(FunctionValues):
     """Emits one function."""
 
-    def __init__(self, lowering: Lowering, function: LoopFunction, f: ir.Function) -> None:
+    def __init__(self, lowering: Lowering, function: LoopFunction, f: Function) -> None:
         super().__init__(lowering.w, lowering.sizes, function, f)
         self.lowering = lowering
 

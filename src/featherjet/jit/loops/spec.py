@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ..emit.border import Operand
-
-Axes = Mapping[str, Sequence[int | str]]
+from ..emit.border import Axes
 
 
 class Fill(Enum):
@@ -49,8 +47,3 @@ class LoopSpec:
 
     def is_apart(self, name: str, axes: Sequence[int | str]) -> bool:
         return len(axes) > 1 or name in self.scattered
-
-    def operands(self) -> list[Operand]:
-        """Those of the gufunc, the word for flags first."""
-        inputs = [Operand(name, tuple(axes)) for name, axes in self.inputs.items()]
-        return [Operand("report", ()), *inputs, *(Operand(name, tuple(x), True) for name, x in self.results.items())]

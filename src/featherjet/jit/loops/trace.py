@@ -98,10 +98,15 @@ class Scope:
 
 
 class Tracer:
-    """The handle t of the loop language that records a program, for `samples` in lanes or for columns."""
+    """The handle t of the loop language that records a program, for `samples` in lanes or for columns.
 
-    def __init__(self, name: str, samples: bool) -> None:
+    callees: the functions that have been traced for calls, by what was traced and for which arguments; callers and
+    callees share them, with the objects that keys name by their identity.
+    """
+
+    def __init__(self, name: str, samples: bool, callees: dict[Any, tuple[LoopFunction, Any]] | None = None) -> None:
         self.samples = samples
+        self.callees = {} if callees is None else callees
         self.graph = OrderedGraph(self._asked)
         self.function = LoopFunction(name, self.graph)
         self._scopes = [Scope()]
@@ -109,8 +114,6 @@ class Tracer:
         self._versions: dict[int, int] = {}
         self._new_version = count(1)
         self._variables = count()
-        self._functions: dict[Any, LoopFunction] = {}  # by what was traced, and for which arguments
-        self._kept: list[Any] = []  # objects that keys of functions name by their identity
 
     # Arguments
 
@@ -249,10 +252,9 @@ class Tracer:
             raise ValueError(f"call of {named(function)}: two arguments are parts of one array")
         integers = [x for x in arguments if isinstance(x, Index) and x.value is None]
         key, inner = self._signature(function, arguments)
-        if key not in self._functions:
-            self._functions[key] = inner()
-            self._kept.append((function, arguments))
-        callee = self._functions[key]
+        if key not in self.callees:
+            self.callees[key] = inner(), (function, arguments)
+        callee, _ = self.callees[key]
         passed = [x.part for x in arrays if not x.array.table]
         layout = [s for x in arrays for s in layout_of(x) if not closed(s)]
         self._add(FunctionCall(callee, passed, [*layout, *integers]))
@@ -275,8 +277,7 @@ class Tracer:
                 forms.append(("object", x if is_plain(x) else id(x)))
 
         def trace() -> LoopFunction:
-            own = Tracer(named(function), self.samples)
-            own._functions, own._kept = self._functions, self._kept
+            own = Tracer(named(function), self.samples, self.callees)
             given: list[Any] = list(arguments)
             for k, x in enumerate(arguments):
                 if isinstance(x, TracedArray):

@@ -7,14 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-import llvmlite.ir as ir
-
-from ..emit.lanes import I64, Lanes, Value
+from ..emit.lanes import I64, Builder, Constant, Function, Lanes, Type, Value, VectorType, begun
 from ..graph import OPERATIONS, Graph
 from .index import Index, parts, unchanging, variables
 from .program import Array, EntryRef, LaneRole, Let, Loop, LoopFunction, Put, bodies
 
-Sizes = Callable[[ir.IRBuilder, Value, str], Value]  # the value of a size, or the address of a table, in `data`
+Sizes = Callable[[Builder, Value, str], Value]  # the value of a size, or the address of a table, in `data`
 
 
 @dataclass(frozen=True)
@@ -28,16 +26,16 @@ class ColumnRange:
 class FunctionValues:
     """What a function has computed, by blocks: what a block computes is not known after it."""
 
-    def __init__(self, w: Lanes, sizes: Sizes, function: LoopFunction, f: ir.Function) -> None:
+    def __init__(self, w: Lanes, sizes: Sizes, function: LoopFunction, f: Function) -> None:
         self.w, self.sizes, self.function = w, sizes, function
         self.by_width: dict[int, Lanes] = {w.L: w}
         self.samples = any(a.lanes is LaneRole.SAMPLES for a in function.arrays)
         self.data, self.report, *self.rest = f.args
-        self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        self.b = begun(f)
         self.columns: ColumnRange | None = None
         self.integers: dict[int, Value] = {}
         self.bases: dict[int, Value] = {}
-        self.kinds: dict[int, ir.Type] = {}  # of an entry of each local array
+        self.kinds: dict[int, Type] = {}  # of an entry of each local array
         self.values: list[dict[int, Value]] = [{}]
         self.indices: list[dict[Index, Value]] = [{}]
         self.pointers: list[dict[tuple[int, Index], Value]] = [{}]
@@ -105,7 +103,7 @@ class FunctionValues:
         """Whether entries of a place are columns."""
         return self.columns is not None and ("variable", (self.columns.variable,)) in variables(at)
 
-    def kind(self, array: Array, at: Index) -> tuple[ir.Type, int]:
+    def kind(self, array: Array, at: Index) -> tuple[Type, int]:
         """The type of a value in memory, and the numbers it has."""
         w = self.w
         if array.number in self.kinds:
@@ -120,7 +118,7 @@ class FunctionValues:
         base, (_, rest) = self.beginning(array, at), parted(at)
         return self.b.gep(base, [I64(rest)], source_etype=self.element(array)) if rest else base
 
-    def element(self, array: Array) -> ir.Type:
+    def element(self, array: Array) -> Type:
         """The type of an array's entries."""
         w = self.w
         return self.kinds.get(array.number) or (w.V if array.lanes is LaneRole.SAMPLES else w.N)
@@ -156,14 +154,14 @@ class FunctionValues:
         """A value as a vector: a number in all lanes."""
         if width_of(x.type) == width:
             return x
-        if isinstance(x, ir.Constant):
+        if isinstance(x, Constant):
             return self.wide(width).const(x.constant)
         return self.remembered(self.vectors, (id(x), width), lambda: self.wide(width).splat(self.b, x))
 
     def value(self, i: int) -> Value:
         op = self.function.graph.ops[i]
         if op.name == "const":
-            return ir.Constant(self.w.N, op.data[0])  # type: ignore[index]
+            return Constant(self.w.N, op.data[0])  # type: ignore[index]
         for scope in reversed(self.values):
             if i in scope:
                 return scope[i]
@@ -207,4 +205,4 @@ def parted(at: Index) -> tuple[Index, int]:
 
 def width_of(kind: Any) -> int:
     """How many numbers a value has."""
-    return kind.count if isinstance(kind, ir.VectorType) else 1
+    return kind.count if isinstance(kind, VectorType) else 1

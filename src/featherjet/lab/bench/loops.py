@@ -129,13 +129,13 @@ def ours(robot: Robot, call: LoopCall, inputs: Sequence[Array], frame: str) -> l
                 buffer[:] = x
             step()
 
-    def found() -> tuple[Array, ...]:
+    def results_now() -> tuple[Array, ...]:
         return tuple(getattr(step, k) for k in step.results)
 
     return [
         CheckedContender(BATCH, batch, len(inputs[0]), whole=True, results=lambda: compared(call, results)),
         CheckedContender(SINGLE, single, 1 << 20, results=lambda: compared(call, one(packed(last[0])))),
-        CheckedContender(BOUND, bound, 1 << 20, results=lambda: compared(call, one(found()))),
+        CheckedContender(BOUND, bound, 1 << 20, results=lambda: compared(call, one(results_now()))),
     ]
 
 

@@ -81,7 +81,7 @@ class RandomInputs:
         """How many numbers a quantity gives for one state."""
         return sum(int(np.prod(shape)) for shape in quantity(name).result_shapes(self.sizes))
 
-    def given(self, i: Input) -> np.ndarray:
+    def sample(self, i: Input) -> np.ndarray:
         if i.axes == ("q",):
             return self.q
         return self.rng.normal(size=(self.batch, self.sizes[i.axes[0]])) if isinstance(i.axes[0], str) else np.zeros(1)
@@ -90,7 +90,7 @@ class RandomInputs:
         """One call on the whole batch, or on as many states as memory allows, into the same arrays every time."""
         record = quantity(name)
         count = max(1, min(self.batch, ENTRIES // self.entries(name)))
-        given = [x[:count] if x.ndim > 1 else x for x in map(self.given, record.inputs)]
+        given = [x[:count] if x.ndim > 1 else x for x in map(self.sample, record.inputs)]
         options = {"contacts": self.contacts.core} if "contacts" in record.options else {}
         known = None if options else getattr(self.robot, name, None)
         run = partial(known, *given) if known else partial(self.robot.evaluator.run, name, given, **options)

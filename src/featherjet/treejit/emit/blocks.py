@@ -8,26 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I8, I64, PTR, Value, transposed
+from ...jit.emit.lanes import I8, I64, PTR, Builder, Function, Value, begun, transposed
 from ..program import Blocks, Ref
 from .columns import Columns
 from .lanes import TreeLanes
 from .walks import Walks
 
 
-def padded(w: TreeLanes, b: ir.IRBuilder, data: Value, loop: Blocks, lanes: int) -> Value:
+def padded(w: TreeLanes, b: Builder, data: Value, loop: Blocks, lanes: int) -> Value:
     """The length of a row of Q: its columns in whole vectors, and one vector more, which loads may touch."""
     columns = b.mul(w.slot(b, data, "joints"), I64(loop.width))
     return b.add(b.and_(b.add(columns, I64(lanes - 1)), I64(-lanes)), I64(lanes))
 
 
-def emit_block_columns(w: Walks, loop: Blocks, lanes: int) -> ir.Function:
+def emit_block_columns(w: Walks, loop: Blocks, lanes: int) -> Function:
     """A function of (data, J, Q, area) that moves each column's numbers from lanes of samples to lanes of columns."""
     f = w.function("block_columns", [PTR, PTR, PTR, I64])
     data, J, Q, area = f.args
-    b = ir.IRBuilder(f.append_basic_block("entry"))
+    b = begun(f)
     columns = b.mul(w.slot(b, data, "joints"), I64(loop.width))
     pad, last = padded(w, b, data, loop, lanes), b.sub(columns, I64(1))
     count = len(loop.keys[0])
@@ -54,11 +52,11 @@ def emit_block_columns(w: Walks, loop: Blocks, lanes: int) -> ir.Function:
     return f
 
 
-def emit_blocks(e: Columns, loop: Blocks) -> ir.Function:
+def emit_blocks(e: Columns, loop: Blocks) -> Function:
     """A function of (data, P, Q, matrix, bytes between rows, bytes ahead to prefetch) that writes all entries."""
     f = e.function("blocks", [PTR, PTR, PTR, PTR, I64, I64])
     data, P, Q, matrix, by_row, ahead = f.args
-    b = ir.IRBuilder(f.append_basic_block("entry"))
+    b = begun(f)
     joints, v_start, ends = (e.slot(b, data, s) for s in ("joints", "v_start", "body_ends"))
     pad, total = padded(e, b, data, loop, e.L), b.mul(joints, I64(loop.width))
     place = {key: k for k, key in enumerate(loop.keys[0])}

@@ -13,16 +13,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I8, I64, PTR, VOID, Value, external, transposed
+from ...jit.emit.lanes import (
+    I1,
+    I8,
+    I64,
+    PTR,
+    Builder,
+    Constant,
+    Function,
+    IntType,
+    Module,
+    Type,
+    Value,
+    VectorType,
+    begun,
+    transposed,
+)
 from ...jit.graph import Expr
 from ...jit.number import Number
 from ..program import Key, Pairs, Program, Ref, Sum, Triples
 from ..tables import ACROSS, MASKS, MIXED, NOTHING, RUN, WITHIN
 from .lanes import TreeLanes
 
-I16 = ir.IntType(16)
+I16 = IntType(16)
 Place = tuple[Value, Value]  # a pointer, and how many bytes ahead of it to prefetch
 NOT_AHEAD = I64(0)  # nothing to prefetch: the memory is in a cache
 
@@ -38,21 +51,21 @@ class MatrixPlace(NamedTuple):
 class Columns(TreeLanes):
     """Code on groups of columns; P holds `len(keys)` vectors for each group."""
 
-    def __init__(self, module: ir.Module, program: Program, lanes: int, kind: Number) -> None:
+    def __init__(self, module: Module, program: Program, lanes: int, kind: Number) -> None:
         super().__init__(module, program.graph, lanes, kind, whole=False)
         self.program = program
         self.keys = program.column_keys()
         self.offset: dict[Key, int] = {key: k for k, key in enumerate(self.keys)}
-        self.M = ir.VectorType(ir.IntType(1), lanes)
+        self.M = VectorType(I1, lanes)
 
-    def mask(self, b: ir.IRBuilder, bits: Value) -> Value:
+    def mask(self, b: Builder, bits: Value) -> Value:
         """The lanes whose bits are set."""
         if self.L == 1:
-            return b.trunc(bits, ir.IntType(1))
-        low = b.trunc(bits, ir.IntType(self.L)) if self.L < bits.type.width else bits  # type: ignore[attr-defined]
+            return b.trunc(bits, I1)
+        low = b.trunc(bits, IntType(self.L)) if self.L < bits.type.width else bits  # type: ignore[attr-defined]
         return b.bitcast(low, self.M)
 
-    def put(self, b: ir.IRBuilder, x: Sequence[tuple[Value, Place]], existing: Value) -> None:
+    def put(self, b: Builder, x: Sequence[tuple[Value, Place]], existing: Value) -> None:
         """Store pairs (vector, place), in the existing columns only: all lanes, except in the last group."""
         if self.L == 1:  # a group is one column, and exists; to prefetch for each number would take as long as it saves
             for x1, (pointer, _) in x:
@@ -61,7 +74,7 @@ class Columns(TreeLanes):
         for _, (pointer, ahead) in x:
             if ahead is not NOT_AHEAD:
                 self.prefetch(b, pointer, ahead)
-        full = b.icmp_unsigned("==", existing, ir.Constant(existing.type, (1 << self.L) - 1))
+        full = b.icmp_unsigned("==", existing, Constant(existing.type, (1 << self.L) - 1))
         with b.if_else(full, likely=True) as (yes, no):
             with yes:
                 for vector, (pointer, _) in x:
@@ -70,53 +83,48 @@ class Columns(TreeLanes):
                 for vector, (pointer, _) in x:
                     self.store_masked(b, vector, pointer, self.mask(b, existing))
 
-    def store_masked(self, b: ir.IRBuilder, x: Value, pointer: Value, mask: Value) -> None:
-        name = f"llvm.masked.store.{self.kind.suffix(self.L)}.p0"
-        masked = external(self.module, name, VOID, self.V, PTR, ir.IntType(32), self.M)
-        b.call(masked, [x, pointer, ir.IntType(32)(self.bytes), mask])
-
-    def record(self, b: ir.IRBuilder, P: Value, dof: Value) -> Value:
+    def record(self, b: Builder, P: Value, dof: Value) -> Value:
         """Where a dof's numbers begin; they are L numbers apart."""
         group = b.sdiv(dof, I64(self.L))
         start = b.add(b.mul(group, I64(len(self.keys) * self.L)), b.srem(dof, I64(self.L)))
         return self.number(b, P, start)
 
-    def group(self, b: ir.IRBuilder, P: Value, g: Value) -> Value:
+    def group(self, b: Builder, P: Value, g: Value) -> Value:
         """Where a group's vectors begin."""
         return self.number(b, P, b.mul(g, I64(len(self.keys) * self.L)))
 
-    def key_at(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
+    def key_at(self, b: Builder, record: Value, key: Key) -> Value:
         return self.number(b, record, I64(self.offset[key] * self.L))
 
-    def splat_from(self, b: ir.IRBuilder, record: Value, key: Key) -> Value:
+    def splat_from(self, b: Builder, record: Value, key: Key) -> Value:
         """One dof's number in all lanes."""
         return self.splat(b, self.load_number(b, self.key_at(b, record, key)))
 
-    def places(self, b: ir.IRBuilder, table: Value, count: int) -> list[MatrixPlace]:
+    def places(self, b: Builder, table: Value, count: int) -> list[MatrixPlace]:
         """The places of matrices, from a table of three numbers for each."""
 
-        def entry(k: int, typ: ir.Type) -> Value:
+        def entry(k: int, typ: Type) -> Value:
             return b.load(b.gep(table, [I64(k)], source_etype=I64), typ=typ, align=8)
 
         return [MatrixPlace(entry(3 * m, PTR), entry(3 * m + 1, I64), entry(3 * m + 2, I64)) for m in range(count)]
 
-    def entry(self, b: ir.IRBuilder, matrix: MatrixPlace, row: Value, column: Value) -> Place:
+    def entry(self, b: Builder, matrix: MatrixPlace, row: Value, column: Value) -> Place:
         """Where an entry of a matrix is."""
         line = b.gep(matrix.start, [b.mul(row, matrix.by_row)], source_etype=I8)
         return self.number(b, line, column), matrix.ahead
 
-    def pairs(self, number: int, loop: Pairs) -> ir.Function:
+    def pairs(self, number: int, loop: Pairs) -> Function:
         """A function of (data, P, places of the matrices) that writes all entries."""
         return PairsCode(self, loop).emit(number)
 
-    def sum(self, number: int, loop: Sum) -> ir.Function:
+    def sum(self, number: int, loop: Sum) -> Function:
         """A function of (data, P, places of the matrices) that adds the second matrix to the first.
 
         Blocks of L rows and columns are vectors, transposed in registers; what remains is added entry by entry.
         """
         f = self.function(f"sum{number}", [PTR] * 3)
         data, _, places = f.args
-        b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = begun(f)
         nv, L = self.slot(b, data, "nv"), I64(self.L)
         target, addend = self.places(b, places, 2)
         whole = b.mul(b.sdiv(nv, L), L)
@@ -151,11 +159,11 @@ class PairsCode:
     def __init__(self, e: Columns, loop: Pairs | Triples) -> None:
         self.e, self.loop, self.n_out = e, loop, len(loop.matrices)
 
-    def emit(self, number: int) -> ir.Function:
+    def emit(self, number: int) -> Function:
         e = self.e
         f = e.function(f"pairs{number}", [PTR, PTR, PTR])
         data, self.P, places = f.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = self.b = begun(f)
         self.open(data)
         starts, runs = e.slot(b, data, "pair_starts"), e.slot(b, data, "pair_runs")
         self.places = e.places(b, places, self.n_out)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import llvmlite.ir as ir
-
 from ...algorithms.derivatives.regressor import PARAMETERS
-from ...jit.emit.lanes import I64, PTR, Lanes, Value
+from ...jit.emit.lanes import I64, Builder, Graph, Lanes, Module, Value
+from ...jit.number import Number
 from ..program import CONTACT_COUNTS, COUNTS, SLOTS
 
 NUMBERS = (*COUNTS, *CONTACT_COUNTS)
@@ -14,11 +13,11 @@ LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "joints"} | {name: name
 
 
 class TreeLanes(Lanes):
-    slots = {name: (k, I64 if name in NUMBERS else PTR) for k, name in enumerate(SLOTS)}  # noqa: RUF012
+    def __init__(self, module: Module, graph: Graph, lanes: int, kind: Number, whole: bool = True) -> None:
+        super().__init__(module, graph, lanes, kind, whole, SLOTS, NUMBERS)
 
-
-def tree_dimension(w: Lanes, b: ir.IRBuilder, data: Value, name: int | str) -> Value:
-    """The length of a core dimension: a number, or an axis whose length is in the robot's tables."""
-    if name == "parameters":
-        return b.mul(w.slot(b, data, "joints"), I64(len(PARAMETERS)))
-    return I64(name) if isinstance(name, int) else w.slot(b, data, LENGTHS[name])
+    def dimension(self, b: Builder, data: Value, name: int | str) -> Value:
+        """The length of a core dimension: a number, or an axis whose length is in the robot's tables."""
+        if name == "parameters":
+            return b.mul(self.slot(b, data, "joints"), I64(len(PARAMETERS)))
+        return I64(name) if isinstance(name, int) else self.slot(b, data, LENGTHS[name])

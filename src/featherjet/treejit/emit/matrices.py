@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import llvmlite.ir as ir
-
 from ...jit.emit.border import AHEAD, Border
-from ...jit.emit.lanes import I8, I32, I64, PTR, Value, transposed
+from ...jit.emit.lanes import I8, I32, I64, PTR, Function, PointerType, Value, begun, transposed
 from ..program import MATRICES, Blocks, Output, Pairs, Responses, Sum, Torques, Triples
 from ..tiles import tile_size
 from .columns import Columns
@@ -28,14 +26,14 @@ class MatrixOutput(Border):
     own: Value
     inner_matrices: Value
     spare: Value
-    matrices: dict[int, ir.Function]
-    tiles: dict[int, ir.Function]
+    matrices: dict[int, Function]
+    tiles: dict[int, Function]
     spaces: dict[str, Value]
     joints: Value
     Q: Value
     block_area: Value
     blocks: Blocks | None
-    block_function: ir.Function | None
+    block_function: Function | None
 
     def results(self) -> list[tuple[int, Output]]:
         raise NotImplementedError
@@ -43,12 +41,12 @@ class MatrixOutput(Border):
     def dense(self, o: int) -> Value:
         raise NotImplementedError
 
-    def emit_arrange(self) -> ir.Function:
+    def emit_arrange(self) -> Function:
         """A function of (data, D, P, area) that moves each dof's numbers from lanes of samples to lanes of dofs."""
         w, C = self.w, self.c.L
         f = w.function("arrange", [PTR, PTR, PTR, I64])
         data, D, P, area = f.args
-        b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = begun(f)
         last = b.sub(w.slot(b, data, "nv"), I64(1))
         count = len(self.c.keys)
         with w.loop(b, I64(0), w.slot(b, data, "groups")) as g:
@@ -131,7 +129,7 @@ class MatrixOutput(Border):
             loop = self.w.program.loops[k]
             assert isinstance(loop, Pairs)
             for j, x in enumerate(x for number in loop.matrices for x in at[number]):
-                x = b.ptrtoint(x, I64) if isinstance(x.type, ir.PointerType) else x
+                x = b.ptrtoint(x, I64) if isinstance(x.type, PointerType) else x
                 b.store(x, b.gep(places, [I64(j)], source_etype=I64), align=8)
             b.call(f, [self.data, self.spaces["D"], places])
         for number, o in results.items():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import llvmlite.ir as ir
 import numpy as np
 
 from ...jit.effort import Effort
 from ...jit.emit.border import Operand, emit_entry
-from ...jit.emit.lanes import I32, I64, Value, transposed
+from ...jit.emit.lanes import I1, I32, I64, Builder, Function, Value, transposed
 from ...jit.emit.platform import Platform
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
@@ -33,7 +32,6 @@ from ..walks import MemoryLayout
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
 from .contacts import STOP, ContactWalks
-from .lanes import tree_dimension
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
 from .strikes import SolveWalks
@@ -73,7 +71,7 @@ def emit_rolled(
     if effort is not Effort.ONE:
         many = RolledCode(some, columns, matrices, blocks, operands, tiles).emit()
 
-    def too_small(b: ir.IRBuilder, data: Value) -> Value:
+    def too_small(b: Builder, data: Value) -> Value:
         """Whether the robot has fewer dofs than a tile."""
         return b.icmp_signed("<", one.slot(b, data, "nv"), I64(tile_size(several)))
 
@@ -85,7 +83,7 @@ def emit_rolled(
     return sources(module)
 
 
-def emit_tiles(w: Walks, lanes: int) -> dict[int, ir.Function]:
+def emit_tiles(w: Walks, lanes: int) -> dict[int, Function]:
     """The functions of loops over pairs on several samples, if there are no other loops that compute matrices."""
     loops = {k: loop for k, loop in enumerate(w.program.loops) if isinstance(loop, (*MATRICES, Blocks))}
     registers = 32 if lanes > w.L else 16  # half registers of AVX-512, else whole ones of AVX
@@ -100,7 +98,7 @@ def walks_of(program: Program) -> type[Walks]:
     return ContactWalks if any(isinstance(loop, GripLoop) for loop in program.loops) else Walks
 
 
-def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum | Triples) -> ir.Function:
+def emit_matrices(columns: Columns, number: int, loop: Pairs | Responses | Torques | Sum | Triples) -> Function:
     """The function of a loop that computes matrices of one sample."""
     if isinstance(loop, Pairs):
         return columns.pairs(number, loop)
@@ -123,10 +121,10 @@ class RolledCode(MatrixOutput):
         self,
         walks: Walks,
         columns: Columns,
-        matrices: dict[int, ir.Function],
-        blocks: ir.Function | None,
+        matrices: dict[int, Function],
+        blocks: Function | None,
         operands: Sequence[Operand],
-        tiles: dict[int, ir.Function] | None = None,
+        tiles: dict[int, Function] | None = None,
     ) -> None:
         super().__init__(walks, operands, list(walks.program.inputs))
         self.tiles = tiles or {}
@@ -134,7 +132,7 @@ class RolledCode(MatrixOutput):
         self.block_function = blocks
         self.blocks = next((loop for loop in self.program.loops if isinstance(loop, Blocks)), None)
 
-    def emit(self, name: str = "samples") -> ir.Function:
+    def emit(self, name: str = "samples") -> Function:
         loops = enumerate(self.program.loops)
         walks = [(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | Hold)]
         self.calls = [(self.w.emit(k, loop), isinstance(loop, Hold)) for k, loop in walks]
@@ -219,7 +217,7 @@ class RolledCode(MatrixOutput):
         return self.product(I64(1), *(self.dimension(k) for k in core))
 
     def dimension(self, name: int | str) -> Value:
-        return tree_dimension(self.w, self.b, self.data, name)
+        return self.w.dimension(self.b, self.data, name)
 
     def normalise(self) -> None:
         """Normalise quaternions and cosine-sine pairs, which the tables list."""
@@ -238,7 +236,7 @@ class RolledCode(MatrixOutput):
     def dense(self, o: int) -> Value:
         """Whether a row's entries are contiguous."""
         b, size = self.b, I64(self.w.bytes)
-        contiguous: Value = ir.IntType(1)(1)
+        contiguous: Value = I1(1)
         for name, stride in zip(reversed(self.operands[o].core[1:]), reversed(self.strides[o][1:]), strict=True):
             contiguous = b.and_(contiguous, b.icmp_signed("==", stride, size))
             size = b.mul(size, self.dimension(name))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I32, I64, LINE, PTR, Lanes, Value
+from ...jit.emit.lanes import I1, I32, I64, LINE, PTR, Constant, Function, Lanes, Value, begun
 
 
-def emit_stream(e: Lanes) -> ir.Function:
+def emit_stream(e: Lanes) -> Function:
     """A function of (to, its end, from or null, whether past the caches) that copies numbers, or fills in zeros."""
-    f = e.function("stream", [PTR, PTR, PTR, ir.IntType(1)])
-    b = ir.IRBuilder(f.append_basic_block("entry"))
+    f = e.function("stream", [PTR, PTR, PTR, I1])
+    b = begun(f)
     start, end, source = (b.ptrtoint(x, I64) for x in f.args[:3])
     up = b.and_(b.add(start, I64(LINE - 1)), I64(-LINE))
     first = b.select(b.icmp_unsigned("<", up, end), up, end)
@@ -18,7 +16,7 @@ def emit_stream(e: Lanes) -> ir.Function:
     after = b.select(b.icmp_unsigned("<", first, after), after, first)
     shift = b.sub(source, start)
 
-    def put(to: Value, zero: ir.Constant, align: int, copy: bool, past: bool) -> None:
+    def put(to: Value, zero: Constant, align: int, copy: bool, past: bool) -> None:
         x = b.load(b.inttoptr(b.add(to, shift), PTR), typ=zero.type, align=e.bytes) if copy else zero
         store = b.store(x, b.inttoptr(to, PTR), align=align)
         if past:
@@ -26,7 +24,7 @@ def emit_stream(e: Lanes) -> ir.Function:
 
     def run(copy: bool, past: bool) -> None:
         """Numbers up to the first whole line, lines, and numbers after the last."""
-        number, vector = ir.Constant(e.N, 0.0), e.const(0.0)
+        number, vector = Constant(e.N, 0.0), e.const(0.0)
         size = e.bytes * e.L
         with e.loop(b, start, first, e.bytes) as at:
             put(at, number, e.bytes, copy, False)

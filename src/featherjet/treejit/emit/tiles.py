@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I8, I64, PTR, Value, transposed
+from ...jit.emit.lanes import I8, I64, PTR, Constant, Function, Value, begun, transposed
 from ...jit.graph import Expr
 from ..program import Pairs, Ref
 from ..tiles import ACROSS, DIAGONAL, MIXED, OWN, TILE_RUN, UNRELATED, WITHIN, tile_size
@@ -29,7 +27,7 @@ class TilesCode:
         self.T = tile_size(w.L)
         self.rows = min(self.T, max(1, registers // 2 // self.T))  # rows of a tile that are computed together
 
-    def emit(self, number: int) -> ir.Function:
+    def emit(self, number: int) -> Function:
         """A function of (data, D, places of the matrices) that writes all entries of all lanes' samples.
 
         places: for each matrix the bytes between rows, the bytes ahead to prefetch, and where each lane's begins.
@@ -37,7 +35,7 @@ class TilesCode:
         w, T = self.w, self.T
         f = w.function(f"tiles{number}", [PTR] * 3)
         data, self.D, self.places = f.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = self.b = begun(f)
         runs, self.codes = w.slot(b, data, "tile_runs"), w.slot(b, data, "tile_codes")
         self.by_row, self.ahead = (
             [w.integer(b, self.places, I64(m * (HEAD + w.L) + k)) for m in range(self.n_out)] for k in range(HEAD)
@@ -106,7 +104,7 @@ class TilesCode:
 
     def zeros(self, first: Value, end: Value) -> None:
         w, T = self.w, self.T
-        nothing = ir.Constant(w.kind.vector(T), [0.0] * T)
+        nothing = Constant(w.kind.vector(T), [0.0] * T)
         for m in range(self.n_out):
             starts = self.starts(m)
             with w.loop(self.b, first, end, T) as column:

@@ -1,7 +1,5 @@
 """LLVM for `Torques`: a group of rows at a time, up to the root and out over all bodies; each lane is a row's torque.
 
-On the way up every lane follows its own path, so handed values stay in registers. On the way out they do so along a
-limb, where each body's parent is the body before it; only at branches does a body's state go to memory.
 The entries of a group of rows are collected column by column, and then written row by row, transposed in registers.
 """
 
@@ -9,66 +7,42 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I64, PTR, VOID, Value, external, transposed
-from ..program import Key, Ref, Store, Torques, Variant
+from ...jit.emit.lanes import I1, I64, Constant, Value, VectorType, transposed
+from ..program import Key, Ref, Torques, Variant
 from ..tables import EARLY, OTHER_TREES, TORQUE_LISTS, TORQUE_OUT, TORQUE_PATH, TORQUE_STEP, TORQUE_UP
 from .columns import Columns, Place
+from .travel import StepTables, Travelling
 
 STORED = 32  # bytes that are transposed and stored together; wider stores often straddle two cache lines
 
 
-class TorquesCode:
+class TorquesCode(Travelling):
     """Emits one loop of torques."""
 
+    tables = StepTables("torque_starts", "torque_steps", "torque_paths", len(TORQUE_LISTS), TORQUE_STEP)
+    split_sums = True
+
     def __init__(self, e: Columns, loop: Torques) -> None:
-        self.e, self.loop = e, loop
-        self.R = min(e.L, STORED // e.bytes)
-        self.state = {Key("J", 0, path): k for k, path in enumerate(loop.state)}
-        self.handed = {Key("J", 0, path): k for k, path in enumerate(loop.handed)}
+        super().__init__(e, loop, (Key("J", 0, path) for path in loop.state))
+        self.loop, self.R = loop, min(e.L, STORED // e.bytes)
 
     def sizes(self) -> tuple[int, int]:
         """Vectors of scratch for each joint, and for each dof."""
-        return len(self.state), len(self.loop.matrices)
+        return len(self.state), len(self.matrices)
 
-    def emit(self, number: int) -> ir.Function:
-        """A function of (data, P, places of the matrices, scratch) that writes all entries."""
-        e, loop = self.e, self.loop
-        f = e.function(f"torques{number}", [PTR] * 4)
-        data, self.P, places, self.A = f.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
-        joints, groups, self.nv = (e.slot(b, data, s) for s in ("joints", "groups", "nv"))
-        self.v_start, self.parent = e.slot(b, data, "v_start"), e.slot(b, data, "parent")
-        self.paths = e.slot(b, data, "torque_paths")
-        first = e.vector(b, self.A, b.mul(joints, I64(len(self.state))))
-        padded = b.mul(groups, I64(e.L))
-        self.entries = [e.vector(b, first, b.mul(padded, I64(m))) for m in range(len(loop.matrices))]
-        self.places = e.places(b, places, len(loop.matrices))
-        starts, steps = e.slot(b, data, "torque_starts"), e.slot(b, data, "torque_steps")
-        with e.loop(b, I64(0), groups) as g:
-            self.first = b.mul(g, I64(e.L))
-            self.group = e.group(b, self.P, g)
-            bounds = [
-                e.integer(b, starts, b.add(b.mul(g, I64(len(TORQUE_LISTS))), I64(k)))
-                for k in range(len(TORQUE_LISTS) + 1)
-            ]
-
-            def entry(s: Value) -> list[Value]:
-                at = b.gep(steps, [b.mul(s, I64(TORQUE_STEP))], source_etype=I64)
-                return [e.integer(b, at, I64(j)) for j in range(TORQUE_STEP)]
-
-            self.existing = e.integer(b, starts, b.add(b.mul(groups, I64(len(TORQUE_LISTS))), b.add(g, I64(1))))
-            (handed,) = e.values(b, list(loop.handed.values()), self.loader())
-            e.carrying(b, bounds[TORQUE_UP], bounds[TORQUE_UP + 1], handed, lambda s, h: self.up_run(h, *entry(s)[:4]))
-            # without other matrices only the symmetric one's entries after the diagonal are needed
-            with e.loop(b, bounds[TORQUE_OUT if len(loop.matrices) == 1 else EARLY], bounds[TORQUE_OUT + 1]) as s:
-                self.out_run(*entry(s))
-            with e.loop(b, bounds[OTHER_TREES], bounds[OTHER_TREES + 1]) as s:
-                self.at_unrelated(entry(s)[0])
-            self.write()
-        b.ret_void()
-        return f
+    def take_steps(self) -> None:
+        e, b = self.e, self.b
+        padded = b.mul(self.groups, I64(e.L))
+        self.entries = [e.vector(b, self.after_states, b.mul(padded, I64(m))) for m in range(len(self.matrices))]
+        (handed,) = e.values(b, self.handed_first, self.loader())
+        start, end = self.bounds[TORQUE_UP], self.bounds[TORQUE_UP + 1]
+        e.carrying(b, start, end, handed, lambda s, h: self.up(h, s, self.up_step))
+        # without other matrices only the symmetric one's entries after the diagonal are needed
+        first = self.bounds[TORQUE_OUT if len(self.matrices) == 1 else EARLY]
+        with e.loop(b, first, self.bounds[TORQUE_OUT + 1]) as s:
+            self.out_run(*self.step(s))
+        self.each(OTHER_TREES, self.at_unrelated, 1)
+        self.write()
 
     # Where things are
 
@@ -91,45 +65,12 @@ class TorquesCode:
 
         return load
 
-    def state_at(self, joint: Value, k: int) -> Value:
-        b = self.b
-        return self.e.vector(b, self.A, b.add(b.mul(joint, I64(len(self.state))), I64(k)))
-
     def entry_at(self, first: Value, ref: Ref) -> Value:
         """Where an entry is collected, of the joint whose dofs begin at `first`."""
         assert ref.key is not None
         return self.e.vector(self.b, self.entries[int(ref.key.path[0])], self.b.add(first, I64(ref.k)))
 
-    def compute(self, stores: Sequence[Store], load: Callable[[Ref], Value]) -> dict[Ref, Value]:
-        """The values of stores."""
-        (found,) = self.e.values(self.b, [s.value for s in stores], load, split_sums=True)
-        return {s.ref: x for s, x in zip(stores, found, strict=True)}
-
-    def by_variant(self, number: Value, body: Callable[[Variant], None]) -> None:
-        cases = [(k, lambda v=v: body(v)) for k, v in enumerate(self.e.program.variants)]
-        self.e.switch(self.b, number, cases)
-
     # Steps
-
-    def up_run(self, handed: list[Value], start: Value, end: Value, full: Value, variant: Value) -> list[Value]:
-        """A run of bodies on the way up, of one variant, outermost first; all lanes are beyond them (full), or some."""
-        e, b = self.e, self.b
-        cells = [e.cell(b) for _ in handed]
-
-        def body(v: Variant) -> None:
-            def steps(masked: bool) -> None:
-                last = e.carrying(b, start, end, handed, lambda s, h: self.up_step(v, s, h, masked))
-                for cell, x in zip(cells, last, strict=True):
-                    b.store(x, cell)
-
-            with b.if_else(b.icmp_signed("!=", full, I64(0))) as (yes, no):
-                with yes:
-                    steps(False)
-                with no:
-                    steps(True)
-
-        self.by_variant(variant, body)
-        return [b.load(cell, typ=e.V, align=e.bytes) for cell in cells]
 
     def up_step(self, v: Variant, s: Value, h: list[Value], masked: bool) -> list[Value]:
         """Through a body: its state where the way branches, what it hands on, and the entries of its dofs."""
@@ -160,24 +101,16 @@ class TorquesCode:
                 return
             with b.if_else(b.icmp_signed("==", known, I64(0)), likely=True) as (yes, no):
                 with yes:
-                    self.limb(v, start, end, keep)
+                    self.off_paths(v, start, end, keep)
                 with no:
                     self.on_path(v, start, own, known, keep)
 
         self.by_variant(variant, body)
 
     def parent_state(self, i: Value) -> list[Value]:
-        e, b = self.e, self.b
-        parent = e.integer(b, self.parent, i)
-        return [e.load(b, self.state_at(parent, k)) for k in range(len(self.state))]
+        return self.load_state(self.e.integer(self.b, self.parent, i))
 
-    def store_state(self, i: Value, state: Sequence[Value], keep: Value) -> None:
-        b = self.b
-        with b.if_then(b.icmp_signed("!=", keep, I64(0))):
-            for k, x in enumerate(state):
-                self.e.store(b, x, self.state_at(i, k))
-
-    def limb(self, v: Variant, start: Value, end: Value, keep: Value) -> None:
+    def off_paths(self, v: Variant, start: Value, end: Value, keep: Value) -> None:
         e, b = self.e, self.b
 
         def step(i: Value, a: list[Value]) -> list[Value]:
@@ -191,15 +124,14 @@ class TorquesCode:
                     new[self.state[ref.key]] = x
             return new
 
-        last = e.carrying(b, start, end, self.parent_state(start), step)
-        self.store_state(b.sub(end, I64(1)), last, keep)
+        self.limb(start, end, self.parent_state(start), keep, step)
 
     def on_path(self, v: Variant, i: Value, own: Value, known: Value, keep: Value) -> None:
         """A body at or above some lanes' joints: those know its entries and state, from the start or the way up."""
         e, b, loop = self.e, self.b, self.loop
         first = e.integer(b, self.v_start, i)
         own_lanes, known_lanes = e.mask(b, own), e.mask(b, known)
-        state = [e.load(b, self.state_at(i, k)) for k in range(len(self.state))]
+        state = self.load_state(i)
         if v.is_root:  # other lanes are of other trees
             found: dict[Ref, Value] = dict.fromkeys(self.at_rest(v), e.const(0.0))
         else:
@@ -227,11 +159,12 @@ class TorquesCode:
     def at_unrelated(self, i: Value) -> None:
         """Zeros for a body of a tree that has none of the group's rows."""
         e, b = self.e, self.b
-        first = e.integer(b, self.v_start, i)
-        after = e.integer(b, self.v_start, b.add(i, I64(1)))
-        with e.loop(b, first, after) as k:
+
+        def clear(k: Value) -> None:
             for entries in self.entries:
                 e.store(b, e.const(0.0), e.vector(b, entries, k))
+
+        self.dofs(i, clear)
 
     # Writing
 
@@ -281,10 +214,7 @@ class TorquesCode:
         if rest is None:
             e.store_unaligned(b, x, pointer)
             return
-        mask = e.first_lanes(b, rest, self.R)
-        name = f"llvm.masked.store.{e.kind.suffix(self.R)}.p0"
-        masked = external(e.module, name, VOID, x.type, PTR, ir.IntType(32), mask.type)
-        b.call(masked, [x, pointer, ir.IntType(32)(e.bytes), mask])
+        e.store_masked(b, x, pointer, e.first_lanes(b, rest, self.R))
 
     def block(self, m: int, row: Value, j: Value, rest: Value | None = None, diagonal: bool = False) -> None:
         """A square of entries of matrix m from `row` and column j on: the `rest` first columns, or all.
@@ -294,9 +224,9 @@ class TorquesCode:
         b, R = self.b, self.R
         columns = [self.collected(m, b.add(j, I64(t)), row) for t in range(R)]
         rows = transposed(b, list(columns)) if R > 1 else columns
-        kind = ir.VectorType(ir.IntType(1), R)
+        kind = VectorType(I1, R)
         if diagonal and R > 1:
-            below = [ir.Constant(kind, [int(t < l) for t in range(R)]) for l in range(R)]
+            below = [Constant(kind, [int(t < l) for t in range(R)]) for l in range(R)]
             rows = [b.select(mask, x, y) for mask, x, y in zip(below, columns, rows, strict=True)]
 
         def put(l: int) -> None:

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I8, I64, PTR, Value
+from ...jit.emit.lanes import I8, I64, PTR, Constant, Function, Value, begun
 from ...jit.graph import Expr
 from ..program import Ref, Triples
 from ..tables import ACROSS, MIXED, NOTHING, SLAB, WITHIN
@@ -35,7 +33,7 @@ class TriplesCode(PairsCode):
         """Vectors of scratch for each joint, and for each dof."""
         return 0, -(-len(self.offset) // self.e.L)
 
-    def emit(self, number: int) -> ir.Function:
+    def emit(self, number: int) -> Function:
         """A function of (data, P, places of the tensors, scratch) that writes all entries.
 
         A place has the bytes between slabs, and those of all samples.
@@ -44,7 +42,7 @@ class TriplesCode(PairsCode):
         stream = emit_stream(e)
         f = e.function(f"triples{number}", [PTR] * 4)
         data, self.P, places, self.R = f.args
-        b = self.b = ir.IRBuilder(f.append_basic_block("entry"))
+        b = self.b = begun(f)
         self.open(data)
         starts, runs = e.slot(b, data, "slab_starts"), e.slot(b, data, "slab_runs")
         tensors = e.places(b, places, self.n_out)
@@ -65,7 +63,7 @@ class TriplesCode(PairsCode):
                     slab = b.gep(x.start, [b.mul(self.k, x.by_row)], source_etype=I8)
                     ends = [b.gep(slab, [b.mul(r, by_row)], source_etype=I8) for r in (r0, r1)]
                     source = b.select(
-                        some, b.gep(place.start, [b.mul(r0, by_row)], source_etype=I8), ir.Constant(PTR, None)
+                        some, b.gep(place.start, [b.mul(r0, by_row)], source_etype=I8), Constant(PTR, None)
                     )
                     b.call(stream, [*ends, source, b.icmp_signed(">", x.ahead, I64(LARGE))])
         b.fence("seq_cst")
@@ -93,7 +91,7 @@ class TriplesCode(PairsCode):
                 mask = e.mask(b, below)
                 store([b.select(mask, x, y) for x, y in zip(lower, upper, strict=True)])
 
-            none = ir.Constant(above.type, 0)
+            none = Constant(above.type, 0)
             some = [b.zext(b.icmp_unsigned("!=", x, none), I64) for x in (above, below)]
             cases = [
                 (0, lambda: None),
@@ -125,7 +123,7 @@ class TriplesCode(PairsCode):
             )
 
             def some(masks: Sequence[Value]) -> Value:
-                return b.zext(b.icmp_unsigned("!=", b.or_(*masks), ir.Constant(kin.type, 0)), I64)
+                return b.zext(b.icmp_unsigned("!=", b.or_(*masks), Constant(kin.type, 0)), I64)
 
             # 0 nothing, 1 within, 2 across, 3 both; own entries are within, and count as both
             kind = b.or_(b.or_(some(within), b.mul(some(across), I64(2))), b.mul(some(own), I64(3)))
@@ -162,8 +160,8 @@ class TriplesCode(PairsCode):
         """All lanes if a row's dof is on a path with dof k, else none."""
         b, L = self.b, I64(self.e.L)
         kin = self.kin(b.udiv(row, L))
-        bit = b.and_(b.lshr(kin, b.trunc(b.urem(row, L), kin.type)), ir.Constant(kin.type, 1))
-        return b.sub(ir.Constant(kin.type, 0), bit)
+        bit = b.and_(b.lshr(kin, b.trunc(b.urem(row, L), kin.type)), Constant(kin.type, 1))
+        return b.sub(Constant(kin.type, 0), bit)
 
     # Loads
 

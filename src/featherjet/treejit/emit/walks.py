@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import llvmlite.ir as ir
-
-from ...jit.emit.lanes import I64, Value
+from ...jit.emit.lanes import I64, Builder, Function, Module, Value
 from ...jit.loops.lower import Lowering
 from ...jit.number import Number
 from ..program import TABLE, GripLoop, Hold, Ref, Store, Walk
@@ -24,28 +22,28 @@ class Walks(TreeLanes):
 
     spaces: tuple[str, ...] = ("J", "D")
 
-    def __init__(self, module: ir.Module, layout: MemoryLayout, lanes: int, kind: Number) -> None:
+    def __init__(self, module: Module, layout: MemoryLayout, lanes: int, kind: Number) -> None:
         super().__init__(module, layout.program.graph, lanes, kind)
         self.program, self.layout, self.offset, self.counts = layout.program, layout, layout.offset, layout.counts
         self.NJ, self.ND = layout.NJ, layout.ND
         self.lowering = Lowering(self, self.slot)
         self.arguments = 1 + len(self.spaces) + len(self.program.inputs)  # of every loop: data, spaces, inputs
 
-    def areas(self, b: ir.IRBuilder, data: Value) -> list[Value]:
+    def areas(self, b: Builder, data: Value) -> list[Value]:
         """How many vectors each space has."""
         J, D = (b.mul(self.slot(b, data, s), I64(n)) for s, n in (("joints", self.NJ), ("nv", self.ND)))
         return [J, b.add(D, I64(self.counts["G"]))]
 
-    def sums(self, b: ir.IRBuilder, data: Value, D: Value) -> Value:
+    def sums(self, b: Builder, data: Value, D: Value) -> Value:
         """Where the sums over all bodies begin."""
         return self.vector(b, D, b.mul(self.slot(b, data, "nv"), I64(self.ND)))
 
-    def emit(self, number: int, loop: Walk | GripLoop | Hold) -> ir.Function:
+    def emit(self, number: int, loop: Walk | GripLoop | Hold) -> Function:
         """A function of (data, report, spaces..., inputs...) that runs one loop."""
         assert isinstance(loop, Walk | GripLoop)
         return self.lowering.emit(self.layout.traced(number, loop))
 
-    def environment(self, b: ir.IRBuilder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
+    def environment(self, b: Builder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
         """Pointers to the memory of joint i, by space."""
         data, J, D = memory[:3]
         inputs = memory[1 + len(self.spaces) :]
@@ -69,7 +67,7 @@ class Walks(TreeLanes):
             env[name] = self.vector(b, pointer, start)
         return env
 
-    def pointer(self, b: ir.IRBuilder, env: dict, ref: Ref) -> tuple[Value, bool]:
+    def pointer(self, b: Builder, env: dict, ref: Ref) -> tuple[Value, bool]:
         """Where a reference points, and whether to a single number instead of a vector."""
         if ref.space in ("table", "dofs", "param", "grip", "entry"):
             return self.number(b, env[ref.space], I64(ref.k)), True
@@ -79,11 +77,11 @@ class Walks(TreeLanes):
             return self.vector(b, env[ref.space, ref.role], I64(at)), False
         return self.vector(b, env[ref.space], I64(ref.k)), False
 
-    def fetch(self, b: ir.IRBuilder, env: dict, ref: Ref) -> Value:
+    def fetch(self, b: Builder, env: dict, ref: Ref) -> Value:
         pointer, scalar = self.pointer(b, env, ref)
         return self.splat(b, self.load_number(b, pointer)) if scalar else self.load(b, pointer)
 
-    def sink(self, b: ir.IRBuilder, env: dict, store: Store) -> Callable[[Value], None]:
+    def sink(self, b: Builder, env: dict, store: Store) -> Callable[[Value], None]:
         def put(x: Value) -> None:
             pointer, _ = self.pointer(b, env, store.ref)
             if store.add:

@@ -33,7 +33,7 @@ class Paths:
 
 
 @dataclass(frozen=True, eq=False)
-class Footing:
+class PlacedFeet:
     """Feet at configurations q: their centres (..., n, 3), axes (..., n, 3, 3) with two tangents and the normal as
     rows, radii (..., n), and the motion of each dof of the tree, columns (..., dofs, 6)."""
 
