@@ -18,8 +18,8 @@ import featherjet
 ROOT = Path(featherjet.__file__).parent
 LAYERS = (
     "errors", "interpreter", "settings", "atomic", "forks", "blas", "arrays", "terminal", "display", "math",
-    "geometry", "model", "models", "conventions", "algorithms", "jit", "treejit", "evaluate", "files", "view", "contact",
-    "simulation", "export", "robot", "verify", "transitions", "control", "bridges", "jax", "torch", "casadi",
+    "geometry", "model", "models", "conventions", "algorithms", "jit", "treejit", "evaluate", "files", "view",
+    "contact", "simulation", "export", "robot", "verify", "transitions", "control", "bridges", "jax", "torch", "casadi",
     "crocoddyl", "__init__", "lab", "cli", "__main__",
 )  # fmt: skip
 MODULES = sorted(path.relative_to(ROOT) for path in ROOT.rglob("*.py"))

@@ -107,7 +107,9 @@ def compare(folder: Path, command: list[str], environment: dict[str, str]) -> No
         y = theirs[name]
         same += np.array_equal(x, y)
         worst = max(worst, float(np.abs(x - y).max() / np.abs(x).max()))
-    print(f"{len(ours.files)} arrays: {same} bit for bit, the others to {worst:.1e} of their largest entries", flush=True)
+    print(
+        f"{len(ours.files)} arrays: {same} bit for bit, the others to {worst:.1e} of their largest entries", flush=True
+    )
     if not worst <= CLOSE or set(ours.files) != set(theirs.files):
         sys.exit(f"aarch64 computes something else: more than {CLOSE:g} apart")
 

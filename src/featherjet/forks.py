@@ -93,7 +93,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self._came: list[Any] = []
-        self.deliver = partial(list)  # the hook
+        self.deliver: Any = partial(list)  # the hook
 
     def defer(self) -> None:
         self._came.clear()

@@ -80,7 +80,8 @@ def mistakes(steps: list[Step], x: np.ndarray, cpu: str) -> tuple[str, float]:
         wide = x.astype(float)
         bounds = [lifted(kind, y) for y in run(steps, [kind(wide[:, k], error=0.0) for k in range(INPUTS)])]
         value, size, error = (
-            np.stack([np.broadcast_to(getattr(y, part), len(x)) for y in bounds], 1) for part in ("value", "size", "error")
+            np.stack([np.broadcast_to(getattr(y, part), len(x)) for y in bounds], 1)
+            for part in ("value", "size", "error")
         )
         known = (error <= 1e-3 * size) & np.isfinite(value)
         traced = trace(function, shapes)
