@@ -22,7 +22,7 @@ from ..model.model import WORLD, Array
 from ..model.tree import Tree
 from .bilateral import evaluator_of, numbered
 from .placed_feet import Paths, PlacedFeet
-from .terrain import Plane, Terrain
+from .terrain import Nearest, Plane, Terrain
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Ground:
         self.terrain: Terrain = Plane() if terrain is None else terrain
         if isinstance(terrain, type) or not callable(getattr(self.terrain, "nearest", None)):
             raise InputError(f"terrain: expected fj.Plane(...) or fj.HeightField(...), got {terrain!r}")
+        self._nearest(np.zeros((2, 3)))
         self.friction = self._per_foot("friction", friction, np.inf)
         self.restitution = self._per_foot("restitution", restitution, 1.0)
         offsets = [self._checked(f) for f in self.feet]
@@ -96,13 +97,13 @@ class Ground:
     def gaps(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         """`gap`, with an evaluator in place of a robot."""
         centres = self._centres(evaluator, q)
-        distance, _ = self.terrain.nearest(centres.reshape(-1, 3))
+        distance, _ = self._nearest(centres.reshape(-1, 3))
         return distance.reshape(centres.shape[:-1]) - self._radii
 
     def arrows(self, evaluator: Evaluator, q: ArrayLike, forces: Array) -> Array:
         """The feet's lowest points and their forces, (..., n, 2, 3) in the world, from forces (..., 3 n)."""
         centres = self._centres(evaluator, q)
-        _, normals = self.terrain.nearest(centres.reshape(-1, 3))
+        _, normals = self._nearest(centres.reshape(-1, 3))
         lowest = centres - self._radii[:, None] * normals.reshape(centres.shape)
         return np.stack([lowest, forces.reshape(centres.shape)], -2)
 
@@ -118,11 +119,11 @@ class Ground:
         """
         if self.flat:
             normal, distance = np.zeros((len(self.feet), 3)), np.zeros(len(self.feet))
-            found = self.terrain.nearest(np.zeros((1, 3)))
+            found = self._nearest(np.zeros((1, 3)))
             normal[:], distance[:] = found.normal[0], -found.distance[0]
         else:
             centres = self._centres(evaluator, q)
-            found = self.terrain.nearest(centres.reshape(-1, 3))
+            found = self._nearest(centres.reshape(-1, 3))
             normal = found.normal.reshape(centres.shape)
             distance = (normal * centres).sum(-1) - found.distance.reshape(centres.shape[:-1])
         shape = normal.shape[:-1]
@@ -144,6 +145,16 @@ class Ground:
         radii = np.broadcast_to(self._radii, table.shape[:-1])
         columns = evaluator("joint_columns", q)
         return PlacedFeet(self._paths, self._centres(evaluator, q), np.swapaxes(axes, -1, -2), radii, columns)
+
+    def _nearest(self, points: Array) -> Nearest:
+        """What the terrain says of points (n, 3), which may be a user's own terrain."""
+        try:
+            distance, normal = (np.asarray(x, dtype=float) for x in self.terrain.nearest(points))
+        except (TypeError, ValueError):
+            distance = normal = np.zeros(0)
+        if distance.shape != points.shape[:1] or normal.shape != points.shape:
+            raise InputError("terrain: nearest(points) must give distances (n,) and normals (n, 3) of points (n, 3)")
+        return Nearest(distance, normal)
 
     def _centres(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         T = evaluator("forward_kinematics", q)[..., self._joints, :, :]

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..model.model import Array
 
 FAR = 1e4  # m
-CELLS = 12  # of a height field, in each direction: more are not searched for the nearest point
+CELLS = 8  # of a height field, in each direction: of more, only those are searched whose boxes are near
 CELL, REACH = 0.25, 4  # of a plane's drawing: the size of its squares [m], and how many around the feet
 
 
@@ -66,8 +66,8 @@ class Plane:
 class HeightField:
     """Heights z (len(x), len(y)) [m] over a grid of increasing x and y, constant beyond its edges.
 
-    Each cell of the grid is two triangles. Distances are those to the nearest point of the surface, so a steep cell is
-    a wall; far above the ground (more than CELLS cells) they are those to the plane below.
+    Each cell of the grid is two triangles, which share the edge from its least to its greatest x and y. Distances are
+    those to the nearest point of the triangles, so a steep cell is a wall.
     """
 
     x: ArrayLike
@@ -95,99 +95,109 @@ class HeightField:
             object.__setattr__(self, name, a)
 
     def nearest(self, points: Array) -> Nearest:
-        height, slope = self._height(points)
-        n = np.concatenate([-slope, np.ones((len(points), 1))], -1)
-        n /= np.linalg.norm(n, axis=-1, keepdims=True)
-        found = Nearest((points[:, 2] - height) * n[:, 2], n)
+        grid, z = self._grid(points)
+        height, level = self._height(points), np.array([0.0, 0.0, 1.0])
+        found = Nearest(np.empty(len(points)), np.broadcast_to(level, points.shape).copy())
         # The nearest point is no farther than the one straight below, hence in one of the cells around it.
         reach = np.abs(points[:, 2] - height)
-        lines = [np.searchsorted(g, [p - reach, p + reach]) for g, p in zip(self._grid, points.T[:2], strict=True)]
-        first = np.stack([np.clip(a[0] - 1, 0, len(g) - 2) for a, g in zip(lines, self._grid, strict=True)], -1)
-        last = np.stack([np.clip(a[1] - 1, 0, len(g) - 2) for a, g in zip(lines, self._grid, strict=True)], -1)
+        lines = [np.searchsorted(g, [p - reach, p + reach]) for g, p in zip(grid, points.T[:2], strict=True)]
+        first = np.stack([np.clip(a[0] - 1, 0, len(g) - 2) for a, g in zip(lines, grid, strict=True)], -1)
+        last = np.stack([np.clip(a[1] - 1, 0, len(g) - 2) for a, g in zip(lines, grid, strict=True)], -1)
         width = (last - first).max(-1, initial=0) + 1
-        for w in np.unique(width[width <= CELLS]):
+        width[width > CELLS] = 0
+        for w in np.unique(width):
             some = np.flatnonzero(width == w)
-            distance, normal = self._near(points[some], first[some], int(w), height[some])
-            found.distance[some], found.normal[some] = distance, normal
+            if w:
+                steps = np.arange(w)
+                i = np.clip(first[some, 0, None, None] + steps[:, None], 0, len(grid[0]) - 2)
+                j = np.clip(first[some, 1, None, None] + steps, 0, len(grid[1]) - 2)
+                i, j = (a.reshape(len(some), -1) for a in np.broadcast_arrays(i, j))
+            else:
+                i, j = _cells_near(points[some], *grid, z)
+            found.distance[some], found.normal[some] = _of_cells(points[some], i, j, *grid, z, height[some])
         return found
 
-    @property
-    def _grid(self) -> tuple[Array, Array]:
-        """The grid, with a line far beyond each edge, where the ground goes on level."""
-        x, y = (np.asarray(g) for g in (self.x, self.y))
-        return np.array([x[0] - FAR, *x, x[-1] + FAR]), np.array([y[0] - FAR, *y, y[-1] + FAR])
-
-    def _near(self, points: Array, first: Array, width: int, height: Array) -> Nearest:
-        """The nearest of all triangles in `width` by `width` cells, which begin at `first`."""
-        (x, y), z = self._grid, np.pad(np.asarray(self.z), 1, mode="edge")
-        steps = np.arange(width)
-        i = np.clip(first[:, 0, None, None] + steps[:, None], 0, len(x) - 2)
-        j = np.clip(first[:, 1, None, None] + steps, 0, len(y) - 2)
-        i, j = np.broadcast_arrays(i, j)
-
-        def corner(a: int, b: int) -> Array:
-            return np.stack([x[i + a], y[j + b], z[i + a, j + b]], -1).reshape(len(points), -1, 3)
-
-        low, high = corner(0, 0), corner(1, 1)
-        A = np.concatenate([low, low], 1)
-        B, C = np.concatenate([corner(1, 0), high], 1), np.concatenate([high, corner(0, 1)], 1)
-        nearest = on_triangles(points[:, None], A, B, C)
-        away = points[:, None] - nearest
-        squares = (away**2).sum(-1)
-        best = squares.argmin(-1)
-        rows = np.arange(len(points))
-        distance, away = np.sqrt(squares[rows, best]), away[rows, best]
-        sign = np.where(points[:, 2] < height, -1.0, 1.0)
-        faces = np.cross((B - A)[rows, best], (C - A)[rows, best])
-        faces /= np.linalg.norm(faces, axis=-1, keepdims=True)
-        far = distance > 1e-9  # closer, the face's own normal is the more exact one
-        normal = np.where(far[:, None], sign[:, None] * away / np.where(far, distance, 1.0)[:, None], faces)
-        return Nearest(sign * distance, normal)
+    def _grid(self, points: Array) -> tuple[tuple[Array, Array], Array]:
+        """The grid and its heights, with a line far beyond each edge and all points, where the ground goes on level."""
+        far = FAR + np.abs(points[:, :2]).max(initial=0.0)
+        x, y = (np.array([g[0] - far, *g, g[-1] + far]) for g in (np.asarray(self.x), np.asarray(self.y)))
+        return (x, y), np.pad(np.asarray(self.z), 1, mode="edge")
 
     def surface(self, points: Array) -> Array:
         """The grid points (len(x), len(y), 3)."""
         x, y = np.meshgrid(np.asarray(self.x), np.asarray(self.y), indexing="ij")
         return np.stack([x, y, np.asarray(self.z)], -1)
 
-    def _height(self, points: Array) -> tuple[Array, Array]:
-        """Heights (n,) and slopes (n, 2) below points."""
-        at, share, width, inside = [], [], [], []
+    def _height(self, points: Array) -> Array:
+        """Heights (n,) of the triangles below points."""
+        at, share = [], []
         for k, grid in enumerate((np.asarray(self.x), np.asarray(self.y))):
             p = np.clip(points[:, k], grid[0], grid[-1])
             i = np.clip(np.searchsorted(grid, p, side="right") - 1, 0, len(grid) - 2)
             at.append(i)
-            width.append(grid[i + 1] - grid[i])
-            share.append((p - grid[i]) / width[-1])
-            inside.append((points[:, k] >= grid[0]) & (points[:, k] <= grid[-1]))
+            share.append((p - grid[i]) / (grid[i + 1] - grid[i]))
         (i, j), (s, t), z = at, share, np.asarray(self.z)
-        a, b, c, d = z[i, j], z[i + 1, j], z[i, j + 1], z[i + 1, j + 1]
-        height = (1 - s) * (1 - t) * a + s * (1 - t) * b + (1 - s) * t * c + s * t * d
-        along_x = ((1 - t) * (b - a) + t * (d - c)) / width[0] * inside[0]
-        along_y = ((1 - s) * (c - a) + s * (d - b)) / width[1] * inside[1]
-        return height, np.stack([along_x, along_y], -1)
+        a, d = z[i, j], z[i + 1, j + 1]
+        b = np.where(s >= t, z[i + 1, j], z[i, j + 1])  # the third corner of the point's triangle
+        return a + np.maximum(s, t) * (b - a) + np.minimum(s, t) * (d - b)
 
 
-def on_triangles(p: Array, A: Array, B: Array, C: Array) -> Array:
-    """The points of triangles ABC nearest to points p; all (..., 3), and they broadcast."""
+def _cells_near(points: Array, x: Array, y: Array, z: Array) -> tuple[Array, Array]:
+    """Indices i, j (n, m) of cells, among them the one that is nearest to each point; the last is repeated.
+
+    A cell is left out if its box is farther than some corner of the grid.
+    """
+    top = np.max([z[:-1, :-1], z[1:, :-1], z[:-1, 1:], z[1:, 1:]], 0)
+    low = np.min([z[:-1, :-1], z[1:, :-1], z[:-1, 1:], z[1:, 1:]], 0)
+    near = []
+    for p in points:
+        corner = ((x - p[0])[:, None] ** 2 + (y - p[1]) ** 2 + (z - p[2]) ** 2).min()
+        dx, dy = (np.maximum(np.maximum(g[:-1] - c, c - g[1:]), 0) for g, c in ((x, p[0]), (y, p[1])))
+        dz = np.maximum(np.maximum(low - p[2], p[2] - top), 0)
+        cells = np.argwhere(dx[:, None] ** 2 + dy**2 + dz**2 <= corner * (1 + 1e-12))
+        near.append(cells if len(cells) else np.zeros((1, 2), int))  # none is near a point that is NaN
+    most = max(map(len, near))
+    found = np.stack([c[np.minimum(np.arange(most), len(c) - 1)] for c in near])
+    return found[..., 0], found[..., 1]
+
+
+def _of_cells(points: Array, i: Array, j: Array, x: Array, y: Array, z: Array, height: Array) -> Nearest:
+    """Signed distances and normals of points, given cells i, j (n, m) and the height of the ground below each."""
+
+    def corner(a: int, b: int) -> Array:
+        return np.stack([x[i + a], y[j + b], z[i + a, j + b]], -1)
+
+    low, high = corner(0, 0), corner(1, 1)
+    A = np.concatenate([low, low], 1)
+    B, C = np.concatenate([corner(1, 0), high], 1), np.concatenate([high, corner(0, 1)], 1)
+    away, faces, inside = from_triangles(points[:, None], A, B, C)
+    squares = (away**2).sum(-1)
+    rows, best = np.arange(len(points)), squares.argmin(-1)
+    distance, away, faces = np.sqrt(squares[rows, best]), away[rows, best], faces[rows, best]
+    sign = np.where(points[:, 2] < height, -1.0, 1.0)
+    edge = ~inside[rows, best] & (distance > 1e-9)  # closer, the face's own normal is the more exact one
+    normal = np.where(edge[:, None], sign[:, None] * away / np.where(edge, distance, 1.0)[:, None], faces)
+    return Nearest(sign * distance, normal)
+
+
+def from_triangles(p: Array, A: Array, B: Array, C: Array) -> tuple[Array, Array, Array]:
+    """Vectors to points p from the nearest points of triangles ABC, which are all (..., 3) and broadcast.
+
+    Also the triangles' unit normals, and (...) whether the nearest point is inside.
+    """
+    normal = np.cross(B - A, C - A)
+    normal /= np.linalg.norm(normal, axis=-1, keepdims=True)
     dot = lambda a, b: (a * b).sum(-1)  # noqa: E731
-
-    def on_edge(a: Array, b: Array) -> Array:
-        along = b - a
-        share = np.clip(dot(p - a, along) / dot(along, along), 0.0, 1.0)
-        return a + share[..., None] * along
-
-    u, v, w = B - A, C - A, p - A
-    uu, uv, vv, wu, wv = dot(u, u), dot(u, v), dot(v, v), dot(w, u), dot(w, v)
-    det = uu * vv - uv * uv
-    s, t = (vv * wu - uv * wv) / det, (uu * wv - uv * wu) / det
-    inside = (s >= 0) & (t >= 0) & (s + t <= 1)
-    found = A + s[..., None] * u + t[..., None] * v
-    least = np.where(inside, dot(p - found, p - found), np.inf)
-    for candidate in (on_edge(A, B), on_edge(B, C), on_edge(C, A)):
-        square = dot(p - candidate, p - candidate)
-        closer = ~inside & (square < least)
-        found, least = np.where(closer[..., None], candidate, found), np.where(closer, square, least)
-    return found
+    inside, away, least = True, np.zeros(1), np.inf
+    for a, b in ((A, B), (B, C), (C, A)):
+        along, start = b - a, p - a
+        inside = inside & (dot(np.cross(along, start), normal) >= 0)
+        share = np.clip(dot(start, along) / dot(along, along), 0.0, 1.0)
+        edge = start - share[..., None] * along
+        square = dot(edge, edge)
+        away, least = np.where((square >= least)[..., None], away, edge), np.minimum(square, least)
+    away = np.where(inside[..., None], dot(p - A, normal)[..., None] * normal, away)  # type: ignore[index]
+    return away, normal, inside  # type: ignore[return-value]
 
 
 def axes(n: Array) -> Array:
