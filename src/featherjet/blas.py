@@ -35,7 +35,7 @@ def sum_of_squares(x: np.ndarray) -> float:
     return float(flat.dot(flat) if flat.size < ALONE else np.einsum("i,i->", flat, flat))
 
 
-class Library(NamedTuple):
+class BlasLibrary(NamedTuple):
     """A BLAS: functions that say and set its number of threads."""
 
     threads: Callable[[], int]
@@ -51,8 +51,8 @@ class OneThread(ContextDecorator):
     def __init__(self) -> None:
         self._lock, self._inside = Lock(), 0
         self._seen: set[str] = set()
-        self.libraries: list[Library] = []
-        self._limited: list[tuple[Library, int]] = []
+        self.libraries: list[BlasLibrary] = []
+        self._limited: list[tuple[BlasLibrary, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
@@ -80,7 +80,7 @@ class OneThread(ContextDecorator):
                 self.libraries.extend(_libraries(name, Path(str(module.__file__))))
 
 
-def _libraries(name: str, path: Path) -> list[Library]:
+def _libraries(name: str, path: Path) -> list[BlasLibrary]:
     """The OpenBLAS that an extension module is linked to; none if it has another BLAS, which keeps its threads."""
     package = name.split(".")[0]
     beside = path.parents[name.count(".")] / f"{package}.libs"  # where Windows does not look for functions
@@ -93,7 +93,7 @@ def _libraries(name: str, path: Path) -> list[Library]:
             if hasattr(linked, threads) and hasattr(linked, use):
                 integer = ctypes.c_int
                 get = ctypes.CFUNCTYPE(integer)((threads, linked))
-                return [Library(get, ctypes.CFUNCTYPE(None, integer)((use, linked)))]
+                return [BlasLibrary(get, ctypes.CFUNCTYPE(None, integer)((use, linked)))]
     return []
 
 

@@ -29,7 +29,7 @@ from .program import (
     Variant,
 )
 from .pytree import leaves, mapped, split
-from .rolled import Field, RolledScan, Rows, Source, Vector, dof_key, output_of
+from .rolled import Field, RolledScan, Source, Vector, dof_key, output_of
 
 CASES = (POINT, PUSH, TWIST)
 
@@ -316,5 +316,5 @@ def trace_contacts(
     return scan.program
 
 
-def contact_output(result: int | Vector | Rows | GripRows) -> Output:
+def contact_output(result: int | Vector | Output | GripRows) -> Output:
     return Output(result.kind, keys=result.keys) if isinstance(result, GripRows) else output_of(result)

@@ -25,6 +25,7 @@ from .program import (
     Program,
     Ref,
     Responses,
+    Space,
     Store,
     Sum,
     Torques,
@@ -54,27 +55,6 @@ class Vector:
 
     def __init__(self, field: Field) -> None:
         self.field = field
-
-
-class Rows:
-    """A field of tuples of scalars, one for each joint or each dof."""
-
-    def __init__(self, field: Field, kind: str) -> None:
-        self.field, self.kind = field, kind
-
-
-class Numbers:
-    """Some scalars that do not belong to any joint."""
-
-    def __init__(self, values: Sequence[Expr]) -> None:
-        self.values = tuple(values)
-
-
-class BlockMatrix:
-    """A matrix over dofs and blocks of columns."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
 
 
 class RolledScan:
@@ -115,17 +95,19 @@ class RolledScan:
     def vector(self, field: Field) -> Vector:
         return Vector(field)
 
-    def joint_rows(self, field: Field) -> Rows:
-        return Rows(field, "joints")
+    def joint_rows(self, field: Field) -> Output:
+        return self._rows(field, "joints", "J", next(iter(field.values.values())))
 
-    def dof_rows(self, field: Field) -> Rows:
-        return Rows(field, "dofs")
+    def dof_rows(self, field: Field) -> Output:
+        return self._rows(field, "dofs", "D", next(iter(field.values.values()))[0])
 
-    def dof_columns(self, field: Field) -> Rows:
-        return Rows(field, "dofs")
+    dof_columns = dof_rows
 
-    def stack(self, scalars: Sequence[Expr]) -> Numbers:
-        return Numbers([self.graph.lift(x) for x in scalars])
+    def _rows(self, field: Field, kind: Any, space: Space, row: tuple) -> Output:
+        return Output(kind, keys=tuple(Key(space, field.number, (str(k),)) for k in range(len(row))))
+
+    def stack(self, scalars: Sequence[Expr]) -> Output:
+        return Output("total", values=tuple(self.graph.lift(x) for x in scalars))
 
     def total(self, field: Field) -> Any:
         """The sum over all bodies, known to the loops that follow."""
@@ -155,9 +137,8 @@ class RolledScan:
         if loop is None or loop.direction != "outward":
             loop = self._begin("outward")
         field = Field(self._number(), loop, {})
-        for v in sorted(
-            self.program.variants, key=lambda v: not v.is_root
-        ):  # a root shows the shape of a parent's value
+        # first a root, which shows the shape of a parent's value
+        for v in sorted(self.program.variants, key=lambda v: not v.is_root):
             parent = None if v.is_root else self._parent(field, v)
             field.values[v] = self._lifted(step(self._node(v), parent, *(self._at(f, v, loop) for f in inputs)))
         self._record(field)
@@ -194,15 +175,8 @@ class RolledScan:
         same = self._lifted(own(col, row)) if own else lower
         extra = diagonal(col) if diagonal else (0.0,) * len(lower)
         matrices = self._new_matrices(len(lower))
-        self.program.loops.append(
-            Pairs(
-                matrices,
-                list(lower),
-                list(self._lifted(across(row, col))),
-                list(same),
-                [self.graph.lift(x) for x in extra],
-            )
-        )
+        parts = (lower, self._lifted(across(row, col)), same, map(self.graph.lift, extra))
+        self.program.loops.append(Pairs(matrices, *map(list, parts)))
         return tuple(matrices)
 
     def triples(
@@ -238,7 +212,7 @@ class RolledScan:
         self.program.loops.append(Triples(matrices, keys, *either, *entries))
         return tuple(matrices)
 
-    def blocks(self, entry: Callable[..., Any], dofs: Field, columns: Field) -> BlockMatrix:
+    def blocks(self, entry: Callable[..., Any], dofs: Field, columns: Field) -> Output:
         width = len(next(iter(columns.values.values())))
         records = [leaves(column) for value in columns.values.values() for column in value]
         paths = [path for path, _ in records[0]]
@@ -257,7 +231,7 @@ class RolledScan:
         keys = [[Key("J", number, (str(c), *path)) for path in stored] for c in range(width)]
         (matrix,) = self._new_matrices(1)
         self.program.loops.append(Blocks(matrix, value, keys))
-        return BlockMatrix(matrix)
+        return Output("blocks", matrix)
 
     def responses(
         self,
@@ -267,12 +241,10 @@ class RolledScan:
         joints: Field,
         columns: Field,
     ) -> tuple[int, ...]:
-        starts = self.each(
-            lambda node, own: [
-                (handed, tuple(left)) for handed, left in (start(node, j, own) for j in range(node.kind.nv))
-            ],
-            joints,
-        )
+        def first(node: Any, own: Any) -> list[tuple]:
+            return [(handed, tuple(left)) for handed, left in (start(node, j, own) for j in range(node.kind.nv))]
+
+        starts = self.each(first, joints)
         begin = self._dof(starts, "col")
         col, below, here = (self._dof(columns, role) for role in ("col", "below", "here"))
         left = begin[1][0]
@@ -286,23 +258,13 @@ class RolledScan:
                 load = self._load(Ref("D", "col", 0, Key("D", starts.number, at)))
                 loop.own[path].append(load if constant is None else self.graph.const(constant))
 
-        def stores(space: str, value: Any) -> list[Store]:
-            found = []
-            for path, x in leaves(value):
-                rest, k = split(path)
-                found.append(Store(Ref(space, "self", k or 0, Key("J", 0, rest)), self.graph.lift(x)))
-            return found
-
-        def loads(space: str, shape: Any, role: str = "self", k: int = 0) -> Any:
-            return self._loads(shape, lambda path: Ref(space, role, k, Key("J", 0, path)))
-
         shapes: dict[str, Any] = {}
         for v in sorted(self.program.variants, key=lambda v: not v.is_root):
             own, node = self._at(joints, v, loop), self._node(v)
-            handed, lefts = up(node, loads("H", begin[0]), own)
-            loop.up[v] = stores("H", handed) + stores("L", lefts)
-            found = [loads("L", left, k=k) for k in range(v.nv)]
-            parent = None if v.is_root else loads("A", shapes["state"], "parent")
+            handed, lefts = up(node, self._received("H", begin[0]), own)
+            loop.up[v] = self._carried("H", handed) + self._carried("L", lefts)
+            found = [self._received("L", left, k=k) for k in range(v.nv)]
+            parent = None if v.is_root else self._received("A", shapes["state"], "parent")
             steps = {
                 "along": out(node, parent, own, found, None, None),
                 "mixed": out(node, parent, own, found, below, here),
@@ -313,7 +275,7 @@ class RolledScan:
             for name, (state, entries) in steps.items():
                 shapes.setdefault("state", state)
                 shapes.setdefault("entry", entries[0])
-                getattr(loop, name)[v] = stores("A", state) + stores("E", entries)
+                getattr(loop, name)[v] = self._carried("A", state) + self._carried("E", entries)
         loop.matrices.extend(self._new_matrices(len(shapes["entry"])))
         self.program.loops.append(loop)
         return tuple(loop.matrices)
@@ -337,31 +299,20 @@ class RolledScan:
 
         starts = self.each(begin, joints)
         handed, state, _ = self._dof(starts, "row")
-        own = [
-            self._number_of_dof(starts, ("2", str(k)), "row") for k in range(max(v.nv for v in self.program.variants))
-        ]
+        most = max(v.nv for v in self.program.variants)
+        own = [self._number_of_dof(starts, ("2", str(k)), "row") for k in range(most)]
         loop = Torques([], dict(leaves(handed)), dict(leaves(state)), own)
-
-        def stores(space: str, value: Any) -> list[Store]:
-            found = []
-            for path, x in leaves(value):
-                rest, k = split(path)
-                found.append(Store(Ref(space, "self", k or 0, Key("J", 0, rest)), self.graph.lift(x)))
-            return found
-
-        def loads(space: str, shape: Any) -> Any:
-            return self._loads(shape, lambda path: Ref(space, "self", 0, Key("J", 0, path)))
 
         count = 1
         for v in self.program.variants:
-            joint, node, given = self._at(joints, v, loop), self._node(v), loads("H", handed)
-            loop.up[v] = stores("H", up(node, given, joint))
+            joint, node, given = self._at(joints, v, loop), self._node(v), self._received("H", handed)
+            loop.up[v] = self._carried("H", up(node, given, joint))
             entries = above(node, given, joint)
-            loop.above[v] = stores("E", [(None, *x) for x in entries])
-            loop.turn[v] = stores("A", turn(node, given, joint))
+            loop.above[v] = self._carried("E", [(None, *x) for x in entries])
+            loop.turn[v] = self._carried("A", turn(node, given, joint))
             if not v.is_root:  # a root is on the way of every torque in its tree
-                a, found = out(node, loads("A", state), joint)
-                loop.out[v] = stores("A", a) + stores("E", found)
+                a, found = out(node, self._received("A", state), joint)
+                loop.out[v] = self._carried("A", a) + self._carried("E", found)
             count = 1 + len(entries[0])
         loop.matrices.extend(self._new_matrices(count))
         self.program.loops.append(loop)
@@ -374,6 +325,15 @@ class RolledScan:
 
     def _loads(self, shape: Any, ref: Callable[[tuple], Ref]) -> Any:
         return mapped(shape, lambda path, _: self._load(ref(path)))
+
+    def _received(self, space: str, shape: Any, role: str = "self", k: int = 0) -> Any:
+        """What a step of a matrix loop takes from the step before it, in the shape of a value."""
+        return self._loads(shape, lambda path: Ref(space, role, k, Key("J", 0, path)))
+
+    def _carried(self, space: str, value: Any) -> list[Store]:
+        """What a step of a matrix loop leaves to the next."""
+        placed = [(split(path), x) for path, x in leaves(value)]
+        return [Store(Ref(space, "self", k or 0, Key("J", 0, rest)), self.graph.lift(x)) for (rest, k), x in placed]
 
     def _number(self) -> int:
         self._fields += 1
@@ -513,22 +473,12 @@ def trace_rolled(
     return program
 
 
-def output_of(result: int | Vector | Rows | Numbers | BlockMatrix | Expr) -> Output:
-    if isinstance(result, Numbers):
-        return Output("total", values=result.values)
+def output_of(result: int | Vector | Output | Expr) -> Output:
+    if isinstance(result, Output):
+        return result
     if isinstance(result, Expr):
         return Output("total", values=(result,))
-    if isinstance(result, BlockMatrix):
-        return Output("blocks", result.number)
-    if isinstance(result, int):
-        return Output("matrix", result)
-    if isinstance(result, Vector):
-        return Output("dofs", keys=(dof_key(result),))
-    value = next(iter(result.field.values.values()))
-    space: Any = "J" if result.kind == "joints" else "D"
-    count = len(value if result.kind == "joints" else value[0])
-    keys = tuple(Key(space, result.field.number, (str(k),)) for k in range(count))
-    return Output(result.kind, keys=keys)  # type: ignore[arg-type]
+    return Output("matrix", result) if isinstance(result, int) else Output("dofs", keys=(dof_key(result),))
 
 
 def dof_key(vector: Vector) -> Key:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,8 @@ class Tables(Data):
         pair_starts, runs = pair_runs(masks)
         slab_starts, slabs = slab_runs(tree)
         tiles, codes = tile_runs(tree, tile_size(samples_at_once(columns, kind)))
-        responses, torques = ColumnSteps(tree, columns, variant), TorqueSteps(tree, columns, variant)
+        responses = ColumnSteps(tree, columns, variant, STEP)
+        torques = TorqueSteps(tree, columns, variant, TORQUE_STEP)
         self.arrays: dict[str, Any] = {
             "joints": len(nodes),
             "nq": size["q"],
@@ -170,62 +171,79 @@ def slab_runs(tree: Tree) -> tuple[np.ndarray, np.ndarray]:
     return integers(starts), integers(runs)
 
 
-class ColumnSteps:
-    """The steps of `responses.py` for each group of columns.
+class GroupSteps:
+    """The steps that loops take for each group of columns or rows, which go up to the root and out over all bodies.
 
-    Each group has four lists of entries, which begin at `starts`:
+    Each group has lists of entries, which begin at `starts`; after all starts, `starts` has a mask for each group: the
+    lanes that exist. width: the integers of an entry. `paths` has what lists of runs on the way up refer to.
+    """
+
+    def __init__(self, tree: Tree, columns: int, variant: list[Any], width: int) -> None:
+        self.tree, self.variant, self.full = tree, variant, (1 << columns) - 1
+        nodes, n = tree.nodes, tree.nv
+        self.index, self.ends, self.root = np.arange(len(nodes)), np.array(tree.ends), np.arange(len(nodes))
+        for node in nodes:
+            if not node.is_root:
+                self.root[node.index] = self.root[node.parent]
+        self.parent = [node.parent for node in nodes]
+        self.children = np.bincount([i for i in self.parent if i >= 0], minlength=len(nodes))
+        self.paths: list[tuple[int, ...]] = []
+        joint_of = np.repeat(self.index, [node.kind.nv for node in nodes])
+        masks = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
+        starts: list[int] = []
+        steps: list[tuple[Any, ...]] = []
+        for c, existing in zip(range(0, n, columns), masks, strict=True):
+            for entries in self.lists(joint_of[c : c + columns], columns, existing):
+                starts.append(len(steps))
+                steps += [(*entry, *(0,) * (width - len(entry))) for entry in entries]
+        starts.append(len(steps))
+        self.starts, self.steps = integers(starts + masks), integers(steps)
+
+    def lists(self, joints: np.ndarray, columns: int, existing: int) -> Sequence[Sequence[tuple[Any, ...]]]:
+        """The lists of a group, which begins at these joints' dofs; existing: a mask of those of its lanes."""
+        raise NotImplementedError
+
+    def path_runs(self, path: Sequence[tuple[Any, ...]], full: Callable[..., bool]) -> list[tuple[int, ...]]:
+        """Entries of a way up, whose first number is the body, as runs of `paths`: (first, end, full?, variant)."""
+        runs: list[tuple[int, ...]] = []
+        for entry in path:
+            kind, at = (int(full(*entry)), self.variant[entry[0]]), len(self.paths)
+            self.paths.append(entry)
+            first = runs.pop()[0] if runs and runs[-1][2:] == kind else at
+            runs.append((first, at + 1, *kind))
+        return runs
+
+    def add_limb(self, runs: list[tuple[int, ...]], i: int, alike: tuple[Any, ...], alone: bool) -> None:
+        """Add body i to the limb that ends before it, if `alike` says the same of both, or else begin one.
+
+        A limb is (first body, end, *alike, whether the last has children). alone: a limb of one body.
+        """
+        continues = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
+        first = runs.pop()[0] if continues and not alone and runs[-1][2:-1] == alike else i
+        runs.append((first, i + 1, *alike, int(self.children[i] > 0)))
+
+
+class ColumnSteps(GroupSteps):
+    """The steps of `emit/responses.py` for each group of columns, in four lists:
+
     OWN: (joint, lanes whose own joint it is, variant), joints at whose dofs the way up may leave values;
     UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (ancestor, lanes below it), nearest first;
     OUT: (first body, end, kind, variant, lanes at or below, lanes at, whether the last has children), limbs;
     UNRELATED: (body,) of trees that have none of the columns.
-    After all starts, `starts` has a mask for each group: the lanes that are columns.
     """
 
-    def __init__(self, tree: Tree, columns: int, variant: list[Any]) -> None:
-        self.tree, self.variant, self.full = tree, variant, (1 << columns) - 1
-        nodes, n = tree.nodes, tree.nv
-        index = np.arange(len(nodes))
-        joint_of = np.repeat(index, [node.kind.nv for node in nodes])
-        ends = np.array(tree.ends)
-        root = index.copy()
-        for node in nodes:
-            if not node.is_root:
-                root[node.index] = root[node.parent]
-        self.parent = [node.parent for node in nodes]
-        self.children = np.bincount([i for i in self.parent if i >= 0], minlength=len(nodes))
-        starts: list[int] = []
-        steps: list[tuple[Any, ...]] = []
-        self.paths: list[tuple[int, int]] = []
-        for c in range(0, n, columns):
-            J = joint_of[c : c + columns]
-            above = (index[:, None] < J) & (J < ends[:, None])  # body i is an ancestor of the column's joint
-            inside = (J < index[:, None]) & (index[:, None] < ends[J])
-            own, up, below = (bits(x, columns)[:, 0] for x in (index[:, None] == J, above, inside))
-            kin = np.isin(root, root[J])
-            lists = (
-                [(i, own[i], variant[i]) for i in range(len(nodes)) if own[i] or up[i]],
-                self._up([(i, up[i]) for i in index[::-1] if up[i]]),
-                self._out([(i, own[i], up[i], below[i]) for i in index if kin[i]]),
-                [(i,) for i in index if not kin[i]],
-            )
-            for entries in lists:
-                starts.append(len(steps))
-                steps += [(*entry, *(0,) * (STEP - len(entry))) for entry in entries]
-        starts.append(len(steps))
-        existing = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
-        self.starts, self.steps = integers(starts + existing), integers(steps)
-
-    def _up(self, path: Sequence[tuple[Any, Any]]) -> list[tuple[int, ...]]:
-        runs: list[tuple[int, ...]] = []
-        for i, mask in path:
-            kind = int(mask == self.full), self.variant[i]
-            at = len(self.paths)
-            self.paths.append((i, mask))
-            if runs and runs[-1][2:] == kind:
-                runs[-1] = (runs[-1][0], at + 1, *kind)
-            else:
-                runs.append((at, at + 1, *kind))
-        return runs
+    def lists(self, joints: np.ndarray, columns: int, existing: int) -> Sequence[Sequence[tuple[Any, ...]]]:
+        index, ends = self.index[:, None], self.ends
+        above = (index < joints) & (joints < ends[:, None])  # body i is an ancestor of the column's joint
+        inside = (joints < index) & (index < ends[joints])
+        own, up, below = (bits(x, columns)[:, 0] for x in (index == joints, above, inside))
+        kin = np.isin(self.root, self.root[joints])
+        return (
+            [(i, own[i], self.variant[i]) for i in self.index if own[i] or up[i]],
+            self.path_runs([(i, up[i]) for i in self.index[::-1] if up[i]], lambda i, mask: mask == self.full),
+            self._out([(i, own[i], up[i], below[i]) for i in self.index if kin[i]]),
+            [(i,) for i in self.index if not kin[i]],
+        )
 
     def _out(self, bodies: Sequence[tuple[Any, ...]]) -> list[tuple[int, ...]]:
         runs: list[tuple[int, ...]] = []
@@ -236,82 +254,42 @@ class ColumnSteps:
                 kind, masks = INSIDE, (below, 0)
             else:
                 kind, masks = SOME, (own | below, own)
-            shared = kind, self.variant[i], *masks
-            continues = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
-            if continues and runs[-1][2:6] == shared and not own:
-                runs[-1] = (runs[-1][0], i + 1, *shared, int(self.children[i] > 0))
-            else:
-                runs.append((i, i + 1, *shared, int(self.children[i] > 0)))
+            self.add_limb(runs, i, (kind, self.variant[i], *masks), alone=own)
         return runs
 
 
-class TorqueSteps:
-    """The steps of `emit/torques.py` for each group of rows: torques at dofs, one in each lane.
+class TorqueSteps(GroupSteps):
+    """The steps of `emit/torques.py` for each group of rows, torques at dofs, one in each lane, in four lists:
 
-    Each group has four lists of entries, which begin at `starts`:
     UP: (first, end, all lanes?, variant), runs of `paths`, whose entries are (body, lanes whose own joint it is, lanes
         beyond it, whether the way branches there), outermost first;
     EARLY: like OUT, but of the bodies before all joints of the group;
     OUT: (first body, end, lanes whose own joint it is, lanes at or beyond it, variant, whether the last has children),
         limbs that no lane's path crosses, each body the parent of the next; or one body of some lanes' paths. These
         are here even if they are also in EARLY, so that OUT can do without that;
-    UNRELATED: (body,) of trees that have none of the rows.
-    After all starts, `starts` has a mask for each group: the lanes that exist.
+    OTHER_TREES: (body,) of trees that have none of the rows.
     """
 
-    def __init__(self, tree: Tree, columns: int, variant: list[Any]) -> None:
-        self.tree, self.variant = tree, variant
-        nodes, n = tree.nodes, tree.nv
-        index = np.arange(len(nodes))
-        joint_of = np.repeat(index, [node.kind.nv for node in nodes])
-        ends = np.array(tree.ends)
-        root = index.copy()
-        for node in nodes:
-            if not node.is_root:
-                root[node.index] = root[node.parent]
-        self.parent = [node.parent for node in nodes]
-        self.children = np.bincount([i for i in self.parent if i >= 0], minlength=len(nodes))
-        starts: list[int] = []
-        steps: list[tuple[Any, ...]] = []
-        self.paths: list[tuple[int, ...]] = []
-        masks = [(1 << min(columns, n - c)) - 1 for c in range(0, n, columns)]
-        for c, existing in zip(range(0, n, columns), masks, strict=True):
-            K = joint_of[c : c + columns]
-            own, beyond = (
-                bits(x, columns)[:, 0] for x in (index[:, None] == K, (index[:, None] < K) & (K < ends[:, None]))
-            )
-            kin = [i for i in index if root[i] in root[K]]
-            lists = (
-                self._up([(i, own[i], beyond[i]) for i in index[::-1] if own[i] or beyond[i]], existing),
-                self._out([i for i in kin if i < K[0]], own, beyond, existing),
-                self._out([i for i in kin if i >= K[0] or beyond[i]], own, beyond, existing),
-                [(i,) for i in index if root[i] not in root[K]],
-            )
-            for entries in lists:
-                starts.append(len(steps))
-                steps += [(*entry, *(0,) * (TORQUE_STEP - len(entry))) for entry in entries]
-        starts.append(len(steps))
-        self.starts, self.steps = integers(starts + masks), integers(steps)
-
-    def _up(self, path: Sequence[tuple[Any, Any, Any]], existing: int) -> list[tuple[int, ...]]:
-        runs: list[tuple[int, ...]] = []
-        for i, own, beyond in path:
-            kind = int(beyond == existing), self.variant[i]
-            at = len(self.paths)
-            self.paths.append((i, own, beyond, int(beyond and self.children[i] > 1)))
-            if runs and runs[-1][2:] == kind:
-                runs[-1] = (runs[-1][0], at + 1, *kind)
-            else:
-                runs.append((at, at + 1, *kind))
-        return runs
+    def lists(self, joints: np.ndarray, columns: int, existing: int) -> Sequence[Sequence[tuple[Any, ...]]]:
+        index, root = self.index[:, None], self.root
+        inside = (index < joints) & (joints < self.ends[:, None])
+        own, beyond = (bits(x, columns)[:, 0] for x in (index == joints, inside))
+        kin = [i for i in self.index if root[i] in root[joints]]
+        path = [i for i in self.index[::-1] if own[i] or beyond[i]]
+        return (
+            self.path_runs(
+                [(i, own[i], beyond[i], int(beyond[i] and self.children[i] > 1)) for i in path],
+                lambda i, own, beyond, branches: beyond == existing,
+            ),
+            self._out([i for i in kin if i < joints[0]], own, beyond, existing),
+            self._out([i for i in kin if i >= joints[0] or beyond[i]], own, beyond, existing),
+            [(i,) for i in self.index if root[i] not in root[joints]],
+        )
 
     def _out(self, bodies: Sequence[Any], own: Any, beyond: Any, existing: int) -> list[tuple[int, ...]]:
+        """Limbs; of bodies beyond which all lanes lie, entries and state are known from the way up."""
         runs: list[tuple[int, ...]] = []
-        for i in bodies:
-            shared = own[i], own[i] | beyond[i], self.variant[i]
-            if beyond[i] == existing:
-                continue  # all its entries, and its state, are known from the way up
-            continues = runs and runs[-1][1] == i and self.parent[i] == i - 1 and self.children[i - 1] == 1
-            first = runs.pop()[0] if continues and not shared[1] and runs[-1][2:5] == shared else i
-            runs.append((first, i + 1, *shared, int(self.children[i] > 0)))
+        for i in (i for i in bodies if beyond[i] != existing):
+            at_or_beyond = own[i] | beyond[i]
+            self.add_limb(runs, i, (own[i], at_or_beyond, self.variant[i]), alone=at_or_beyond)
         return runs
