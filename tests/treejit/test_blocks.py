@@ -11,7 +11,7 @@ import pytest
 import featherjet as fj
 from backends import BLOCKS, SUMMED, Pair, arguments, both, branches, kernel_of, results
 from featherjet.algorithms.quantities import QUANTITIES
-from featherjet.evaluate import evaluator
+from featherjet.evaluate import kernels
 from featherjet.jit.engine import target
 from helpers import agree, random_state
 
@@ -115,7 +115,7 @@ def test_what_numpy_computes_is_logged_once(caplog):
 
 
 def test_jacobians_of_configurations_that_numpy_computes_are_logged(caplog, monkeypatch):
-    monkeypatch.setattr(evaluator, "MOST_ENTRIES", 17)
+    monkeypatch.setattr(kernels, "MOST_ENTRIES", 17)
     robot = fj.Robot(fj.models.chain(3), backend="compiled")
     s = random_state(robot, 2)
     with caplog.at_level(logging.WARNING, logger="featherjet"):

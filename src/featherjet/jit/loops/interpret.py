@@ -8,25 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..graph import OPERATIONS
+from . import program
 from .index import MEANINGS, Index
-from .program import (
-    ArrayPart,
-    Cases,
-    EntryRef,
-    FunctionCall,
-    LaneRole,
-    Let,
-    LetIndex,
-    LocalArray,
-    Loop,
-    LoopFunction,
-    Put,
-    ScheduledProduct,
-    Statements,
-    Until,
-    Watch,
-    When,
-)
+from .program import ArrayPart, EntryRef, LaneRole, LoopFunction, Statements
 
 Array = np.ndarray
 Watcher = Callable[[Any], None]
@@ -80,7 +64,7 @@ class Interpreter:
         op = self.function.graph.ops[i]
         return np.float64(op.data[0]) if op.name == "const" else self.values[i]  # type: ignore[index]
 
-    def on_Let(self, s: Let) -> None:
+    def on_Let(self, s: program.Let) -> None:
         op = self.function.graph.ops[s.operation]
         if isinstance(op.data, EntryRef):
             self.values[s.operation] = np.copy(self.memory[op.data.array][self.integer(op.data.at)])
@@ -90,31 +74,31 @@ class Interpreter:
         with np.errstate(all="ignore"):
             self.values[s.operation] = meaning(*map(self.value, op.args))
 
-    def on_LetIndex(self, s: LetIndex) -> None:
+    def on_LetIndex(self, s: program.LetIndex) -> None:
         self.integer(s.index)
 
-    def on_Put(self, s: Put) -> None:
+    def on_Put(self, s: program.Put) -> None:
         self.memory[s.array][self.integer(s.at)] = self.value(s.operation)
 
-    def on_LocalArray(self, s: LocalArray) -> None:
+    def on_LocalArray(self, s: program.LocalArray) -> None:
         array = self.function.arrays[s.array]
         lanes = self.lanes if array.lanes is LaneRole.SAMPLES else ()
         self.memory[s.array] = np.zeros((array.local, *lanes))
 
-    def on_Loop(self, s: Loop) -> None:
+    def on_Loop(self, s: program.Loop) -> None:
         indices = range(self.integer(s.start), self.integer(s.stop), s.step)
         for k in reversed(indices) if s.down else indices:
             self.variables[s.variable] = k
             self.run(s.body)
 
-    def on_Until(self, s: Until) -> None:
+    def on_Until(self, s: program.Until) -> None:
         for k in range(self.integer(s.most)):
             self.variables[s.variable] = k
             self.run(s.body)
             if np.all(self.value(s.low) >= self.value(s.high)):
                 return
 
-    def on_When(self, s: When) -> None:
+    def on_When(self, s: program.When) -> None:
         if isinstance(s.low, Index) and isinstance(s.high, Index):
             holds = self.integer(s.low) < self.integer(s.high)
         else:
@@ -122,17 +106,17 @@ class Interpreter:
         if holds:
             self.run(s.body)
 
-    def on_Cases(self, s: Cases) -> None:
+    def on_Cases(self, s: program.Cases) -> None:
         self.run(s.bodies[self.integer(s.index)])
 
-    def on_FunctionCall(self, s: FunctionCall) -> None:
+    def on_FunctionCall(self, s: program.FunctionCall) -> None:
         parts = [self.memory[p.array][self.integer(p.offset) :] for p in s.parts]
         interpret(s.function, parts, [self.integer(x) for x in s.integers], self.found, self.watch)
 
-    def on_Watch(self, s: Watch) -> None:
+    def on_Watch(self, s: program.Watch) -> None:
         self.watch(self.value(s.operation))
 
-    def on_ScheduledProduct(self, s: ScheduledProduct) -> None:
+    def on_ScheduledProduct(self, s: program.ScheduledProduct) -> None:
         m, n, depth = map(self.integer, s.sizes)
         for i in range(m):
             for j in range(i if s.upper else 0, n):

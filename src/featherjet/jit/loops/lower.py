@@ -7,25 +7,10 @@ from contextlib import ExitStack, contextmanager
 
 from ..emit.lanes import I32, I64, PTR, Function, Lanes, Value
 from ..flags import Flag
+from . import program
 from .index import Index
 from .products import ProductCode
-from .program import (
-    ArrayPart,
-    Cases,
-    FunctionCall,
-    LaneRole,
-    Let,
-    LetIndex,
-    LocalArray,
-    Loop,
-    LoopFunction,
-    Put,
-    ScheduledProduct,
-    Statements,
-    Until,
-    Watch,
-    When,
-)
+from .program import ArrayPart, LaneRole, LoopFunction, Statements
 from .values import ColumnRange, FunctionValues, Sizes, width_of
 
 
@@ -93,17 +78,17 @@ class FunctionCode(FunctionValues):
 
     # Statements
 
-    def on_Let(self, s: Let) -> None:
+    def on_Let(self, s: program.Let) -> None:
         if s.operation not in self.values[-1]:
             self.values[-1][s.operation] = self.computed(s.operation)
 
-    def on_LetIndex(self, s: LetIndex) -> None:
+    def on_LetIndex(self, s: program.LetIndex) -> None:
         self.integer(s.index)
 
-    def on_Put(self, s: Put) -> None:
+    def on_Put(self, s: program.Put) -> None:
         self.store(self.function.arrays[s.array], s.at, self.value(s.operation))
 
-    def on_LocalArray(self, s: LocalArray) -> None:
+    def on_LocalArray(self, s: program.LocalArray) -> None:
         w, array = self.w, self.function.arrays[s.array]
         width = w.L if self.samples and array.lanes is LaneRole.SAMPLES else 1
         if array.lanes is LaneRole.NUMBERS and self.columns:
@@ -114,7 +99,7 @@ class FunctionCode(FunctionValues):
         memory.align = w.bytes * width  # type: ignore[attr-defined]
         self.bases[s.array], self.kinds[s.array] = memory, kind
 
-    def on_Loop(self, s: Loop) -> None:
+    def on_Loop(self, s: program.Loop) -> None:
         if s.columns:
             self.over_columns(s)
             return
@@ -149,7 +134,7 @@ class FunctionCode(FunctionValues):
         self.integers[variable] = k
         self.inside(block)
 
-    def over_columns(self, s: Loop) -> None:
+    def over_columns(self, s: program.Loop) -> None:
         """Vectors as wide as there are, then narrower ones, each at most once: nothing is padded, nothing masked."""
         self.prepare(s)
         w, b, stop = self.w, self.b, self.integer(s.stop)
@@ -180,7 +165,7 @@ class FunctionCode(FunctionValues):
                 part(width, begun)
             begun, width = done, width // 2
 
-    def on_Until(self, s: Until) -> None:
+    def on_Until(self, s: program.Until) -> None:
         b = self.b
         most = self.integer(s.most)
         before, head, end = b.block, b.append_basic_block("again"), b.append_basic_block("settled")
@@ -197,7 +182,7 @@ class FunctionCode(FunctionValues):
         b.cbranch(b.and_(on, b.icmp_signed("<", more, most)), head, end)
         b.position_at_end(end)
 
-    def on_When(self, s: When) -> None:
+    def on_When(self, s: program.When) -> None:
         if isinstance(s.low, Index) and isinstance(s.high, Index):
             holds = self.b.icmp_signed("<", self.integer(s.low), self.integer(s.high))
         else:
@@ -207,11 +192,11 @@ class FunctionCode(FunctionValues):
         with self.b.if_then(holds):
             self.inside(s.body)
 
-    def on_Cases(self, s: Cases) -> None:
+    def on_Cases(self, s: program.Cases) -> None:
         cases = [(number, lambda block=block: self.inside(block)) for number, block in s.bodies.items()]
         self.w.switch(self.b, self.integer(s.index), cases)
 
-    def on_FunctionCall(self, s: FunctionCall) -> None:
+    def on_FunctionCall(self, s: program.FunctionCall) -> None:
         pointers = [self.pointer(part) for part in s.parts]
         integers = [self.integer(x) for x in s.integers]
         self.b.call(self.lowering.emitted(s.function), [self.data, self.report, *pointers, *integers])
@@ -220,7 +205,7 @@ class FunctionCode(FunctionValues):
         """Where a part of an array begins."""
         return self.address(self.function.arrays[part.array], part.offset)
 
-    def on_Watch(self, s: Watch) -> None:
+    def on_Watch(self, s: program.Watch) -> None:
         x, b = self.value(s.operation), self.b
         w = self.wide(width_of(x.type))
         small = b.fcmp_unordered("<=", x, w.const(w.kind.margin))
@@ -228,5 +213,5 @@ class FunctionCode(FunctionValues):
             flags = b.load(self.report, typ=I64, align=8)
             b.store(b.or_(flags, I64(int(Flag.SMALL_MARGIN))), self.report, align=8)
 
-    def on_ScheduledProduct(self, s: ScheduledProduct) -> None:
+    def on_ScheduledProduct(self, s: program.ScheduledProduct) -> None:
         ProductCode(self, s).emit()

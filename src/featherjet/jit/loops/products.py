@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ..emit.lanes import I32, I64, PTR, VOID, Lanes, Value, external
+from ..emit.lanes import I64, Lanes, Value
 from .index import Index, lifted
 from .program import ArrayPart, LaneRole, ScheduledProduct
 
@@ -119,17 +119,15 @@ class ProductCode:
         pointer = self.pointer(part, row, column)
         if mask is None:
             return self.b.load(pointer, typ=w.V, align=w.bytes)
-        load = external(w.module, f"llvm.masked.load.{w.kind.suffix(w.L)}.p0", w.V, PTR, I32, mask.type, w.V)
-        return self.b.call(load, [pointer, I32(w.bytes), mask, w.const(0.0)])
+        return w.load_masked(self.b, pointer, mask)
 
     def write(self, x: Value, row: Index, vector: tuple[Index, Lanes, Value | None]) -> None:
         column, w, mask = vector
         pointer = self.pointer(self.s.target, row, column)
         if mask is None:
-            self.b.store(x, pointer, align=w.bytes)
-            return
-        store = external(w.module, f"llvm.masked.store.{w.kind.suffix(w.L)}.p0", VOID, w.V, PTR, I32, mask.type)
-        self.b.call(store, [x, pointer, I32(w.bytes), mask])
+            w.store_unaligned(self.b, x, pointer)
+        else:
+            w.store_masked(self.b, x, pointer, mask)
 
     def sums(self, first: Sequence[Value], step: Callable[[Index, list[Value]], list[Value]]) -> list[Value]:
         """totals = step(k, totals) for all terms of the sums, of which there may be none."""

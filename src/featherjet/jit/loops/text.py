@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .program import (
-    ArrayPart,
-    Cases,
-    EntryRef,
-    FunctionCall,
-    Let,
-    LetIndex,
-    LocalArray,
-    Loop,
-    LoopFunction,
-    Put,
-    ScheduledProduct,
-    Statements,
-    Until,
-    Watch,
-    When,
-)
+from . import program
+from .program import ArrayPart, EntryRef, LoopFunction, Statements
 
 
 def text(function: LoopFunction) -> str:
@@ -58,39 +43,39 @@ def described(function: LoopFunction, s: Any) -> tuple[str, list[tuple[str, Stat
     def value(i: int) -> str:
         return repr(ops[i].data[0]) if ops[i].name == "const" else f"%{i}"  # type: ignore[index]
 
-    if isinstance(s, Let):
+    if isinstance(s, program.Let):
         ref = ops[s.operation].data
         if isinstance(ref, EntryRef):
             return f"%{s.operation} = {name(function, ref.array)}[{ref.at}]", []
         op = ops[s.operation]
         return f"%{s.operation} = {' '.join([op.name, *map(value, op.args)])}", []
-    if isinstance(s, LetIndex):
+    if isinstance(s, program.LetIndex):
         return f"let {s.index}", []
-    if isinstance(s, Put):
+    if isinstance(s, program.Put):
         return f"{name(function, s.array)}[{s.at}] = {value(s.operation)}", []
-    if isinstance(s, LocalArray):
+    if isinstance(s, program.LocalArray):
         return f"local {name(function, s.array)}[{function.arrays[s.array].local}]", []
-    if isinstance(s, Loop):
+    if isinstance(s, program.Loop):
         word, way = ("columns" if s.columns else "for"), " down" if s.down else ""
         by = f" by {s.step}" if s.step > 1 else ""
         return f"{word} i{s.variable} from {s.start} below {s.stop}{by}{way}:", [("", s.body)]
-    if isinstance(s, Until):
+    if isinstance(s, program.Until):
         again = f"again while {value(s.low)} < {value(s.high)}"
         return f"for i{s.variable} at most {s.most} times, {again}:", [("", s.body)]
-    if isinstance(s, When):
+    if isinstance(s, program.When):
         low, high = (value(x) if isinstance(x, int) else str(x) for x in (s.low, s.high))
         return f"when {low} < {high}:", [("", s.body)]
-    if isinstance(s, Cases):
+    if isinstance(s, program.Cases):
         return f"case {s.index}:", [(f"{k}:", body) for k, body in s.bodies.items()]
-    if isinstance(s, FunctionCall):
+    if isinstance(s, program.FunctionCall):
         passed = [part_text(function, x) for x in s.parts]
         return f"{s.function.name}({', '.join([*passed, *map(str, s.integers)])})", []
-    if isinstance(s, ScheduledProduct):
+    if isinstance(s, program.ScheduledProduct):
         start = part_text(function, s.start) if s.start else "0"
         product = f"{part_text(function, s.left)}^T {part_text(function, s.right)}"
         sizes = " x ".join(map(str, s.sizes))
         return f"{part_text(function, s.target)} = {start} {'+' if s.plus else '-'} {product} ({sizes})", []
-    if isinstance(s, Watch):
+    if isinstance(s, program.Watch):
         return f"watch {value(s.operation)}", []
     raise TypeError(f"unknown statement {s!r}")
 

@@ -8,27 +8,9 @@ from itertools import count
 from typing import Any
 
 from ..graph import Expr, Graph, Op
+from . import program
 from .index import Index, constant, lifted, parts
-from .program import (
-    Array,
-    ArrayPart,
-    Cases,
-    EntryRef,
-    FunctionCall,
-    LaneRole,
-    Let,
-    LetIndex,
-    LocalArray,
-    Loop,
-    LoopFunction,
-    Put,
-    ScheduledProduct,
-    Statements,
-    Until,
-    Watch,
-    When,
-    pruned,
-)
+from .program import Array, ArrayPart, EntryRef, LaneRole, LoopFunction, Statements, pruned
 
 
 class OrderedGraph(Graph):
@@ -162,7 +144,7 @@ class Tracer:
         variable = self._variable()
         with self._scope(again=True) as block:
             yield variable
-        self._add(Loop(variable.args[0], start, n, step, down, block, columns))
+        self._add(program.Loop(variable.args[0], start, n, step, down, block, columns))
 
     def until(self, unsettled: Callable[[], tuple[Any, Any]], most: Any) -> Iterator[Any]:
         """Again while unsettled() gives a < b, or NaN, in any lane."""
@@ -170,7 +152,7 @@ class Tracer:
         with self._scope(again=True) as block:
             yield variable
             low, high = (self._let(x) for x in unsettled())
-        self._add(Until(variable.args[0], lifted(most), block, low, high))
+        self._add(program.Until(variable.args[0], lifted(most), block, low, high))
 
     def when(self, a: Any, b: Any) -> Iterator[None]:
         """Once if a < b: integers, or numbers in any lane."""
@@ -178,7 +160,7 @@ class Tracer:
         low, high = (lifted(x) if integers else self._let(x) for x in (a, b))
         with self._scope() as block:
             yield None
-        self._add(When(low, high, block))
+        self._add(program.When(low, high, block))
 
     def cases(self, index: Any, numbers: int | Sequence[int]) -> Iterator[int]:
         """Each of some numbers, one of which an integer is."""
@@ -189,7 +171,7 @@ class Tracer:
                 yield number
                 stored |= self._scopes[-1].stored
             found[number] = block
-        self._add(Cases(lifted(index), found))
+        self._add(program.Cases(lifted(index), found))
 
     # Values
 
@@ -204,7 +186,7 @@ class Tracer:
     def cells(self, count: int, x: Any = 0.0) -> TracedArray:
         """Some variables."""
         array = self._array("cells", LaneRole.SAMPLES if self.samples else LaneRole.NUMBERS, local=count)
-        self._add(LocalArray(array.number))
+        self._add(program.LocalArray(array.number))
         found = TracedArray(self, array, constant(0), (constant(1),))
         for k in range(count):
             found[k] = x
@@ -213,14 +195,14 @@ class Tracer:
     def load(self, array: Array, at: Index) -> Any:
         if array.lanes is LaneRole.INTEGERS:
             found = Index("entry", (array.number, at))
-            self._add(LetIndex(found))
+            self._add(program.LetIndex(found))
             return found
         return self.graph.load(EntryRef(array.number, at, self._versions.get(array.number, 0)))
 
     def store(self, array: Array, at: Index, value: Any) -> None:
         if array.fixed:
             raise ValueError(f"{array.name} is only read")
-        self._add(Put(array.number, at, self._let(value)))
+        self._add(program.Put(array.number, at, self._let(value)))
         self._store_to(array.number)
 
     # Calls
@@ -238,7 +220,7 @@ class Tracer:
         """C = start + A^T B; see `ArrayLoops.product`."""
         m, n, depth = map(lifted, sizes)
         first = None if start is None else start.part
-        self._add(ScheduledProduct(C.part, A.part, B.part, first, (m, n, depth), plus, upper))
+        self._add(program.ScheduledProduct(C.part, A.part, B.part, first, (m, n, depth), plus, upper))
         self._store_to(C.array.number)
 
     def call(self, function: Callable[..., None], *arguments: Any) -> None:
@@ -257,7 +239,7 @@ class Tracer:
         callee, _ = self.callees[key]
         passed = [x.part for x in arrays if not x.array.table]
         layout = [s for x in arrays for s in layout_of(x) if not closed(s)]
-        self._add(FunctionCall(callee, passed, [*layout, *integers]))
+        self._add(program.FunctionCall(callee, passed, [*layout, *integers]))
         for x in arrays:
             if not x.array.fixed:
                 self._store_to(x.array.number)
@@ -294,7 +276,7 @@ class Tracer:
 
     def watch(self, x: Any) -> None:
         """Flag a number that is not clearly positive."""
-        self._add(Watch(self._let(x)))
+        self._add(program.Watch(self._let(x)))
 
     # Inside
 
@@ -315,7 +297,7 @@ class Tracer:
         if operation not in self._known:
             self._known.add(operation)
             self._scopes[-1].known.append(operation)
-            self._add(Let(operation))
+            self._add(program.Let(operation))
 
     def _let(self, x: Any) -> int:
         return x.index if type(x) is Expr and x.graph is self.graph else self.graph.lift(x).index

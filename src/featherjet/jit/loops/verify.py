@@ -5,23 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..graph import Op
+from . import program
 from .index import Index, parts
-from .program import (
-    ArrayPart,
-    EntryRef,
-    FunctionCall,
-    Let,
-    LocalArray,
-    Loop,
-    LoopFunction,
-    Put,
-    ScheduledProduct,
-    Statements,
-    Until,
-    When,
-    bodies,
-    operations,
-)
+from .program import ArrayPart, EntryRef, LoopFunction, Statements, bodies, operations
 from .text import described
 
 
@@ -52,16 +38,16 @@ class Verifier:
         known, arrays = set(known), set(self.arrays)
         for s in block.statements:
             inner = variables
-            if isinstance(s, Let):
+            if isinstance(s, program.Let):
                 self.let(s, known, variables)
                 known.add(s.operation)
-            if isinstance(s, LocalArray):
+            if isinstance(s, program.LocalArray):
                 self.arrays.add(s.array)
-            if isinstance(s, (Loop, Until)):
+            if isinstance(s, (program.Loop, program.Until)):
                 if s.variable in variables:
                     raise self.fault(s, f"i{s.variable} is the variable of two loops")
                 inner = variables | {s.variable}
-            if isinstance(s, FunctionCall) and len(s.parts) != s.function.arguments:
+            if isinstance(s, program.FunctionCall) and len(s.parts) != s.function.arguments:
                 raise self.fault(s, f"{s.function.arguments} arrays expected")
             for x in integers_of(s):
                 self.integer(s, x, variables)
@@ -69,15 +55,15 @@ class Verifier:
                 self.array(s, p.array)
             ends = [self.block(body, known, inner) for body in bodies(s)]
             for i in operations(s):
-                self.operation(s, i, ends[0] if isinstance(s, Until) else known)
-            if isinstance(s, Put):
+                self.operation(s, i, ends[0] if isinstance(s, program.Until) else known)
+            if isinstance(s, program.Put):
                 self.array(s, s.array)
                 if self.function.arrays[s.array].fixed:
                     raise self.fault(s, "the array is only read")
         self.arrays = arrays
         return known
 
-    def let(self, s: Let, known: set[int], variables: set[int]) -> None:
+    def let(self, s: program.Let, known: set[int], variables: set[int]) -> None:
         op: Op = self.function.graph.ops[s.operation]
         for a in op.args:
             self.operation(s, a, known)
@@ -103,23 +89,23 @@ class Verifier:
 
 def integers_of(s: Any) -> list[Index]:
     """The integers that a statement itself uses."""
-    if isinstance(s, Loop):
+    if isinstance(s, program.Loop):
         return [s.start, s.stop]
-    if isinstance(s, Put):
+    if isinstance(s, program.Put):
         return [s.at]
     found: list[Any] = []
-    if isinstance(s, When):
+    if isinstance(s, program.When):
         found = [x for x in (s.low, s.high) if isinstance(x, Index)]
-    if isinstance(s, (ScheduledProduct, FunctionCall)):
-        found = [*(s.sizes if isinstance(s, ScheduledProduct) else s.integers)]
+    if isinstance(s, (program.ScheduledProduct, program.FunctionCall)):
+        found = [*(s.sizes if isinstance(s, program.ScheduledProduct) else s.integers)]
         found += [x for p in parts_of(s) for x in (p.offset, *p.strides)]
     return [*found, *[getattr(s, name) for name in ("most", "index") if hasattr(s, name)]]
 
 
 def parts_of(s: Any) -> list[ArrayPart]:
     """The parts of arrays that a statement uses."""
-    if isinstance(s, FunctionCall):
+    if isinstance(s, program.FunctionCall):
         return s.parts
-    if isinstance(s, ScheduledProduct):
+    if isinstance(s, program.ScheduledProduct):
         return [p for p in (s.target, s.left, s.right, s.start) if p is not None]
     return []
