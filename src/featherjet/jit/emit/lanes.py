@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import llvmlite.ir as ir
 
@@ -28,7 +28,6 @@ Undefined = ir.Undefined
 VectorType: TypeAlias = ir.VectorType
 PTR, I1, I8, I32, I64 = ir.PointerType(), *map(ir.IntType, (1, 8, 32, 64))
 VOID = ir.VoidType()
-CONTRACT = ("contract",)
 LINE = 64  # bytes in a cache line
 
 
@@ -133,14 +132,12 @@ class Lanes:
         return b.shuffle_vector(first, undef, ir.Constant(ir.VectorType(I32, self.L), [0] * self.L))
 
     def plus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
-        """x + y z."""
-        multiply, add = cast(Any, b.fmul), cast(Any, b.fadd)
-        return add(x, multiply(y, z, flags=CONTRACT), flags=CONTRACT)
+        """x + y z, rounded once where the processor can."""
+        return self.intrinsic(b, "fmuladd", y, z, x)
 
     def minus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
-        """x - y z."""
-        multiply, subtract = cast(Any, b.fmul), cast(Any, b.fsub)
-        return subtract(x, multiply(y, z, flags=CONTRACT), flags=CONTRACT)
+        """x - y z, rounded once where the processor can."""
+        return self.intrinsic(b, "fmuladd", b.fneg(y), z, x)
 
     def any_lane(self, b: ir.IRBuilder, mask: Value) -> Value:
         if self.L == 1:
@@ -230,22 +227,6 @@ class Lanes:
 
     # Straight-line code
 
-    def straight(
-        self,
-        b: ir.IRBuilder,
-        results: Sequence[tuple[Expr, Callable[[Value], None]]],
-        load: Callable[[Any], Value],
-    ) -> None:
-        """Compute expressions in the order of tracing; pass each to its sinks as soon as it is known."""
-        sinks: dict[int, list[Callable[[Value], None]]] = {}
-        for value, sink in results:
-            sinks.setdefault(value.index, []).append(sink)
-        values: dict[int, Value] = {}
-        for i in self.graph.reachable(sinks):
-            values[i] = self.operation(b, i, values, load)
-            for sink in sinks.get(i, ()):
-                sink(values[i])
-
     def values(
         self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value], split_sums: bool = False
     ) -> list[list[Value]]:
@@ -262,18 +243,19 @@ class Lanes:
                 found[k][i] = self.operation(b, i, found[k], loads[k])
             return found[k][i]
 
-        def term(k: int, i: int) -> Value:
-            if i in plan.inlined:
-                x, y = (value(k, a) for a in self.graph.ops[i].args)
-                multiply: Any = b.fmul
-                return multiply(x, y, flags=CONTRACT)
-            return value(k, i)
+        def first_term(k: int, i: int) -> Value:
+            return b.fmul(*(value(k, a) for a in self.graph.ops[i].args)) if i in plan.inlined else value(k, i)
+
+        def with_term(total: Value, k: int, minus: bool, i: int) -> Value:
+            if i not in plan.inlined:
+                return (b.fsub if minus else b.fadd)(total, value(k, i))
+            y, z = (value(k, a) for a in self.graph.ops[i].args)
+            return (self.minus_product if minus else self.plus_product)(b, total, y, z)
 
         def chain(k: int, first: int, rest: Sequence[tuple[bool, int]]) -> Value:
-            total = term(k, first)
+            total = first_term(k, first)
             for minus, t in rest:
-                add: Any = b.fsub if minus else b.fadd
-                total = add(total, term(k, t), flags=CONTRACT)
+                total = with_term(total, k, minus, t)
             return total
 
         versions = range(len(loads))
@@ -287,16 +269,15 @@ class Lanes:
             (_, first), rest, flip = plan.chain(i)
             half = next((h for h in range(len(rest) // 2, len(rest)) if not rest[h][0]), 0)
             if i in awaited and half > 1:
-                both = [(chain(k, first, rest[:half]), chain(k, rest[half][1], rest[half + 1 :])) for k in versions]
-                add_up: Any = b.fadd
-                totals = [add_up(x, y, flags=CONTRACT) for x, y in both]
+                totals = [
+                    b.fadd(chain(k, first, rest[:half]), chain(k, rest[half][1], rest[half + 1 :])) for k in versions
+                ]
             else:
-                totals = [term(k, first) for k in versions]
+                totals = [first_term(k, first) for k in versions]
                 for minus, t in rest:
-                    add: Any = b.fsub if minus else b.fadd
-                    totals = [add(total, term(k, t), flags=CONTRACT) for k, total in enumerate(totals)]
+                    totals = [with_term(total, k, minus, t) for k, total in enumerate(totals)]
             for k, total in enumerate(totals):
-                found[k][i] = b.fneg(total, flags=CONTRACT) if flip else total
+                found[k][i] = b.fneg(total) if flip else total
         return [[value(k, x.index) for x in of] for k in versions]
 
     def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Any], Value]) -> Value:
@@ -319,11 +300,16 @@ class Lanes:
         return self.apply(b, OPERATIONS[op.name], operands)
 
     def apply(self, b: ir.IRBuilder, operation: Operation, operands: Sequence[Value]) -> Value:
-        """Emit an instruction or a call of an LLVM intrinsic."""
+        """Emit an instruction or a call of an LLVM intrinsic; LLVM must not fuse: its text says each rounding."""
         if operation.intrinsic:
-            name = f"llvm.{operation.intrinsic}.{self.kind.suffix(self.L)}"
-            return b.call(external(self.module, name, self.V, *(self.V for _ in operands)), operands)
-        return getattr(b, operation.instruction)(*operands, flags=CONTRACT)
+            return self.intrinsic(b, operation.intrinsic, *operands)
+        return getattr(b, operation.instruction)(*operands)
+
+    def intrinsic(self, b: ir.IRBuilder, name: str, *operands: Value) -> Value:
+        """Call one of LLVM's functions of numbers or vectors, all of the same type."""
+        V: Any = operands[0].type
+        full = f"llvm.{name}.{self.kind.suffix(V.count if isinstance(V, VectorType) else 1)}"
+        return b.call(external(self.module, full, V, *[V] * len(operands)), operands)
 
     def loads(self, of: Iterable[Expr]) -> list[Any]:
         """The references that expressions load."""

@@ -13,7 +13,7 @@ import llvmlite.ir as ir
 
 from ..graph import Graph
 from ..number import DOUBLE
-from .lanes import CONTRACT, I32, I64, PTR, Lanes, Value
+from .lanes import I32, I64, PTR, Lanes, Value
 
 REGISTERS = {8: 24, 4: 12, 2: 12}  # by lanes: how many hold sums, so that the operands find room beside them
 
@@ -106,7 +106,7 @@ class Panels(Lanes):
         return cast(list[Value], results)
 
     def scaled(self, b: ir.IRBuilder, x: Value, y: Value) -> Value:
-        return cast(Any, b.fmul)(x, y, flags=CONTRACT)
+        return b.fmul(x, y)
 
     def emit_product(
         self,

@@ -42,6 +42,7 @@ def texts(schedule: Schedule, memory: Memory) -> Iterator[tuple[int, str]]:
     intrinsics = [op for op in OPERATIONS.values() if op.intrinsic]
     head = [
         *(f"declare {V} @llvm.{op.intrinsic}.{suffix}({', '.join([V] * op.arity)})" for op in intrinsics),
+        f"declare {V} @llvm.fmuladd.{suffix}({V}, {V}, {V})",
         f"declare void @{sincos_name(memory.lanes, kind)}({V}, ptr, ptr)",
     ]
     for first in range(0, len(schedule.pieces), TOGETHER):
@@ -128,9 +129,12 @@ class Text:
         operation = OPERATIONS[name]
         self.time += 1
         if operation.intrinsic:
-            typed = ", ".join(f"{self.V} {x}" for x in operands)
-            return self.new(f"call {self.V} @llvm.{operation.intrinsic}.{self.suffix}({typed})")
-        return self.new(f"{operation.instruction} contract {self.V} {', '.join(operands)}")
+            return self.intrinsic(operation.intrinsic, *operands)
+        return self.new(f"{operation.instruction} {self.V} {', '.join(operands)}")
+
+    def intrinsic(self, name: str, *operands: str) -> str:
+        typed = ", ".join(f"{self.V} {x}" for x in operands)
+        return self.new(f"call {self.V} @llvm.{name}.{self.suffix}({typed})")
 
     def where_less(self, a: str, b: str, x: str, y: str) -> str:
         bits = f"<{self.memory.lanes} x i1>" if self.memory.lanes > 1 else "i1"
@@ -139,15 +143,20 @@ class Text:
 
     def sum(self, i: int) -> str:
         (_, first), rest, flip = self.schedule.chain(i)
-        total = self.term(first)
+        total = self.product(first) if first in self.schedule.inlined else self.value(first)
         for minus, k in rest:
-            total = self.apply("sub" if minus else "add", total, self.term(k))
+            if k in self.schedule.inlined:
+                total = self.plus_product(total, minus, *(self.value(a) for a in self.ops[k].args))
+            else:
+                total = self.apply("sub" if minus else "add", total, self.value(k))
         return self.apply("neg", total) if flip else total
 
-    def term(self, i: int) -> str:
-        if i in self.schedule.inlined:
-            return self.apply("mul", *(self.value(a) for a in self.ops[i].args))
-        return self.value(i)
+    def product(self, i: int) -> str:
+        return self.apply("mul", *(self.value(a) for a in self.ops[i].args))
+
+    def plus_product(self, total: str, minus: bool, x: str, y: str) -> str:
+        self.time += 2
+        return self.intrinsic("fmuladd", self.new(f"fneg {self.V} {x}") if minus else x, y, total)
 
     def trig(self, name: str, angle: int) -> str:
         if angle in self.memory.angles:

@@ -47,7 +47,7 @@ class FunctionCode(FunctionValues):
 
     def __init__(self, lowering: Lowering, function: LoopFunction, f: Function) -> None:
         super().__init__(lowering.w, lowering.sizes, function, f)
-        self.lowering = lowering
+        self.lowering, self.parts_of_sums = lowering, set(self.fused.values())
 
     def emit(self) -> None:
         function, rest = self.function, self.rest
@@ -79,7 +79,7 @@ class FunctionCode(FunctionValues):
     # Statements
 
     def on_Let(self, s: program.Let) -> None:
-        if s.operation not in self.values[-1]:
+        if s.operation not in self.values[-1] and s.operation not in self.parts_of_sums:
             self.values[-1][s.operation] = self.computed(s.operation)
 
     def on_LetIndex(self, s: program.LetIndex) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import Any
 from ..emit.lanes import I64, Builder, Constant, Function, Lanes, Type, Value, VectorType, begun
 from ..graph import OPERATIONS, Graph
 from .index import Index, parts, unchanging, variables
-from .program import Array, EntryRef, LaneRole, Let, Loop, LoopFunction, Put, bodies
+from .program import Array, EntryRef, LaneRole, Let, Loop, LoopFunction, Put, bodies, operations
 
 Sizes = Callable[[Builder, Value, str], Value]  # the value of a size, or the address of a table, in `data`
 
@@ -40,6 +41,7 @@ class FunctionValues:
         self.indices: list[dict[Index, Value]] = [{}]
         self.pointers: list[dict[tuple[int, Index], Value]] = [{}]
         self.vectors: list[dict[tuple[int, int], Value]] = [{}]
+        self.fused = fused_products(function)
 
     def scope(self, stack: ExitStack) -> None:
         for scopes in (self.values, self.indices, self.pointers, self.vectors):
@@ -171,15 +173,30 @@ class FunctionValues:
         op = self.function.graph.ops[i]
         if op.name == "load":
             return self.load(op.data)  # type: ignore[arg-type]
-        operands = [self.value(a) for a in op.args]
-        width = max(width_of(x.type) for x in operands)
-        operands = [self.spread(x, width) for x in operands]
-        w, b = self.wide(width), self.b
+        if i in self.fused:
+            return self.sum_with_product(i)
+        operands, w = self.together([self.value(a) for a in op.args])
         if op.name in ("sin", "cos"):
             return self.trigonometric(i, w, operands[0])
         if op.name == "where_less":
-            return b.select(b.fcmp_ordered("<", *operands[:2]), *operands[2:])
-        return w.apply(b, OPERATIONS[op.name], operands)
+            return self.b.select(self.b.fcmp_ordered("<", *operands[:2]), *operands[2:])
+        return w.apply(self.b, OPERATIONS[op.name], operands)
+
+    def together(self, operands: list[Value]) -> tuple[list[Value], Lanes]:
+        """Values as vectors of the same width."""
+        width = max(width_of(x.type) for x in operands)
+        return [self.spread(x, width) for x in operands], self.wide(width)
+
+    def sum_with_product(self, i: int) -> Value:
+        """x + y z, x - y z or y z - x, rounded once."""
+        ops, b, product = self.function.graph.ops, self.b, self.fused[i]
+        (other,) = (a for a in ops[i].args if a != product)
+        (x, y, z), w = self.together([self.value(a) for a in (other, *ops[product].args)])
+        if ops[i].name == "sub":
+            if product == ops[i].args[1]:
+                return w.minus_product(b, x, y, z)
+            x = b.fneg(x)
+        return w.plus_product(b, x, y, z)
 
     def trigonometric(self, i: int, w: Lanes, angle: Value) -> Value:
         """A sine or cosine; both are computed together."""
@@ -196,6 +213,22 @@ class FunctionValues:
         x, y = self.spread(x, width), self.spread(y, width)
         less = (self.b.fcmp_unordered if nan else self.b.fcmp_ordered)("<", x, y)
         return self.wide(width).any_lane(self.b, less)
+
+
+def fused_products(function: LoopFunction) -> dict[int, int]:
+    """Sums with a product that nothing else uses and that is computed in the same blocks: sum -> product."""
+    ops = function.graph.ops
+    blocks = [{s.operation for s in block.statements if isinstance(s, Let)} for block in function.blocks()]
+    made = set().union(*blocks)
+    uses = Counter(a for i in made for a in ops[i].args)
+    uses.update(a for block in function.blocks() for s in block.statements for a in operations(s))
+    found: dict[int, int] = {}
+    for i in made:
+        for a in reversed(ops[i].args if ops[i].name in ("add", "sub") else ()):
+            if ops[a].name == "mul" and uses[a] == 1 and all((a in block) == (i in block) for block in blocks):
+                found[i] = a
+                break
+    return found
 
 
 def parted(at: Index) -> tuple[Index, int]:
