@@ -20,7 +20,7 @@ def row(x: Quantity) -> str:
     inputs = ", ".join([*(i.name for i in x.inputs), *(["[fext]"] if x.forces else [])])
     results = "; ".join(f"{r.name} {shape(r.axes)}" for r in x.results)
     options = ", ".join([*x.options, *(["method"] if x.methods else [])])
-    code = "shared or unrolled" if x.rolled else "shared" if x.held else "unrolled"
+    code = "shared or unrolled" if x.rolled else "shared" if x.contact_walk else "unrolled"
     return f"| `{x.name}` | {inputs} | {results} | {options} | {code} | {x.summary} |"
 
 

@@ -53,9 +53,7 @@ def ground(robot: fj.Robot, q: Array, v: Array, a: Array) -> list[Ground]:
         v0, xi0, gamma0 = (zero, zero, zero) if node.is_root else out[node.parent][1:4]
         vJ = times(S, v[:, node.v])
         vi = v0 + vJ
-        out.append(
-            Ground(S, vi, friction=xi0 + times(crm(vi), vJ), restitution=gamma0 + times(S, a[:, node.v]), terrain=I)
-        )
+        out.append(Ground(S, vi, xi0 + times(crm(vi), vJ), gamma0 + times(S, a[:, node.v]), I))
     return out
 
 

@@ -257,7 +257,7 @@ def test_mimicking_joints_count_with_their_leaders() -> None:
     for k, name in enumerate("abc"):
         at = np.eye(4)
         at[0, 3] = 0.1
-        mimic = fj.model.model.Mimic("a", 0.5, 0.1) if k == 1 else None
+        mimic = fj.model.parts.Mimic("a", 0.5, 0.1) if k == 1 else None
         b.add_joint(name, "revolute", "abc"[k - 1] if k else None, at, axis=(0, 1, k), mimic=mimic)
         b.add_body(name, 1.0, inertia=np.eye(3))
     robot = fj.Robot(b.build())

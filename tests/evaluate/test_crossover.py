@@ -64,7 +64,7 @@ def test_a_pinned_crossover_outranks_all(backend, monkeypatch):
 @pytest.mark.parametrize("given", ["few", "-3", "2.5", "1" * 30])
 def test_a_pin_that_is_no_number_is_refused(given, monkeypatch):
     monkeypatch.setenv(crossover.VARIABLE, given)
-    with pytest.raises(InputError, match="FEATHERJET_AZA_FROM: expected a number of degrees of freedom"):
+    with pytest.raises(InputError, match="FEATHERJET_AZA_FROM: expected a whole number of degrees of freedom"):
         taken()
 
 

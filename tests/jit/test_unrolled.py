@@ -490,7 +490,7 @@ def test_the_rest_of_a_long_kernel_is_compiled_in_less_time(monkeypatch):
         return real(target, *parts)
 
     monkeypatch.setattr(objects, "object_of", seen)
-    pair = both(fj.models.arm(), unroll=True, fext=False)
+    pair = both(fj.models.chain(9), unroll=True, fext=False)
     s = random_state(pair.reference, 9)
     for x, y in zip(*(r.forward_dynamics_derivatives(s.q, s.v, s.a) for r in pair[:2]), strict=True):
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-12 * np.abs(y).max())

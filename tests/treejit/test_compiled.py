@@ -55,7 +55,7 @@ def test_every_kernel_one_state_at_a_time(pair):
     """Code of its own if it is unrolled; from the second state on by the direct call."""
     compare(pair, random_state(pair.reference, 4, seed=3), each=True)
     ready = pair.compiled.evaluator.ready
-    assert all(map(ready.found, CALLS if not pair.fext else ["mass_matrix", "bias", "kinetic_energy"]))
+    assert all(map(ready.kernel_of, CALLS if not pair.fext else ["mass_matrix", "bias", "kinetic_energy"]))
 
 
 NARROW = (  # a walk, vectors and numbers for each joint, pairs, responses: each kind of code once

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -81,6 +81,14 @@ class LawfulEvaluator(Evaluator):
     ) -> Kernel | None:
         """The code of quantities that joints' laws do not concern."""
         return self.base.kernel(record, names, options, effort) if self._lawful(record).laws is None else None
+
+    def bound(
+        self, record: Quantity, options: Mapping[str, Any], inputs: Mapping[str, Array], results: Sequence[Array]
+    ) -> Callable[[], int] | None:
+        return self.base.bound(record, options, inputs, results) if self._lawful(record).laws is None else None
+
+    def prepare(self, record: Quantity, names: Sequence[str], options: dict[str, Any]) -> None:
+        self.base.prepare(self._lawful(record), names, options)
 
     def _lawful(self, record: Quantity) -> Quantity:
         if record.laws is None and any(i.name == "tau" for i in record.inputs):

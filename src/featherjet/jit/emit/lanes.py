@@ -133,11 +133,11 @@ class Lanes:
 
     def plus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
         """x + y z, rounded once where the processor can."""
-        return self.intrinsic(b, "fmuladd", y, z, x)
+        return self.call_intrinsic(b, "fmuladd", y, z, x)
 
     def minus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
         """x - y z, rounded once where the processor can."""
-        return self.intrinsic(b, "fmuladd", b.fneg(y), z, x)
+        return self.call_intrinsic(b, "fmuladd", b.fneg(y), z, x)
 
     def any_lane(self, b: ir.IRBuilder, mask: Value) -> Value:
         if self.L == 1:
@@ -302,10 +302,10 @@ class Lanes:
     def apply(self, b: ir.IRBuilder, operation: Operation, operands: Sequence[Value]) -> Value:
         """Emit an instruction or a call of an LLVM intrinsic; LLVM must not fuse: its text says each rounding."""
         if operation.intrinsic:
-            return self.intrinsic(b, operation.intrinsic, *operands)
+            return self.call_intrinsic(b, operation.intrinsic, *operands)
         return getattr(b, operation.instruction)(*operands)
 
-    def intrinsic(self, b: ir.IRBuilder, name: str, *operands: Value) -> Value:
+    def call_intrinsic(self, b: ir.IRBuilder, name: str, *operands: Value) -> Value:
         """Call one of LLVM's functions of numbers or vectors, all of the same type."""
         V: Any = operands[0].type
         full = f"llvm.{name}.{self.kind.suffix(V.count if isinstance(V, VectorType) else 1)}"
