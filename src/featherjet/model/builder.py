@@ -61,7 +61,7 @@ class ModelBuilder:
     ) -> None:
         self.name, self.gravity, self.strict, self.source = name, gravity, strict, source
         self._impossible: list[str] = []
-        self._dubious: list[str] = []
+        self._dubious: dict[str, list[str]] = {}  # by kind
         self._drafts: dict[str, _Draft] = {}
         self._frames: list[tuple[str, str | None, Array, str]] = []
 
@@ -177,9 +177,12 @@ class ModelBuilder:
             self._draft(joint, f"frame {name!r}")
         self._frames.append((name, joint, rigid(placement, f"frame {name!r}"), kind))
 
-    def doubt(self, message: str) -> None:
-        """Warn, when the model is built, of something dubious that can be computed with; an error if strict."""
-        self._remark(self._dubious, message)
+    def doubt(self, message: str, kind: str = "dubious settings") -> None:
+        """Warn, when the model is built, of something dubious that can be computed with; an error if strict.
+
+        One warning tells of all of a kind.
+        """
+        self._remark(self._dubious.setdefault(kind, []), message)
 
     def _remark(self, remarks: list[str], message: str) -> None:
         if self.strict:
@@ -190,7 +193,8 @@ class ModelBuilder:
         """The model of everything added so far."""
         model = self._built()
         warn_of_places(PhysicsWarning, "impossible inertias", self._impossible, self.source)
-        warn_of_places(ModelWarning, "dubious settings", self._dubious, self.source)
+        for kind, messages in self._dubious.items():
+            warn_of_places(ModelWarning, kind, messages, self.source)
         return model
 
     def _built(self) -> Model:

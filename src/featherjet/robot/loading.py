@@ -23,7 +23,7 @@ def load(
     robot:   a path, a name, the text of a file (it starts with "<"), or a file that is open.
     root:    the joint between the first link and the world: "fixed", "free" (floating base) or "planar".
     mimic:   couple URDF's mimicking joints to their leaders; by default they are independent, as in Pinocchio.
-    strict:  raise an error for links with impossible inertias, instead of a warning.
+    strict:  raise an error for impossible inertias and for what acts elsewhere but not here, instead of warnings.
     gravity: (3,) [m/s^2]; by default the file's, or 9.81 downwards.
     backend: "compiled" (the default), or "numpy" for the reference.
     """

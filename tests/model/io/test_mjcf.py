@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 
+import featherjet as fj
 from featherjet.conventions import mujoco as mujoco_state
 from featherjet.errors import InputError, MissingExtra, MissingFile, ModelError, ModelWarning, UnknownName
 from featherjet.model.io import mjcf
@@ -251,31 +252,108 @@ def test_compiled_models():
     assert mjcf.from_mjmodel(theirs).joint_names == mjcf.parse_mjcf(OWN["several"]).joint_names
 
 
+HINGE = f'<body><joint name="j"/>{GEOM}</body>'
+BALL = '<body><joint name="j" type="ball" {}/>' + GEOM + "</body>"
+MOTOR = '<actuator>\n<motor name="m" joint="j" {}/></actuator>'
+FIXED = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+FLOOR = '<geom name="floor" type="plane" size="1 1 1"/>\n'
+
+
 @pytest.mark.parametrize(
-    "text, ignored",
-    [
-        (mj(f'<body><joint type="ball" stiffness="2"/>{GEOM}</body>'), "springs of ball and free joints"),
-        (mj(f'<body><joint/>{GEOM}</body><body mocap="true"/>'), "mocap bodies"),
-        (mj(f'<body gravcomp="1"><joint/>{GEOM}</body>'), "gravity compensation"),
-        (mj(f"<body><joint/>{GEOM}</body>", '<option density="1"/>'), "fluid forces"),
-        (mj(f'<body><joint type="free" armature="1"/>{GEOM}</body>'), "armature of free joints"),
-        (mj(f'<body><joint name="j"/>{GEOM}</body>', '<equality><joint joint1="j"/></equality>'), "equality"),
-        (mj(f'<body><joint name="j"/>{GEOM}</body>',
-            '<tendon><fixed><joint joint="j" coef="1"/></fixed></tendon>'), "tendons"),
-    ],
+    "text, places",
+    [(text, places) for text, *places in [
+        (mj(HINGE, MOTOR.format("")), "2: <motor name='m'>: does not act"),
+        (mj(HINGE, MOTOR.format('forcerange="-1 1" forcelimited="true"')),
+            "2: <motor name='m'>: does not act", "2: <motor name='m'>: its force range"),
+        (mj(HINGE.replace("/>", ' actuatorfrcrange="-1 1" actuatorfrclimited="true"/>', 1)),
+            "1: <joint name='j'>: its force range"),
+        (mj(HINGE, FIXED + '<actuator><motor tendon="t" armature="1"/></actuator>'),
+            "1: <motor> of <mujoco>: does not act", "1: <motor> of <mujoco>: its armature is missing in M",
+            "1: <fixed name='t'>: does not act"),
+        (mj(HINGE.replace("<joint", '<site name="s"/><joint'), '<actuator><general site="s"/></actuator>'),
+            "1: <general> of <mujoco>: does not act", "1: <general> of <mujoco>: acts on no joint"),
+        (mj(BALL.format('range="0 1" limited="true"')), "1: <joint name='j'>: its range"),
+        (mj(BALL.format('stiffness="2"')), "1: <joint name='j'>: its spring"),
+        (mj(HINGE.replace("/>", ' range="0 1" limited="true" margin=".1"/>', 1)), "1: <joint name='j'>: its margin"),
+        (mj(FLOOR + HINGE), "1: <geom name='floor'>: touches nothing", "2: <geom> of <mujoco>: touches nothing"),
+        (mj(FLOOR + HINGE.replace("<geom", '<geom margin=".1"')), "1: <geom name='floor'>: touches nothing",
+            "2: <geom> of <mujoco>: touches nothing", "2: <geom> of <mujoco>: its margin"),
+        (mj(HINGE, '<option><flag limit="disable"/></option>'), "1: <flag> of <mujoco>: limit='disable'"),
+        (mj(HINGE, '<option density="1"/>'), "1: <option> of <mujoco>: fluid forces"),
+        (mj(HINGE, '<keyframe>\n\n<key/></keyframe>'), "3: <key> of <mujoco>: is not read"),
+        (mj(HINGE, '<sensor><jointpos joint="j"/></sensor>'), "1: <jointpos> of <mujoco>: measures nothing"),
+        (mj(HINGE + '<body mocap="true"/>'), "1: <body> of <mujoco>: is a mocap body"),
+        (mj(HINGE.replace("<body", '<body gravcomp="1"')), "1: <body> of <mujoco>: its gravcomp"),
+        (mj(f'<body><joint type="free" armature="1"/>{GEOM}</body>'), "1: <joint> of <mujoco>: its armature"),
+        (mj(f'<body><freejoint name="j"/>{GEOM}</body>', MOTOR.format('armature="1"')),
+            "2: <motor name='m'>: does not act", "2: <freejoint name='j'>: its armature"),
+        (mj(HINGE, '<equality><joint name="e" joint1="j"/></equality>'), "1: <joint name='e'>: does not hold"),
+    ]],
+    ids=lambda x: "" if isinstance(x, str) else x[-1][3:],
 )  # fmt: skip
-def test_what_is_left_out_is_said_once(text, ignored):
-    with pytest.warns(ModelWarning, match=f"x.xml: not represented: {ignored}") as record:
+def test_what_is_left_out_is_said_by_line(text, places):
+    with pytest.warns(ModelWarning) as record:
         mjcf.parse_mjcf(text, source="x.xml")
-    assert len(record) == 1
-    with pytest.raises(ModelError, match=f"x.xml: not represented: {ignored}"):
+    said = [place for w in record for place in w.message.places or (str(w.message),)]
+    assert len(said) == len(places)
+    for place in places:
+        assert any(line.startswith(f"x.xml:{place}") for line in said), (place, said)
+    with pytest.raises(ModelError, match=r"^x\.xml:\d"):
         mjcf.parse_mjcf(text, source="x.xml", strict=True)
+
+
+def test_one_warning_of_each_kind():
+    arm = "".join(f'<body pos="{k} 0 0">{GEOM}<joint name="j{k}"/></body>\n' for k in range(7))
+    motors = "".join(f'<motor joint="j{k}"/>\n' for k in range(7))
+    with pytest.warns(ModelWarning) as record:
+        mjcf.parse_mjcf(mj(arm, f"<actuator>{motors}</actuator>"), source="x.xml")
+    actuators, geoms = (str(w.message) for w in record)
+    assert actuators.startswith(
+        "x.xml: 7 actuators: line 1: <motor> of <mujoco>: does not act here; give torques; line 2"
+    )
+    assert actuators.endswith("and 4 more")
+    assert geoms.startswith("x.xml: 7 geoms that collide: line 8: ")
+
+
+def test_what_other_files_hold_is_named():
+    included = b'<mujoco><actuator><motor name="m" joint="j"/><motor joint="j"/></actuator></mujoco>'
+    with pytest.warns(ModelWarning, match=r"x\.xml: 2 actuators: actuator 'm': does not act .*; actuator 1: "):
+        mjcf.parse_mjcf(mj(HINGE, '<include file="y.xml"/>'), assets={"y.xml": included}, source="x.xml")
+
+
+def test_geoms_that_cannot_meet_are_not_warned_of():
+    """A body and its parent; masks that nobody meets; contacts switched off; one body's own geoms."""
+    pendulum = f'<body>{GEOM}{GEOM}<joint/><body pos="0 0 2"><joint/>{GEOM}</body></body>'
+    masked = FLOOR + HINGE.replace("<geom", '<geom contype="2" conaffinity="4"')
+    off = '<option><flag contact="disable"/></option>'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for text in (mj(pendulum), mj(masked), mj(FLOOR + HINGE, off)):
+            mjcf.parse_mjcf(text)
+
+
+@pytest.mark.skipif(not hasattr(mujoco.MjModel, "actuator_armature"), reason="actuators of this MuJoCo have none")
+@pytest.mark.parametrize("actuator", ["joint", "jointinparent"])
+@pytest.mark.parametrize("joint", ['type="hinge" armature=".3"', 'type="slide"', 'type="ball"'])
+def test_armature_of_actuators_is_part_of_the_mass_matrix(joint, actuator):
+    motors = "".join(f'<motor {actuator}="j" armature=".5" gear="{gear} 1 2"/>' for gear in (1, -3))
+    text = mj(f'<body pos="0 0 1"><joint/>{GEOM}<body pos="0 1 0"><joint name="j" {joint}/>{GEOM}</body></body>',
+              f"<actuator>{motors}</actuator>")  # fmt: skip
+    theirs, data = mujoco.MjModel.from_xml_string(text), None
+    data = mujoco.MjData(theirs)
+    mujoco.mj_forward(theirs, data)
+    M = np.zeros((theirs.nv, theirs.nv))
+    mujoco.mj_fullM(theirs, data, M)
+    with pytest.warns(ModelWarning, match="actuators"):
+        model = mjcf.parse_mjcf(text)
+    assert M[-1, -1] > 5
+    np.testing.assert_allclose(fj.Robot(model, backend="numpy").mass_matrix(fj.Robot(model).neutral()), M, atol=1e-12)
 
 
 def test_nothing_left_out_nothing_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        mjcf.parse_mjcf(OWN["branches"])
+        mjcf.parse_mjcf(OWN["branches"].replace("<geom", '<geom contype="0"'))
 
 
 def test_roots():

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from featherjet.errors import ModelError
+from featherjet.errors import ModelError, ModelWarning
 from featherjet.model.io.catalog import robots
 from featherjet.model.io.urdf import load_urdf, parse_urdf
 from featherjet.model.parts import Mimic
@@ -131,3 +131,26 @@ def test_bad_mimics(mimics, message):
     assert "offset" in mimics or parse_urdf(text)
     with pytest.raises(ModelError, match=message):
         parse_urdf(text, mimic=True)
+
+
+def test_what_other_programs_let_act_is_said_by_line():
+    limit = '<limit lower="-1" upper="1" effort="1" velocity="{}"/>'
+    text = robot(
+        '<link name="a"/><link name="b"/><link name="c"/>',
+        joint("x", "revolute", "a", "b", limit.format(2)),
+        joint("y", "revolute", "b", "c", limit.format(0) + '<mimic joint="x"/>'),
+        '<transmission name="t"/><sensor name="s"/>',
+    )
+
+    def said(**settings):
+        with pytest.warns(ModelWarning) as record:
+            parse_urdf(text, source="x.urdf", **settings)
+        return [str(w.message).split(":", 2)[2] for w in record]
+
+    velocity, transmission, sensor = said(mimic=True)
+    assert velocity == " <joint name='x'>: its velocity limit does not act in simulate()"
+    assert transmission == " <transmission name='t'>: does not act here"
+    assert sensor == " <sensor name='s'>: does not act here"
+    assert " <joint name='y'>: moves alone; mimic=True couples it to 'x'" in said()
+    with pytest.raises(ModelError, match="its velocity limit"):
+        parse_urdf(text, source="x.urdf", strict=True)

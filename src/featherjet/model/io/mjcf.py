@@ -8,8 +8,10 @@
 - A body with several joints becomes a chain whose last joint carries the body; a body without joints is welded to its
   parent. A joint's frame is at its anchor, with its body's axes; the body has a frame of its own. Where names collide,
   the body's frame is named `<name>_body` and a site's `<name>_site`.
-- The dynamics contain the tree of bodies, gravity and armature. A warning lists everything else that acts on the
-  motion (tendons, equality constraints, springs, ...); actuators and contacts are left to the user.
+- The dynamics contain the tree of bodies, gravity and armature, that of joints' actuators too. Warnings say what else
+  acts in MuJoCo, by element and line (actuators, geoms that collide, tendons, ...); see mjcf_left_out.py.
+- MuJoCo compiles a file within this process and follows it into others, so that a file from outside can hang or end
+  the process: MJCF is trusted input.
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import InputError, MissingExtra, ModelError, ModelWarning, UnknownName, warn
+from ...errors import InputError, MissingExtra, ModelError, UnknownName
 from ...forks import unforked
 from ...math import rotations as so3
 from ..builder import ModelBuilder, transform
 from ..model import Array, Model
+from .mjcf_left_out import Lines, actuator_armature, left_out, weightless
 from .urdf import ROOT_JOINT, ROOTS
 from .xmltree import read_bytes, root_tag
 
@@ -48,12 +51,13 @@ def load_mjcf(
     root="fixed" takes the file as it is. Otherwise a joint "root_joint" is added below the world, which carries
     everything in the file, bodies welded to the world included; root="free" adds none if the only root is a free joint.
     """
-    model = _model(compile_file(path), os.fspath(path), root, strict, gravity)
+    lines = Lines(read_bytes(path), os.fspath(path))
+    model = _model(compile_file(path), lines, root, strict, gravity)
     return replace(model, source=os.path.abspath(path))
 
 
 def compile_file(path: str | os.PathLike[str]) -> Any:
-    """The `mujoco.MjModel` of an MJCF file."""
+    """The `mujoco.MjModel` of an MJCF file, which is trusted."""
     source, data = os.fspath(path), read_bytes(path)
     return _compiled(source, data, lambda mujoco: mujoco.MjModel.from_xml_path(source))
 
@@ -69,14 +73,14 @@ def parse_mjcf(
 ) -> Model:
     """The robot in an MJCF document; `assets` maps the names of files it refers to to their content."""
     mj = _compiled(source, document, lambda mujoco: mujoco.MjModel.from_xml_string(document, assets))
-    return _model(mj, source, root, strict, gravity)
+    return _model(mj, Lines(document, source), root, strict, gravity)
 
 
 def from_mjmodel(
     mj: Any, root: str = "fixed", *, strict: bool = False, gravity: Sequence[float] | None = None
 ) -> Model:
     """The robot in a compiled `mujoco.MjModel`."""
-    return _model(mj, "MjModel", root, strict, gravity)
+    return _model(mj, Lines("", "MjModel"), root, strict, gravity)
 
 
 def _compiled(source: str, document: str | bytes, compile_with: Any) -> Any:
@@ -94,16 +98,19 @@ def _compiled(source: str, document: str | bytes, compile_with: Any) -> Any:
         raise ModelError(f"{source}: MuJoCo cannot compile it: {str(error).strip()}") from None
 
 
-def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[float] | None) -> Model:
+def _model(mj: Any, lines: Lines, root: str, strict: bool, gravity: Sequence[float] | None) -> Model:
+    source = lines.source
     if root not in ROOTS:
         raise UnknownName("root", root, ROOTS)
-    _warn_of_ignored(mj, source, strict)
     if gravity is None:
-        gravity = (0.0, 0.0, 0.0) if _weightless(mj) else tuple(mj.opt.gravity)
+        gravity = (0.0, 0.0, 0.0) if weightless(mj) else tuple(mj.opt.gravity)
     name = bytes(mj.names).split(b"\0", 1)[0].decode(errors="replace")
     builder = ModelBuilder(name or "mujoco", gravity=gravity, strict=strict, source=source)
     try:
         order = _build(builder, mj, _root_kind(mj, root), source)
+        for kind, element, which, reason in left_out(mj):
+            for number in which:
+                builder.doubt(lines.place(mj, element, int(number), reason), kind)
         model = builder.build()
         if model.joint_names != tuple(order):
             raise ModelError("its bodies are not in depth-first order")
@@ -112,14 +119,6 @@ def _model(mj: Any, source: str, root: str, strict: bool, gravity: Sequence[floa
         raise ModelError(f"{source}: the name {error.object!r} is not UTF-8; save the file as UTF-8") from None
     except ModelError as error:
         raise error if str(error).startswith(source) else ModelError(f"{source}: {error}") from None
-
-
-def _weightless(mj: Any) -> bool:
-    """Whether the file switches gravity off, by a bit that depends on MuJoCo's version."""
-    import mujoco
-
-    bits: Any = vars(mujoco)["mjtDisableBit"]  # defined in an extension module, which type checkers do not see
-    return bool(mj.opt.disableflags & int(bits.mjDSBL_GRAVITY))
 
 
 def _root_kind(mj: Any, root: str) -> str | None:
@@ -139,6 +138,7 @@ def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -
     carrier: list[str | None] = [world]
     placement: list[Array] = [np.eye(4)]  # of each body, in the frame of the joint that carries it
     order = [ROOT_JOINT] if root_kind else []
+    armature = mj.dof_armature + actuator_armature(mj)
     for body in range(1, mj.nbody):
         parent = mj.body_parentid[body]
         joint, T = carrier[parent], placement[parent] @ _placed(mj.body_pos[body], mj.body_quat[body])
@@ -146,7 +146,7 @@ def _build(builder: ModelBuilder, mj: Any, root_kind: str | None, source: str) -
         for j in range(first, first + mj.body_jntnum[body]):
             anchor = transform(p=mj.jnt_pos[j])
             T = np.eye(4) if mj.jnt_type[j] == FREE else T @ anchor @ _minus_reference(mj, j)
-            joint = builder.add_joint(names.joints[j], parent=joint, placement=T, **_settings(mj, j))
+            joint = builder.add_joint(names.joints[j], parent=joint, placement=T, **_settings(mj, j, armature))
             order.append(joint)
             T = np.eye(4) if mj.jnt_type[j] == FREE else transform(p=-mj.jnt_pos[j])
         carrier.append(joint)
@@ -215,13 +215,13 @@ def _centre_and_inertia(mj: Any, body: int) -> tuple[Array, Array]:
     return com, (R * mj.body_inertia[body]) @ R.T
 
 
-def _settings(mj: Any, j: int) -> dict:
-    """Kind, axis, limits, armature, damping and friction of a joint, as keywords of `add_joint`."""
+def _settings(mj: Any, j: int, armature: Array) -> dict:
+    """Kind, axis, limits, armature, damping and friction of a joint, as keywords of `add_joint`; armature: (nv,)."""
     kind = KIND[int(mj.jnt_type[j])]
     dofs = slice(mj.jnt_dofadr[j], mj.jnt_dofadr[j] + {"free": 6, "spherical": 3}.get(kind, 1))
     settings = dict(
         kind=kind,
-        armature=mj.dof_armature[dofs],
+        armature=armature[dofs],
         damping=mj.dof_damping[dofs],
         friction=mj.dof_frictionloss[dofs],
     )
@@ -241,30 +241,6 @@ def _minus_reference(mj: Any, j: int) -> Array:
     if mj.jnt_type[j] == HINGE:
         return transform(rotation(np.array([np.cos(reference / 2), *(np.sin(reference / 2) * axis)])))
     return np.eye(4)
-
-
-def _warn_of_ignored(mj: Any, source: str, strict: bool) -> None:
-    """Warn once of everything that acts on the motion in MuJoCo but not in featherjet."""
-    free = mj.dof_jntid[np.flatnonzero(mj.dof_armature)]
-    present = {
-        "equality constraints": mj.neq,
-        "tendons": mj.ntendon,
-        "springs of ball and free joints": np.any(mj.jnt_stiffness[~np.isin(mj.jnt_type, (SLIDE, HINGE))]),
-        "springs that are not linear": np.any(getattr(mj, "jnt_stiffnesspoly", 0)),
-        "mocap bodies (fixed where they are)": mj.nmocap,
-        "flexible bodies": getattr(mj, "nflex", 0),
-        "plugins": mj.nplugin,
-        "gravity compensation": np.any(mj.body_gravcomp),
-        "fluid forces": mj.opt.density or mj.opt.viscosity,
-        "armature of free joints in the world's axes (it acts in the body's)": FREE in mj.jnt_type[free],
-    }
-    ignored = [what for what, found in present.items() if found]
-    if not ignored:
-        return
-    message = f"{source}: not represented: {', '.join(ignored)}"
-    if strict:
-        raise ModelError(message)
-    warn(ModelWarning(message))
 
 
 def _placed(position: Array, quaternion: Array) -> Array:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,6 +78,7 @@ def parse_urdf(
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             _build(builder, ROOTS[root], base, links, below, followers)
+            _doubt_left_out(builder, robot, joints.values(), mimic)
             return builder.build()
     except (ModelError, np.linalg.LinAlgError) as error:
         if isinstance(error, ModelError) and str(error).startswith(source):
@@ -251,6 +252,27 @@ def _settings(builder: ModelBuilder, joint: _Joint, one_coordinate: bool) -> dic
     if dynamics is not None:
         settings |= {name: dynamics.number(name, 0.0) for name in ("damping", "friction")}
     return settings
+
+
+def _doubt_left_out(builder: ModelBuilder, robot: Element, joints: Iterable[_Joint], mimic: bool) -> None:
+    """Warn of what other programs let act: mimic joints, limits of velocities, transmissions, sensors."""
+
+    def doubt(kind: str, element: Element, reason: str) -> None:
+        builder.doubt(str(element.error(reason)), kind)
+
+    for joint in joints:
+        follows, limit, element = joint.element.child("mimic"), joint.element.child("limit"), joint.element
+        if follows is not None and not mimic and KIND[joint.type]:
+            doubt(
+                "joints that mimic",
+                element,
+                f"moves alone; mimic=True couples it to {follows.attributes.get('joint', '')!r}",
+            )
+        if limit is not None and joint.type in ONE_AXIS and limit.number("velocity") > 0:
+            doubt("velocity limits", element, "its velocity limit does not act in simulate()")
+    for kind in ("transmission", "sensor"):
+        for element in robot.all(kind):
+            doubt(f"{kind}s", element, "does not act here")
 
 
 def _followers(joints: dict[str, _Joint]) -> dict[str, Mimic]:
