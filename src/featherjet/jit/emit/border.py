@@ -28,6 +28,7 @@ from .lanes import (
     Value,
     begun,
     external,
+    transposed,
 )
 from .platform import runs_alone, variable
 from .transfers import FEW, Transfers
@@ -279,6 +280,43 @@ class Border:
         with w.loop(b, start, end) as k:
             pointer = w.vector(b, x, k)
             w.store(b, b.fmul(w.load(b, pointer), scale), pointer)
+
+    # Results
+
+    def write_lanes(self, source: Value, o: int) -> None:
+        """Write one result of all lanes: L contiguous entries of L samples at a time, or else entry by entry.
+
+        The last entries overlap those before them.
+        """
+        b, w = self.b, self.w
+        if w.L == 1:
+            self.write_entries(source, o)
+            return
+        count: Value = I64(1)
+        for axis in self.operands[o].core:
+            count = b.mul(count, self.dimension(axis))
+        fits = b.and_(self.flat(o), b.icmp_signed(">=", count, I64(w.L)))
+        with b.if_else(fits, likely=True) as (yes, no):
+            with yes:
+                lanes, last = [self.lane_pointer(o, I64(l)) for l in range(w.L)], b.sub(count, I64(w.L))
+                with w.loop(b, I64(0), count, w.L) as k:
+                    first = b.select(b.icmp_signed("<", k, last), k, last)
+                    x = [w.load(b, w.vector(b, source, b.add(first, I64(j)))) for j in range(w.L)]
+                    for y, lane in zip(transposed(b, x), lanes, strict=True):
+                        w.store_unaligned(b, y, w.number(b, lane, first))
+            with no:
+                self.write_entries(source, o)
+
+    def write_entries(self, source: Value, o: int) -> None:
+        """Write one result of all lanes, of any layout."""
+        b, w = self.b, self.w
+
+        def entry(index: Value, shift: Value) -> None:
+            x = w.load(b, w.vector(b, source, index))
+            for l, pointer in enumerate(self.each_lane(o, shift)):
+                w.store_unaligned(b, b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)
+
+        w.entries(b, [self.dimension(axis) for axis in self.operands[o].core], self.strides[o], entry)
 
     # Flags
 

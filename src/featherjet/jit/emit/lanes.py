@@ -208,6 +208,20 @@ class Lanes:
         b.position_at_end(end)
         return found
 
+    def entries(
+        self, b: ir.IRBuilder, lengths: Sequence[Value], strides: Sequence[Value], body: Callable[[Value, Value], None]
+    ) -> None:
+        """body(number of an entry, its shift in bytes) for all entries of an array."""
+
+        def axis(k: int, index: Value, shift: Value) -> None:
+            if k == len(lengths):
+                body(index, shift)
+                return
+            with self.loop(b, I64(0), lengths[k]) as i:
+                axis(k + 1, b.add(b.mul(index, lengths[k]), i), b.add(shift, b.mul(i, strides[k])))
+
+        axis(0, I64(0), I64(0))
+
     def switch(self, b: ir.IRBuilder, value: Value, cases: Sequence[tuple[int, Callable[[], None]]]) -> None:
         """Branch to the case whose number is `value`; with a single case, no branch."""
         if len(cases) == 1:

@@ -90,7 +90,7 @@ class Transfers:
                     x = b.insert_element(x, number, I32(l)) if w.L > 1 else number
                 store(x, w.vector(b, target, index))
 
-            self._entries(b, layout[:axes], layout[axes:], entry)
+            self.w.entries(b, layout[:axes], layout[axes:], entry)
             end()
 
         return self._once(f"gather{axes}", [PTR, PTR, PTR, *[I64] * (2 * axes)], body)
@@ -105,20 +105,6 @@ class Transfers:
             w.store(b, b.fadd(w.load(b, own), b.fmul(x, scale)), own)
 
         return store, lambda: w.store(b, w.load(b, own), total)
-
-    def _entries(
-        self, b: Builder, lengths: Sequence[Value], strides: Sequence[Value], body: Callable[[Value, Value], None]
-    ) -> None:
-        """body(number of an entry, its shift in bytes) for all entries of an array."""
-
-        def axis(k: int, index: Value, shift: Value) -> None:
-            if k == len(lengths):
-                body(index, shift)
-                return
-            with self.w.loop(b, I64(0), lengths[k]) as i:
-                axis(k + 1, b.add(b.mul(index, lengths[k]), i), b.add(shift, b.mul(i, strides[k])))
-
-        axis(0, I64(0), I64(0))
 
     # Results
 
@@ -181,6 +167,6 @@ class Transfers:
                     x = w.load_number(b, w.number(b, sample, index))
                     w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
 
-                self._entries(b, layout[:axes], layout[axes:], entry)
+                self.w.entries(b, layout[:axes], layout[axes:], entry)
 
         return self._once(f"scatter{axes}", [PTR, I64, PTR, I64, *[I64] * (2 * axes)], body)

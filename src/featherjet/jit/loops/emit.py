@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..emit.border import Border, emit_entry, operands_of
-from ..emit.lanes import I32, I64, Lanes, Value, transposed
+from ..emit.lanes import I64, Lanes, Value
 from ..emit.platform import Platform
 from ..graph import Graph
 from ..number import Number
@@ -106,25 +106,4 @@ class SampleLoops(Border):
     def compute(self, samples: Value, s: Value) -> None:
         self.b.call(self.function, [self.data, self.report, *self.arrays])
         for source, o in zip(self.arrays[len(self.spec.inputs) :], self.outputs(), strict=False):
-            self.write(source, o)
-
-    def write(self, source: Value, o: int) -> None:
-        """Write one result of all lanes: transposed where it is contiguous, else entry by entry."""
-        b, w = self.b, self.w
-        core = self.operands[o].core
-        count = self.count(core)
-        flat = self.flat(o)
-        whole = b.select(flat, b.and_(count, I64(-w.L)), I64(0))
-        with w.loop(b, I64(0), whole, w.L) as k:
-            x = [w.load(b, w.vector(b, source, b.add(k, I64(j)))) for j in range(w.L)]
-            for l, y in enumerate(transposed(b, x) if w.L > 1 else x):
-                w.store_unaligned(b, y, w.number(b, self.lane_pointer(o, I64(l)), k))
-        lengths = [self.dimension(axis) for axis in core]
-        with w.loop(b, whole, count) as k:
-            shift, rest = I64(0), k
-            for length, stride in zip(reversed(lengths), reversed(self.strides[o]), strict=True):
-                shift = b.add(shift, b.mul(b.urem(rest, length), stride))
-                rest = b.udiv(rest, length)
-            x = w.load(b, w.vector(b, source, k))
-            for l, pointer in enumerate(self.each_lane(o, shift)):
-                w.store_unaligned(b, b.extract_element(x, I32(l)) if w.L > 1 else x, pointer)
+            self.write_lanes(source, o)

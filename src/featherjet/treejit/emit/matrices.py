@@ -185,13 +185,8 @@ class MatrixOutput(Border):
         """Copy a matrix from spare memory to a target of any strides."""
         b, w = self.b, self.w
 
-        def axis(k: int, index: Value, shift: Value) -> None:
-            if k == len(self.strides[o]):
-                x = w.load_number(b, w.number(b, matrix, index))
-                w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
-                return
-            length = self.dimension(self.operands[o].core[k])
-            with w.loop(b, I64(0), length) as i:
-                axis(k + 1, b.add(b.mul(index, length), i), b.add(shift, b.mul(i, self.strides[o][k])))
+        def entry(index: Value, shift: Value) -> None:
+            x = w.load_number(b, w.number(b, matrix, index))
+            w.store_unaligned(b, x, b.gep(target, [shift], source_etype=I8))
 
-        axis(0, I64(0), I64(0))
+        w.entries(b, [self.dimension(axis) for axis in self.operands[o].core], self.strides[o], entry)

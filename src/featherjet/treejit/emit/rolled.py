@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import numpy as np
-
 from ...jit.effort import Effort
 from ...jit.emit.border import Operand, emit_entry
-from ...jit.emit.lanes import I1, I32, I64, Builder, Function, Value, transposed
+from ...jit.emit.lanes import I1, I64, Builder, Function, Value
 from ...jit.emit.platform import Platform
 from ...jit.number import Number
 from ...jit.objects import ModuleText, sources
@@ -27,11 +25,13 @@ from ..program import (
     Triples,
     Walk,
 )
+from ..results import MATRICES as MATRIX_KINDS
+from ..results import traced_results
 from ..tiles import samples_at_once, tile_size
 from ..walks import MemoryLayout
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
-from .contacts import STOP, ContactWalks
+from .contacts import ContactWalks
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
 from .strikes import SolveWalks
@@ -41,7 +41,6 @@ from .triples import TriplesCode
 from .walks import Walks
 
 OWN = (Responses, Torques, Triples)  # loops that have scratch memory of their own
-PACKED = 12  # numbers that an entry or a factor has at least
 
 
 def emit_rolled(
@@ -136,6 +135,9 @@ class RolledCode(MatrixOutput):
         loops = enumerate(self.program.loops)
         walks = [(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | Hold)]
         self.calls = [(self.w.emit(k, loop), isinstance(loop, Hold)) for k, loop in walks]
+        axes = [self.operands[o].core for o in self.outputs()]
+        results = traced_results(self.w.layout, axes)
+        self.write_results = results and self.w.lowering.emit(results)
         if (self.matrices or self.blocks) and not self.tiles:
             self.arrange = self.emit_arrange()
         if self.blocks:
@@ -170,6 +172,21 @@ class RolledCode(MatrixOutput):
                 self.write_matrices(lane, samples)
                 self.write_blocks(lane)
 
+    def write_vectors(self) -> None:
+        """Write the results that are no matrices; those of one sample directly where they are contiguous."""
+        b, vectors = self.b, self.vectors
+        if self.w.L == 1:
+            vectors = {o: b.select(self.flat(o), self.lane_pointer(o, I64(0)), x) for o, x in vectors.items()}
+        if self.write_results:
+            own = [self.data, self.report, *self.spaces.values(), *self.inputs, *vectors.values()]
+            b.call(self.write_results, own)
+        for o, x in vectors.items():
+            if self.w.L > 1:
+                self.write_lanes(x, o)
+                continue
+            with b.if_then(b.not_(self.flat(o)), likely=False):
+                self.write_entries(x, o)
+
     def scratch(self, samples: Value) -> Value:
         """One allocation for J, D, the inputs, P, the columns' scratch, and matrices that are not written directly."""
         b, w = self.b, self.w
@@ -186,7 +203,7 @@ class RolledCode(MatrixOutput):
                 own = self.product(self.checked("sadd", *parts), I64(self.c.L))
             if isinstance(loop, Triples):
                 own = self.checked("sadd", own, self.product(self.nv, self.nv, I64(len(loop.matrices))))
-        self.sizes = [self.length(x) for x in self.names]
+        self.sizes = [self.count(x.core) for x in self.operands if x.name in self.names and not x.output]
         inputs = [self.product(size, I64(w.L)) for size in self.sizes]
         matrices = [o for o, out in self.results() if out.kind == "matrix"]
         square = self.product(self.nv, *self.rest, I64(len(matrices) * (w.L if self.tiles else 1)))
@@ -204,17 +221,15 @@ class RolledCode(MatrixOutput):
         inner = self.product(self.nv, self.nv, I64(len(self.inner())))
         areas = [self.product(count, I64(w.L)) for count in w.areas(b, self.data)]
         columns = [self.product(area, I64(w.L)) for area in (self.area, self.block_area)]
-        counts = [*columns, own, inner, spare, *areas, *inputs]
+        vectors = [o for o, out in self.results() if out.kind not in MATRIX_KINDS]
+        results = [self.product(self.count(self.operands[o].core), I64(w.L)) for o in vectors]
+        counts = [*columns, own, inner, spare, *areas, *inputs, *results]
         memory, pieces = self.allocate(counts)
         self.P, self.Q, self.own, self.inner_matrices, self.spare, *rest = pieces
         self.spaces = dict(zip(w.spaces, rest, strict=False))
-        self.inputs = rest[len(areas) :]
+        rest = rest[len(areas) :]
+        self.inputs, self.vectors = rest[: len(inputs)], dict(zip(vectors, rest[len(inputs) :], strict=True))
         return memory
-
-    def length(self, name: str) -> Value:
-        """The number of entries in one sample of an input."""
-        core = next(x.core for x in self.operands if x.name == name)
-        return self.product(I64(1), *(self.dimension(k) for k in core))
 
     def dimension(self, name: int | str) -> Value:
         return self.w.dimension(self.b, self.data, name)
@@ -241,120 +256,3 @@ class RolledCode(MatrixOutput):
             contiguous = b.and_(contiguous, b.icmp_signed("==", stride, size))
             size = b.mul(size, self.dimension(name))
         return contiguous
-
-    def write_vectors(self) -> None:
-        for o, out in self.results():
-            if out.kind == "rows":
-                self.write_rows(o, out)
-            elif out.kind in ("entries", "factor") and 1 < self.w.L <= PACKED:
-                self.write_packed(o, out)
-            elif out.kind == "total":
-                self.write_total(o, out)
-            elif out.kind == "system":
-                self.write_system(o)
-            elif out.kind not in ("matrix", "blocks"):
-                self.write_numbers(o, out)
-
-    def write_packed(self, o: int, out: Output) -> None:
-        """Write contiguous numbers, L of L samples at a time; the last of a row overlap those before them."""
-        b, w = self.b, self.w
-        assert isinstance(w, ContactWalks)
-        lanes = [self.lane_pointer(o, I64(l)) for l in range(w.L)]
-
-        def put(first: Value, offsets: Sequence[Value], space: str) -> None:
-            x = [w.load(b, w.vector(b, self.spaces[space], at)) for at in offsets]
-            for y, lane in zip(transposed(b, x), lanes, strict=True):
-                w.store_unaligned(b, y, w.number(b, lane, first))
-
-        if out.kind == "factor":
-            count = w.slot(b, self.data, "factor")
-            last = b.sub(count, I64(w.L))
-            with w.loop(b, I64(0), count, w.L) as k:
-                k = b.select(b.icmp_signed("<", k, last), k, last)
-                put(k, [b.add(k, I64(j)) for j in range(w.L)], "W")
-            return
-        keys, n = out.keys, len(out.keys)
-        with w.loop(b, I64(0), w.slot(b, self.data, "entries")) as e:
-            for k in sorted({*range(0, n - w.L + 1, w.L), n - w.L}):
-                offsets = [b.add(b.mul(e, I64(w.NE)), I64(w.offset[key])) for key in keys[k : k + w.L]]
-                put(b.add(b.mul(e, I64(n)), I64(k)), offsets, "E")
-
-    def write_total(self, o: int, out: Output) -> None:
-        """Write numbers made of sums over all bodies."""
-        b, w = self.b, self.w
-        env: dict = {("G", "self"): w.sums(b, self.data, self.spaces["D"]), "param": w.slot(b, self.data, "param")}
-        env.update(zip(self.names, self.inputs, strict=True))
-        (found,) = w.values(b, out.values, lambda ref: w.fetch(b, env, ref))
-        core = [int(n) for n in self.operands[o].core]
-        for k, x in enumerate(found):
-            shift: Value = I64(0)
-            for index, stride in zip(np.unravel_index(k, core) if core else (), self.strides[o], strict=True):
-                shift = b.add(shift, b.mul(I64(int(index)), stride))
-            self.store_lanes(o, shift, x)
-
-    def write_numbers(self, o: int, out: Output) -> None:
-        """Write numbers of each dof, joint, grip or entry."""
-        b, w = self.b, self.w
-        if isinstance(w, ContactWalks) and out.kind in ("grips", "entries"):
-            space, size = ("T", w.NT) if out.kind == "grips" else ("E", w.NE)
-            count = w.slot(b, self.data, out.kind)
-        elif out.kind == "stops":
-            self.write_stops(o)
-            return
-        elif out.kind == "factor":
-            space, size, count = "W", 1, w.slot(b, self.data, "factor")
-        else:
-            space, size, count = ("D", w.ND, self.nv) if out.kind == "dofs" else ("J", w.NJ, self.joints)
-        core = self.operands[o].core
-        axis = next(k for k, n in enumerate(core) if isinstance(n, str))  # that of dofs, joints, ...
-        others = [k for k in range(len(core)) if k != axis]
-        inner, strides = [int(core[k]) for k in others], [self.strides[o][k] for k in others]
-        apart = len(out.keys) if out.kind == "grips" else 1  # entries of the first axis for each row
-        with w.loop(b, I64(0), count) as i:
-            row = b.mul(i, I64(size))
-            for k, offset in enumerate([w.offset[key] for key in out.keys] or [0]):
-                x = w.load(b, w.vector(b, self.spaces[space], b.add(row, I64(offset))))
-                first = b.add(b.mul(i, I64(apart)), I64(k if apart > 1 else 0))
-                shift = b.mul(first, self.strides[o][axis])
-                for index, stride in zip(np.unravel_index(k, inner) if inner else (), strides, strict=True):
-                    shift = b.add(shift, b.mul(I64(int(index)), stride))
-                self.store_lanes(o, shift, x)
-
-    def write_stops(self, o: int) -> None:
-        """Write the two percussions of each stop."""
-        b, w = self.b, self.w
-        assert isinstance(w, ContactWalks)
-        with w.loop(b, I64(0), w.slot(b, self.data, "stops")) as k:
-            for i in range(2):
-                at = w.after_system(b, self.data, b.add(b.mul(k, I64(STOP)), I64(1 + i)))
-                shift = b.add(b.mul(k, self.strides[o][0]), b.mul(I64(i), self.strides[o][1]))
-                self.store_lanes(o, shift, w.load(b, w.vector(b, self.spaces["W"], at)))
-
-    def write_system(self, o: int) -> None:
-        """Write the matrix (rows, rows) that a `Meet` has left."""
-        b, w = self.b, self.w
-        rows = w.slot(b, self.data, "rows")
-        by_row, by_column = self.strides[o]
-        with w.loop(b, I64(0), rows) as r, w.loop(b, I64(0), rows) as c:
-            x = w.load(b, w.vector(b, self.spaces["W"], b.add(b.mul(r, rows), c)))
-            self.store_lanes(o, b.add(b.mul(r, by_row), b.mul(c, by_column)), x)
-
-    def write_rows(self, o: int, out: Output) -> None:
-        """Write the entries of grips' rows into a matrix (rows, nv) of zeros."""
-        b, w = self.b, self.w
-        assert isinstance(w, ContactWalks)
-        by_row, by_column = self.strides[o]
-        with w.loop(b, I64(0), w.slot(b, self.data, "rows")) as r, w.loop(b, I64(0), self.nv) as c:
-            self.store_lanes(o, b.add(b.mul(r, by_row), b.mul(c, by_column)), w.const(0.0))
-        with w.loop(b, I64(0), w.slot(b, self.data, "entries")) as e:
-            dof, grip = (w.entry_field(b, self.data, e, k) for k in range(2))
-            for k, key in enumerate(out.keys):
-                at = b.add(b.mul(e, I64(w.NE)), I64(w.offset[key]))
-                x = w.load(b, w.vector(b, self.spaces["E"], at))
-                row = b.add(b.mul(grip, I64(3)), I64(k))
-                self.store_lanes(o, b.add(b.mul(row, by_row), b.mul(dof, by_column)), x)
-
-    def store_lanes(self, o: int, shift: Value, x: Value) -> None:
-        """Store each lane of x in its own sample of an operand."""
-        for l, pointer in enumerate(self.each_lane(o, shift)):
-            self.w.store_unaligned(self.b, self.b.extract_element(x, I32(l)) if self.w.L > 1 else x, pointer)
