@@ -358,6 +358,10 @@ def test_what_is_refused() -> None:
         jax.jit(robot().inverse_dynamics)(q, v, a)
     with pytest.raises(InputError, match="numpy"):
         wrap(fj.Robot(robot().model, backend="numpy"))
+    for dtype in ("complex64", "bfloat16", "float16", "bool"):
+        for function in (r.gravity, jax.jit(r.gravity), r.normalised, lambda x: r.bias(q, x[..., : r.nv])):
+            with pytest.raises(InputError, match=f"expected float32 or float64, got {dtype}"):
+                function(jnp.asarray(q).astype(dtype))
     with pytest.raises(InputError, match="expected a robot"):
         wrap(3)  # type: ignore[arg-type]
 

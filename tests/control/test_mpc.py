@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import featherjet as fj
 from featherjet import control
 from featherjet.errors import InputError
 from toys import Linear, Pendulum, linear, pendulum
@@ -85,6 +86,25 @@ def test_the_window_moves_by_a_knot_a_step_and_past_impacts(monkeypatch: pytest.
     mpc.reset(7)
     mpc.step(toy.x0)
     np.testing.assert_array_equal(starts[-1], toy.push[7])
+
+
+def test_a_fixed_horizon_stays_where_it_is() -> None:
+    """Knots cost differently; the horizon has windows, but is neither longer than `knots` nor cyclic."""
+    robot = fj.load("arm")
+    costs = [control.Cost(control.Control(), 1e-3)]
+    reach = control.Cost(control.State(np.concatenate([np.full(7, 0.5), np.zeros(7)])), 10.0)
+    phases = [control.Phase(3, 0.05, [*costs, reach]), control.Phase(3, 0.05, costs)]
+    problem = control.Problem(robot, np.zeros(14), phases, [reach])
+    fixed, moving = control.MPC(problem), control.MPC(problem, knots=4)
+    around = control.MPC(control.Problem(robot, np.zeros(14), phases, [reach], cyclic=True))
+    for k in range(3):
+        for mpc in (moving, around):
+            mpc.step(problem.x0)
+            assert mpc.knot == k
+        fixed.step(problem.x0)
+        xs, us = fixed._xs, fixed._us
+        assert fixed.knot == 0
+        assert fixed.window.values(xs, us).cost.sum() == problem.values(xs, us).cost.sum()
 
 
 def test_a_warm_start_is_the_last_solution_moved_on() -> None:

@@ -496,12 +496,43 @@ def bare_pendulum() -> fj.Robot:
         (lambda r: fj.control.solve(phase_of(r, State()), callback=3), "callback: expected a function"),
         (lambda r: fj.control.solve(phase_of(r, State()), start=3), "start: expected a Solution"),
         (lambda r: Problem(bare_pendulum(), np.zeros(2), [Phase(2, 0.1, [])], limits=True), "no driven joint"),
+        (lambda r: Cost(State(), -1.0), "weight of 'State': must not be negative"),
+        (lambda r: Cost(State(), [1.0, -1e-9]), "weight of 'State': must not be negative"),
+        *(
+            (lambda r, x=x: Problem(r, np.zeros(14), [Phase(2, 0.1, [])], limits=x), message)
+            for x, message in [
+                (5, "limits: expected True, False or a pair"),
+                ((1, 2, 3), "a pair"),
+                ((-1, "a"), "a pair"),
+                (([-1] * 6, 1), "one for each of 7 controls"),
+                ("no", "a pair"),
+                (None, "a pair"),
+                ((5, -5), "limits: a lower limit exceeds"),
+                ((-5, np.nan), "nan"),
+            ]
+        ),
     ],
 )
 def test_mistakes_are_named(make: Callable[[fj.Robot], Problem], message: str) -> None:
     robot = fj.load("arm")
     with pytest.raises((InputError, UnknownName), match=message):
         make(robot)
+
+
+def test_limits_of_controls_are_those_that_are_given() -> None:
+    robot = fj.load("arm")
+    effort = robot.limits().effort
+    for limits, lower, upper in (
+        (True, -effort, effort),
+        ((-5, 5), np.full(7, -5.0), np.full(7, 5.0)),
+        ((-effort, 0.3), -effort, np.full(7, 0.3)),
+    ):
+        problem = Problem(robot, np.zeros(14), [Phase(3, 0.1, [Cost(State())])], limits=limits)
+        np.testing.assert_array_equal(problem.u_lower, np.tile(lower, (3, 1)))
+        np.testing.assert_array_equal(problem.u_upper, np.tile(upper, (3, 1)))
+    far = Cost(State(np.concatenate([np.ones(7), np.zeros(7)])), 1e3)
+    problem = Problem(robot, np.zeros(14), [Phase(5, 0.1, [far, Cost(Control(), 1e-4)])], limits=(-5, 5))
+    assert np.abs(fj.control.solve(problem).us).max() == 5.0
 
 
 def test_joint_limits_are_those_of_the_model() -> None:

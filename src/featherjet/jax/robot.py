@@ -39,6 +39,7 @@ class JaxRobot(WrappedRobot):
             shape = np.shape(x)
             if shape[max(len(shape) - len(core), 0) :] != core:
                 raise InputError(f"{p.name}: expected shape (..., {', '.join(map(str, core))}), got {tuple(shape)}")
+            check_precision(p.name, x)
         return call(f, given, self.strict)
 
     def neutral(self) -> jnp.ndarray:
@@ -48,4 +49,12 @@ class JaxRobot(WrappedRobot):
 
     def normalised(self, q: Any) -> jnp.ndarray:
         """q with quaternions and cosine-sine pairs of norm one."""
+        check_precision("q", q)
         return self._functions.ambient.normalised(jnp, jnp.asarray(q))
+
+
+def check_precision(name: str, x: Any) -> None:
+    """Raise for arrays of complex numbers, truth values, or fewer digits than single precision."""
+    dtype = x.dtype if hasattr(x, "dtype") else jnp.result_type(x)
+    if dtype not in (jnp.float32, jnp.float64) and not jnp.issubdtype(dtype, jnp.integer):
+        raise InputError(f"{name}: expected float32 or float64, got {dtype}; convert it with .astype(...)")

@@ -56,9 +56,23 @@ def driven_dofs(model: Model, actuated: Sequence[str] | None) -> Array:
     return np.array(dofs)
 
 
-def effort_limits(evaluator: Evaluator) -> Array:
-    """The largest torque of each dof, infinite if the model has none."""
-    return limits(evaluator.space).effort
+def control_limits(evaluator: Evaluator, driven: Array, given: object) -> tuple[Array, Array]:
+    """The least and the largest controls (nu,): those of the joints for True, or a pair that a user gives."""
+    if given is True:
+        effort = limits(evaluator.space).effort[driven]
+        if np.isinf(effort).all():
+            raise InputError("limits: no driven joint of this model has an effort limit; give a pair (lower, upper)")
+        return -effort, effort
+    try:
+        lower, upper = (np.broadcast_to(np.asarray(x, float), len(driven)) for x in given)  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"limits: expected True, False or a pair (lower, upper), each a number or one for each of {len(driven)} "
+            f"controls; got {arrays.shortened(given)}"
+        ) from None
+    if not (lower <= upper).all():
+        raise InputError("limits: a lower limit exceeds its upper limit, or one is nan")
+    return lower, upper
 
 
 def refuse_exact(evaluator: Evaluator, x0: Array, phases: Sequence[Phase | Impact]) -> None:

@@ -28,7 +28,7 @@ from ..horizon import Quadratic, Values
 from ..residuals.cost import Constraint, Cost
 from ..residuals.signals import KINDS, Signal
 from ..solvers.riccati import recursion_code
-from .checks import checked_state, compiled_evaluator, driven_dofs, effort_limits, refuse_exact
+from .checks import checked_state, compiled_evaluator, control_limits, driven_dofs, refuse_exact
 from .contact_forces import ContactForces, contact_forces
 from .phases import Impact, Phase
 from .workspace import Linearization, Workspace, new_values
@@ -42,7 +42,7 @@ class Problem(DropsCode):
 
     x0: (nx,), or (..., nx) for a batch of problems. terminal: costs and constraints of the last state, as they are.
     actuated: names of the joints that controls drive, by default all but those of a free base; u are their torques.
-    limits: whether controls are limited to the joints' efforts.
+    limits: True limits controls to the joints' efforts; or a pair (lower, upper), each a number or one per control.
     hessian: "gauss-newton", or "exact" to add the second derivatives of residuals and dynamics, contracted.
     cyclic: whether windows of a receding horizon go on with the first phase after the last.
     """
@@ -66,7 +66,7 @@ class Problem(DropsCode):
         terminal: Sequence[Cost | Constraint] = (),
         *,
         actuated: Sequence[str] | None = None,
-        limits: bool = False,
+        limits: bool | tuple[ArrayLike, ArrayLike] = False,
         hessian: str = "gauss-newton",
         cyclic: bool = False,
     ) -> None:
@@ -84,13 +84,9 @@ class Problem(DropsCode):
             refuse_exact(self.evaluator, self.x0, phases)
         lay_out(self, [self._phase(p) for p in phases], self._end(terminal))
         self.u_lower = self.u_upper = None
-        if limits:
-            effort = effort_limits(self.evaluator)[self.driven]
-            if np.isinf(effort).all():
-                raise InputError(
-                    "limits: no driven joint of this model has an effort limit; constrain Control() with bounds instead"
-                )
-            self.u_lower, self.u_upper = (np.broadcast_to(s * effort, (self.T, self.nu)) for s in (-1.0, 1.0))
+        if limits is not False:
+            bounds = control_limits(self.evaluator, self.driven, limits)
+            self.u_lower, self.u_upper = (np.broadcast_to(bound, (self.T, self.nu)) for bound in bounds)
 
     def _phase(self, phase: Phase | Impact) -> CompiledPhase:
         """A phase with its code, and its numbers."""

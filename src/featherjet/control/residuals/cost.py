@@ -31,7 +31,8 @@ class Cost:
 
     def __post_init__(self) -> None:
         check_residual("Cost", self.residual)
-        finite_numbers(f"weight of {self.label!r}", self.weight)
+        if (finite_numbers(f"weight of {self.label!r}", self.weight) < 0).any():
+            raise InputError(f"weight of {self.label!r}: must not be negative, for then no motion costs least")
         activation = self.activation
         if activation is not None and not (callable(activation) and hasattr(activation, "parameters")):
             raise InputError(

@@ -41,8 +41,9 @@ class MPC:
         check_horizon(problem)
         self.problem: Horizon = problem
         self.T = problem.T if knots is None else arrays.whole_number("knots", knots, 1)
-        self.moves = isinstance(problem, Receding)
-        if not self.moves and problem.T != self.T:
+        recedes = isinstance(problem, Receding)
+        self.moves = recedes and (problem.T > self.T or getattr(problem, "cyclic", False))
+        if not recedes and problem.T != self.T:
             raise InputError(f"knots: this problem has {problem.T}, and no windows of {self.T}; leave knots out")
         self._iterations = arrays.whole_number("iterations", iterations, 1)
         self._first = arrays.whole_number("first", first, 1)
@@ -88,7 +89,7 @@ class MPC:
 
     def _passed(self) -> bool:
         """Whether the window has to move on: once a step, and past knots that take no time."""
-        return not self._waits or self.window.durations[0] == 0
+        return not self._waits or (self.moves and self.window.durations[0] == 0)
 
     def _shift(self) -> None:
         self._xs, self._us = (np.concatenate([x[1:], x[-1:]]) for x in (self._xs, self._us))
