@@ -32,12 +32,24 @@ class Repeated:
         within = [step for x, core in pairs for step in x.strides[x.ndim - core :]]
         steps, dims = np.array([0, *along, *within], np.intp), np.zeros(len(operands) + 1, np.intp)
         dims[0] = count
-        self._run = _ENTRY(code.entry)
+        self._dims, self._run = dims, _ENTRY(code.entry)
         self._given = *(x.ctypes.data for x in (self._addresses, dims, steps)), code.data
-        self._keep = code, flags, report, steps, dims, operands
+        self._keep = code, flags, report, steps, operands
 
     def __call__(self) -> None:
         self._run(*self._given)
+
+    def move(self, operand: int, address: int) -> None:
+        """Let an operand begin at another address; its rows are as far apart as before."""
+        self._addresses[operand + 1] = address
+
+    @property
+    def count(self) -> int:
+        return int(self._dims[0])
+
+    @count.setter
+    def count(self, count: int) -> None:
+        self._dims[0] = count
 
 
 class InSequence(Repeated):
@@ -49,10 +61,6 @@ class InSequence(Repeated):
 
     def __init__(self, kernel: Kernel, count: int, operands: Sequence[Array]) -> None:
         super().__init__(kernel.single, count, operands, [1] * len(operands))
-
-    def move(self, operand: int, address: int) -> None:
-        """Let an operand begin at another address; its rows are as far apart as before."""
-        self._addresses[operand + 1] = address
 
 
 class InRows(Repeated):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
+
+from .scalars import where_less
 
 
 def factorise(t: Any, A: Any, dinv: Any, margins: Any, n: Any) -> None:
@@ -63,6 +66,30 @@ def invert(t: Any, M: Any, inverse: Any, W: Any, n: Any) -> None:
         for j in t.loop(i + 1):
             inverse[i, j] = W[i, j]
             inverse[j, i] = W[i, j]
+
+
+def eliminate(t: Any, G: Any, Z: Any, failed: Any, m: Any, wide: Any) -> None:
+    """G = [A B] (m, wide) becomes [D U, U^-T B], and Z = D^-1 G, where A = U^T D U (m, m) and U has a unit diagonal.
+
+    Below their diagonals U and D U may have any entries. failed[0] becomes 1 where A is not positive definite; the rest
+    has no meaning there.
+    """
+    for i in t.loop(m):
+        row = G.beyond(i)
+        t.product(row, Z.beyond(0, i), G, (1, wide, i), start=row, plus=False)
+        d = G[i, i]
+        failed[0] = where_less(0.0, d, failed[0], 1.0)
+        inverse = 1.0 / where_less(0.0, d, d, 1.0)
+        for c in t.columns(wide):
+            Z[i, c] = G[i, c] * inverse
+
+
+def substitute(t: Any, Z: Any, parts: Sequence[tuple[Any, Any, Any]], m: Any) -> None:
+    """X = A^-1 Y with what `eliminate` has made of [A B]; each part: X (m, n), where in B its columns Y begin, and n."""
+    for i in t.loop(m, down=True):
+        for X, first, n in parts:
+            below = X.beyond(i + 1)
+            t.product(X.beyond(i), Z.beyond(i, i + 1).T, below, (1, n, m - 1 - i), Z.beyond(i, m + first), plus=False)
 
 
 def minus_product(t: Any, A: Any, B: Any, C: Any, n: Any, *columns: Any) -> None:

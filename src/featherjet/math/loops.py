@@ -61,6 +61,11 @@ class LoopArray:
         lengths = self.values.shape
         return LoopArray(self.values.reshape(lengths[0], -1, *lengths[self.axes :]), 2)
 
+    @property
+    def row(self) -> LoopArray:
+        """A vector as a matrix of one row."""
+        return LoopArray(self.values[None], 2)
+
 
 class Cells:
     """Variables, each with a value of its own in every lane, or in every column."""

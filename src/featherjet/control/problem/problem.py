@@ -27,7 +27,7 @@ from ..compiled.terms import TracedTerms
 from ..horizon import Quadratic, Values
 from ..residuals.cost import Constraint, Cost
 from ..residuals.signals import KINDS, Signal
-from ..solvers.riccati import recursion_code
+from ..solvers.riccati import recursion_kernel
 from .checks import checked_state, compiled_evaluator, control_limits, driven_dofs, refuse_exact
 from .contact_forces import ContactForces, contact_forces
 from .phases import Impact, Phase
@@ -201,7 +201,7 @@ class Problem(DropsCode):
         code.note((rollout_step(p.robot) for p in self.phases), for_one=not batch)
         code.note([self._difference, self._move])
         code.note(kernel for p in self.phases if not p.robot.hits for kernel in static_kernels(p.robot))
-        code.make(partial(recursion_code, target().name, self.ndx, self.nu, self.u_lower is not None))
+        code.note([recursion_kernel(target().name, self.T, self.ndx, self.nu, self.u_lower is not None)])
         code.compile(f"a problem of {self.evaluator.model.name}")
 
     @cached_property

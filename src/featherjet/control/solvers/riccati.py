@@ -1,22 +1,23 @@
-"""The backward pass: gains and value function of a quadratic horizon, by compiled code (`jit/emit/riccati.py`)."""
+"""The backward pass: gains and value function of a quadratic horizon, by compiled code of `recursion`."""
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
-from ...jit.emit.riccati import COUNTS, emit_riccati, words, work
-from ...jit.engine import Library, target
-from ...jit.library import library
-from ...jit.objects import ModuleText, sources
+from ...jit.engine import target
+from ...jit.loops.kernel import LoopKernel
+from ...jit.sequence import Repeated, kernel_cores
 from ..horizon import Quadratic
+from .recursion import RESULTS, riccati_spec
 
-INPUTS = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
+DERIVATIVES = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
+REMEMBERED = 64  # kernels, for solves of other horizons
 
 
 @dataclass
@@ -58,31 +59,15 @@ class Riccati:
         bounded: bool = False,
     ) -> None:
         new, together = np.zeros, together or most
-        self._code = recursion_code(target().name, ndx, nu, bounded)
-        self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._code.address("entry"))
+        self._size = T, ndx, nu, bounded, keep
         self.gains = Gains(
             K=new((most, T, nu, ndx)), k=new((most, T, nu)), Vx=new((most, T + 1, ndx)),
             Vf=new((most, T + 1, ndx)), Vxx=new((most, T + 1, ndx, ndx) if keep else (2, ndx, ndx)), slope=new(most),
             bend=new(most), failed=new(most),
         )  # fmt: skip
-        self._keep, self._regularisation, self._none = keep, new(together), new((together, T + 1, ndx))
-        self._work = new(sum(work(ndx, nu, bounded).values()))
-        self._at = {x: i for i, x in enumerate(words(ndx, nu, bounded))}
-        self._job = np.zeros(len(self._at), np.int64)
-        self._job[: len(COUNTS)] = 0, T, 0, keep
-        self._address = self._job.ctypes.data
-        for name, x in {"regularisation": self._regularisation, "work": self._work, "f": self._none}.items():
-            self._job[self._at[name]] = x.ctypes.data
-        self._read: dict[str, Array] = {}  # the arrays that the job refers to; horizons use theirs again
-        self._results = {f.name: getattr(self.gains, f.name) for f in fields(Gains)}
-        self._set_first(0)
-
-    def _set_first(self, first: int) -> None:
-        """Let results begin at a problem."""
-        self._first = first
-        for name, x in self._results.items():
-            start = first if name != "Vxx" or self._keep else 0
-            self._job[self._at[name]] = x.ctypes.data + start * x.strides[0]
+        self._results = {x: getattr(self.gains, x) for x in RESULTS}
+        self._regularisation = new(together)
+        self._passes: dict[bool, Pass] = {}
 
     def __call__(
         self,
@@ -99,30 +84,56 @@ class Riccati:
         """
         p = len(regularisation)
         self._regularisation[:p] = regularisation
-        given = {x: getattr(horizon, x) for x in INPUTS}
-        given["f"] = self._none if gaps is None else gaps
-        if bounds is not None:
-            given["low"], given["high"] = bounds
-        for name, x in given.items():
-            if x is not self._read.get(name):
-                self._read[name] = x = np.ascontiguousarray(x)
-                self._job[self._at[name]] = x.__array_interface__["data"][0]  # half the time of x.ctypes.data
-        self._job[self._at["problems"]], self._job[self._at["gaps"]] = p, gaps is not None
-        if first != self._first:
-            self._set_first(first)
-        self._run(self._address)
+        inputs = [getattr(horizon, x) for x in DERIVATIVES]
+        inputs += [horizon.Lx if gaps is None else gaps, self._regularisation, *(bounds or ())]
+        run = self._passes.get(gaps is not None)
+        if run is None:
+            kernel = recursion_kernel(target().name, *self._size, gaps is not None)
+            run = self._passes[gaps is not None] = Pass(kernel, self._results, not self._size[-1])
+        run(inputs, p, first)
         return self.gains if p == len(self.gains.k) else self._part(slice(first, first + p))
 
     def _part(self, which: slice) -> Gains:
-        return Gains(**{name: x if name == "Vxx" and not self._keep else x[which] for name, x in self._results.items()})
+        shared = not self._size[-1]
+        return Gains(**{name: x if name == "Vxx" and shared else x[which] for name, x in self._results.items()})
 
 
-@cache
-def recursion_code(cpu_name: str, ndx: int, nu: int, bounded: bool) -> Library:
-    """The compiled recursion of one size, for the CPU of that name."""
-    cpu = target()
+class Pass:
+    """Code of the recursion on arrays that mostly stay where they are.
 
-    def make() -> Iterator[ModuleText]:
-        return sources(emit_riccati(ndx, nu, bounded, cpu.lanes, cpu.platform))
+    shared: whether all problems have the same room for Vxx.
+    """
 
-    return library(cpu, ("riccati", ndx, nu, bounded), f"the Riccati recursion of {ndx} states and {nu} controls", make)
+    def __init__(self, kernel: LoopKernel, results: Mapping[str, Array], shared: bool) -> None:
+        self._kernel, self._results = kernel, results
+        self._apart = [name for name in results if not (name == "Vxx" and shared)]  # what each problem has for itself
+        self._inputs = list[Any]()
+        self._run: Repeated | None = None
+        self._first = 0
+
+    def __call__(self, inputs: Sequence[Array], p: int, first: int) -> None:
+        """Compute the gains of p problems, the first of which is number `first` of all."""
+        run = self._run
+        if run is None:
+            self._inputs = list(map(np.ascontiguousarray, inputs))
+            operands = [*self._inputs, *self._results.values()]
+            run = self._run = Repeated(self._kernel.batch, p, operands, kernel_cores(self._kernel))
+        for k, x in enumerate(inputs):
+            if x is not self._inputs[k]:  # horizons use theirs again
+                self._inputs[k] = x = np.ascontiguousarray(x)
+                run.move(k, x.__array_interface__["data"][0])  # half the time of x.ctypes.data
+        if first != self._first:
+            self._first = first
+            for k, (name, x) in enumerate(self._results.items(), len(inputs)):
+                run.move(k, x.ctypes.data + first * x.strides[0] * (name in self._apart))
+        run.count = p
+        run()
+
+
+@lru_cache(REMEMBERED)
+def recursion_kernel(
+    cpu_name: str, T: int, ndx: int, nu: int, bounded: bool, keep: bool = True, gaps: bool = False
+) -> LoopKernel:
+    """The kernel of the recursion over T knots, for the CPU of that name; code depends on ndx, nu and bounds alone."""
+    sizes = {"T": T, "knots": T + 1, "kept": T + 1 if keep else 2, "gaps": int(gaps)}
+    return LoopKernel(riccati_spec(ndx, nu, bounded), sizes)

@@ -141,18 +141,9 @@ class Transfers:
             last = [w.load(b, w.vector(b, source, b.add(first, I64(k)))) for k in range(count)]
             rows = transposed(b, [*last, *[Constant(w.V, Undefined)] * (L - count)])
             for l, x in enumerate(rows):
-                self._store_first(b, x, count, w.number(b, self.lane(b, targets, l), first))
+                store_first(b, x, count, w.number(b, self.lane(b, targets, l), first), w)
 
         return self._once(f"write_rest{count}", [PTR, PTR, I64], body)
-
-    def _store_first(self, b: Builder, x: Value, count: int, pointer: Value) -> None:
-        """Store the first lanes of a vector, in pieces of four, two and one."""
-        w, at = self.w, 0
-        while at < count:
-            size = 1 << ((count - at).bit_length() - 1)
-            piece = shuffled(b, x, x, range(at, at + size)) if size > 1 else b.extract_element(x, I32(at))
-            w.store_unaligned(b, piece, w.number(b, pointer, I64(at)))
-            at += size
 
     def scatter(self, axes: int) -> Any:
         """(staged samples, numbers from one to the next, lanes, count, lengths..., strides...): write results of any
@@ -170,3 +161,13 @@ class Transfers:
                 self.w.entries(b, layout[:axes], layout[axes:], entry)
 
         return self._once(f"scatter{axes}", [PTR, I64, PTR, I64, *[I64] * (2 * axes)], body)
+
+
+def store_first(b: Builder, x: Value, count: int, pointer: Value, w: Lanes) -> None:
+    """Store the first lanes of a vector, in pieces of four, two and one, or the like."""
+    at = 0
+    while at < count:
+        size = 1 << ((count - at).bit_length() - 1)
+        piece = shuffled(b, x, x, range(at, at + size)) if size > 1 else b.extract_element(x, I32(at))
+        w.store_unaligned(b, piece, w.number(b, pointer, I64(at)))
+        at += size

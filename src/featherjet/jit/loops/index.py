@@ -108,17 +108,25 @@ def combined(op: str, x: Any, y: Any) -> Index:
     x, y = lifted(x), lifted(y)
     if x.value is not None and y.value is not None:
         return constant(MEANINGS[op](x.value, y.value))
-    if op == "add" and x.value is not None:
+    if op in ("add", "mul") and x.value is not None:
         x, y = y, x
     if (op in ("add", "sub") and y.value == 0) or (op in ("mul", "div") and y.value == 1):
         return x
-    if op == "mul" and (x.value == 1 or x.value == 0):
-        return y if x.value else x
     if op == "mul" and y.value == 0:
         return y
-    if op == "add" and y.value is not None and x.op == "add" and x.args[1].value is not None:
-        return combined("add", x.args[0], x.args[1].value + y.value)
+    if op == "add" and y.value is not None and (more := constant_term(x)):
+        return combined("add", x.args[0], more + y.value)
+    if op == "add" and y.value is None and (constant_term(x) or constant_term(y)):  # constants go last
+        (x, c), (y, d) = ((z.args[0], constant_term(z)) if constant_term(z) else (z, 0) for z in (x, y))
+        return combined("add", combined("add", x, y), c + d)
+    if op == "mul" and y.value is not None and (more := constant_term(x)):
+        return combined("add", combined("mul", x.args[0], y), more * y.value)
     return Index(op, (x, y))
+
+
+def constant_term(x: Index) -> int:
+    """The constant that a sum ends with."""
+    return (x.args[1].value or 0) if x.op == "add" else 0
 
 
 def parts(x: Index) -> Iterator[Index]:

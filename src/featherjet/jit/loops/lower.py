@@ -151,8 +151,11 @@ class FunctionCode(FunctionValues):
                 while width > s.stop.value - start:
                     width //= 2
                 count = (s.stop.value - start) // width * width
-                with w.loop(b, I64(start), I64(start + count), width) as k:
-                    part(width, k)
+                if count == width:
+                    part(width, I64(start))
+                else:
+                    with w.loop(b, I64(start), I64(start + count), width) as k:
+                        part(width, k)
                 start += count
             return
         begun = b.and_(stop, I64(-w.L))

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, NamedTuple
 
-from ..emit.lanes import I64, Lanes, Value
+from ..emit.lanes import I1, I64, Constant, Lanes, Value, VectorType
+from ..emit.transfers import store_first
 from .index import Index, lifted
 from .program import ArrayPart, LaneRole, ScheduledProduct
+from .values import parted
 
 REGISTERS = {64: 24, 32: 12, 16: 12}  # by bytes: how many hold sums, so that the operands find room beside them
 FEW = 8  # likewise of numbers, one by one
+AT_ONCE = 8  # vectors of a row
 VECTORS = 2  # of a block, where the number of columns is known only when code runs
+
+
+class Columns(NamedTuple):
+    """Columns in one vector; where some of its lanes are none: a mask of the others, and their number if it is known."""
+
+    first: Index
+    w: Lanes
+    mask: Value | None = None
+    count: int = 0
+
+    @property
+    def end(self) -> int:
+        return int(self.first) + self.count
 
 
 class ProductCode:
@@ -26,6 +43,8 @@ class ProductCode:
     def emit(self) -> None:
         with ExitStack() as stack:
             self.code.scope(stack)
+            parts = {s for s in (self.s.target, self.s.left, self.s.right, self.s.start) if s}
+            self.bases = {part: self.code.pointer(part) for part in parts}
             if self.code.function.arrays[self.s.target.array].lanes is LaneRole.SAMPLES:
                 self.sample_by_sample()
             elif self.n.value is not None:
@@ -36,50 +55,61 @@ class ProductCode:
     # Columns in lanes
 
     def known_columns(self, n: int) -> None:
-        """A row of 14 columns is a vector of 8, one of 4 and one of 2: nothing is padded, nothing masked."""
-        L, s = self.w.L, self.s
-        pieces, start, width = [], 0, L
-        while start < n:
-            while width > n - start:
-                width //= 2
-            pieces.append((start, width))
-            start += width
+        """Groups of columns, as equal as can be."""
+        s, columns = self.s, self.cut(n)
         together = 2 if s.upper else 4 if self.room > 12 else 3
-        for k in range(0, len(pieces), together):
-            group = pieces[k : k + together]
-            vectors = [(lifted(first), self.code.wide(width), None) for first, width in group]
-            rows = self.m if not s.upper else lifted(min(int(self.m), sum(group[-1])))
-            self.all_rows(rows, vectors)
+        if self.m.value:  # few rows leave registers, and need many sums at once, since each waits for its last term
+            together = max(together, min(AT_ONCE, self.room // self.m.value))
+        for start, stop in even_parts(len(columns), together):
+            group = columns[start:stop]
+            rows = self.m if not s.upper else lifted(min(int(self.m), group[-1].end))
+            self.all_rows(rows, group)
+
+    def cut(self, n: int) -> list[Columns]:
+        """A row of 14 columns is a vector of 8, one of 4 and one of 2, or a vector of 8 and one of 8 that is masked."""
+        L, found, start = self.w.L, list[Columns](), 0
+        masks = L * self.w.bytes > 16 and self.m.value != 1  # one row after another would wait for what is stored so
+        while start < n:
+            count = 1 << (min(L, n - start).bit_length() - 1)
+            width = 2 * count if masks and n - start > count < L else count
+            w = self.code.wide(width)
+            count = min(width, n - start)
+            mask = Constant(VectorType(I1, width), [k < count for k in range(width)]) if count < width else None
+            found.append(Columns(lifted(start), w, mask, count))
+            start += count
+        return found
 
     def any_columns(self) -> None:
         w, b, n = self.w, self.b, self.code.integer(self.n)
         if w.L == 1:
             with self.code.looping(I64(0), n) as c:
-                self.all_rows(self.m, [(c, w, None)])
+                self.all_rows(self.m, [Columns(c, w)])
             return
         wide = b.mul(b.udiv(n, I64(VECTORS * w.L)), I64(VECTORS * w.L))
         with self.code.looping(I64(0), wide, VECTORS * w.L) as c:
-            self.all_rows(self.m, [(c + k * w.L, w, None) for k in range(VECTORS)])
+            self.all_rows(self.m, [Columns(c + k * w.L, w) for k in range(VECTORS)])
         whole = b.and_(n, I64(-w.L))
         with self.code.looping(wide, whole, w.L) as c:
-            self.all_rows(self.m, [(c, w, None)])
+            self.all_rows(self.m, [Columns(c, w)])
         with b.if_then(b.icmp_signed("<", whole, n)), ExitStack() as stack:
             self.code.scope(stack)
             mask = w.first_lanes(b, b.sub(n, whole))
-            self.all_rows(self.m, [(self.code.named(whole), w, mask)])
+            self.all_rows(self.m, [Columns(self.code.named(whole), w, mask)])
 
-    def all_rows(self, rows: Index, vectors: Sequence[tuple[Index, Lanes, Value | None]]) -> None:
+    def all_rows(self, rows: Index, vectors: Sequence[Columns]) -> None:
         """Some columns of all rows, as many rows at a time as there are registers for."""
         code, tall = self.code, max(1, self.room // len(vectors))
         if rows.value is not None:
-            tall = min(rows.value, tall)
-            if not tall:
-                return
-            last = rows.value // tall * tall
-            with code.looping(I64(0), I64(last), tall) as row:
-                self.block([row + i for i in range(tall)], vectors)
-            if rows.value > last:
-                self.block([lifted(i) for i in range(last, rows.value)], vectors)
+            heights = [stop - start for start, stop in even_parts(rows.value, tall)]
+            start = 0
+            for height in sorted(set(heights), reverse=True):
+                stop = start + height * heights.count(height)
+                if stop - start == height:
+                    self.block(list(map(lifted, range(start, stop))), vectors)
+                else:
+                    with code.looping(I64(start), I64(stop), height) as row:
+                        self.block([row + i for i in range(height)], vectors)
+                start = stop
             return
         tall = min(4, tall)
         count = code.integer(rows)
@@ -89,17 +119,17 @@ class ProductCode:
         with code.looping(whole, count) as row:
             self.block([row], vectors)
 
-    def block(self, rows: Sequence[Index], vectors: Sequence[tuple[Index, Lanes, Value | None]]) -> None:
+    def block(self, rows: Sequence[Index], vectors: Sequence[Columns]) -> None:
         s, b = self.s, self.b
         if s.start is None:
-            first: list[Value] = [w.const(0.0) for _ in rows for _, w, _ in vectors]
+            first: list[Value] = [v.w.const(0.0) for _ in rows for v in vectors]
         else:
             first = [self.read(s.start, i, v) for i in rows for v in vectors]
 
         def step(k: Index, totals: list[Value]) -> list[Value]:
             ys = [self.read(s.right, k, v) for v in vectors]
             xs = [b.load(self.pointer(s.left, k, i), typ=self.w.N, align=self.w.bytes) for i in rows]
-            pairs = [(w.splat(b, x), y, w) for x in xs for (_, w, _), y in zip(vectors, ys, strict=True)]
+            pairs = [(v.w.splat(b, x), y, v.w) for x in xs for v, y in zip(vectors, ys, strict=True)]
             return [self.joined(w, total, x, y) for total, (x, y, w) in zip(totals, pairs, strict=True)]
 
         totals = iter(self.sums(first, step))
@@ -111,23 +141,25 @@ class ProductCode:
         return (w.plus_product if self.s.plus else w.minus_product)(self.b, total, x, y)
 
     def pointer(self, part: ArrayPart, row: Index, column: Index) -> Value:
-        at = part.offset + part.strides[0] * row + part.strides[1] * column
-        return self.code.address(self.code.function.arrays[part.array], at)
+        array, (at, rest) = self.code.function.arrays[part.array], parted(part.strides[0] * row + part.strides[1] * column)
+        kind = self.code.element(array)
+        shifted = self.b.gep(self.bases[part], [self.code.integer(at)], source_etype=kind)
+        return self.b.gep(shifted, [I64(rest)], source_etype=kind) if rest else shifted
 
-    def read(self, part: ArrayPart, row: Index, vector: tuple[Index, Lanes, Value | None]) -> Value:
-        column, w, mask = vector
-        pointer = self.pointer(part, row, column)
-        if mask is None:
-            return self.b.load(pointer, typ=w.V, align=w.bytes)
-        return w.load_masked(self.b, pointer, mask)
+    def read(self, part: ArrayPart, row: Index, v: Columns) -> Value:
+        pointer = self.pointer(part, row, v.first)
+        if v.mask is None:
+            return self.b.load(pointer, typ=v.w.V, align=v.w.bytes)
+        return v.w.load_masked(self.b, pointer, v.mask)
 
-    def write(self, x: Value, row: Index, vector: tuple[Index, Lanes, Value | None]) -> None:
-        column, w, mask = vector
-        pointer = self.pointer(self.s.target, row, column)
-        if mask is None:
-            w.store_unaligned(self.b, x, pointer)
+    def write(self, x: Value, row: Index, v: Columns) -> None:
+        pointer = self.pointer(self.s.target, row, v.first)
+        if v.mask is None:
+            self.b.store(x, pointer, align=v.w.bytes)
+        elif v.count:
+            store_first(self.b, x, v.count, pointer, v.w)
         else:
-            w.store_masked(self.b, x, pointer, mask)
+            v.w.store_masked(self.b, x, pointer, v.mask)
 
     def sums(self, first: Sequence[Value], step: Callable[[Index, list[Value]], list[Value]]) -> list[Value]:
         """totals = step(k, totals) for all terms of the sums, of which there may be none."""
@@ -168,3 +200,11 @@ class ProductCode:
                     return [self.joined(w, totals[0], x, y)]
 
                 w.store(b, self.sums([start], step)[0], self.pointer(s.target, i, j))
+
+
+def even_parts(count: int, most: int) -> Iterator[tuple[int, int]]:
+    """As few runs of up to `most` as there can be, longer ones first, their lengths as equal as can be."""
+    parts = -(-count // most)
+    ends = [count * k // parts for k in range(parts + 1)]
+    lengths = sorted((stop - start for start, stop in pairwise(ends)), reverse=True)
+    yield from pairwise(accumulate(lengths, initial=0))

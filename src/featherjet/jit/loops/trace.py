@@ -68,6 +68,11 @@ class TracedArray:
         return TracedArray(self.tracer, self.array, self.offset, (self.strides[0], constant(1)))
 
     @property
+    def row(self) -> TracedArray:
+        """A vector as a matrix of one row."""
+        return TracedArray(self.tracer, self.array, self.offset, (constant(0), *self.strides))
+
+    @property
     def part(self) -> ArrayPart:
         return ArrayPart(self.array.number, self.offset, self.strides)
 
