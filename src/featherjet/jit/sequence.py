@@ -45,6 +45,7 @@ class Repeated:
 
     @property
     def count(self) -> int:
+        """How many samples it runs."""
         return int(self._dims[0])
 
     @count.setter

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from ...jit.sequence import Repeated, kernel_cores
 from ..horizon import Quadratic
 from .recursion import RESULTS, riccati_spec
 
-DERIVATIVES = ("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
+derivatives = attrgetter("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
 REMEMBERED = 64  # kernels, for solves of other horizons
 
 
@@ -84,8 +85,7 @@ class Riccati:
         """
         p = len(regularisation)
         self._regularisation[:p] = regularisation
-        inputs = [getattr(horizon, x) for x in DERIVATIVES]
-        inputs += [horizon.Lx if gaps is None else gaps, self._regularisation, *(bounds or ())]
+        inputs = *derivatives(horizon), horizon.Lx if gaps is None else gaps, self._regularisation, *(bounds or ())
         run = self._passes.get(gaps is not None)
         if run is None:
             kernel = recursion_kernel(target().name, *self._size, gaps is not None)
@@ -109,7 +109,7 @@ class Pass:
         self._apart = [name for name in results if not (name == "Vxx" and shared)]  # what each problem has for itself
         self._inputs = list[Any]()
         self._run: Repeated | None = None
-        self._first = 0
+        self._first = self._count = 0
 
     def __call__(self, inputs: Sequence[Array], p: int, first: int) -> None:
         """Compute the gains of p problems, the first of which is number `first` of all."""
@@ -118,15 +118,18 @@ class Pass:
             self._inputs = list(map(np.ascontiguousarray, inputs))
             operands = [*self._inputs, *self._results.values()]
             run = self._run = Repeated(self._kernel.batch, p, operands, kernel_cores(self._kernel))
-        for k, x in enumerate(inputs):
-            if x is not self._inputs[k]:  # horizons use theirs again
+        k = 0
+        for x, before in zip(inputs, self._inputs, strict=True):
+            if x is not before:  # horizons use theirs again
                 self._inputs[k] = x = np.ascontiguousarray(x)
                 run.move(k, x.__array_interface__["data"][0])  # half the time of x.ctypes.data
+            k += 1
         if first != self._first:
             self._first = first
             for k, (name, x) in enumerate(self._results.items(), len(inputs)):
                 run.move(k, x.ctypes.data + first * x.strides[0] * (name in self._apart))
-        run.count = p
+        if p != self._count:
+            self._count = run.count = p
         run()
 
 

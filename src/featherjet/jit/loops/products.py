@@ -205,6 +205,6 @@ class ProductCode:
 def even_parts(count: int, most: int) -> Iterator[tuple[int, int]]:
     """As few runs of up to `most` as there can be, longer ones first, their lengths as equal as can be."""
     parts = -(-count // most)
-    ends = [count * k // parts for k in range(parts + 1)]
+    ends = [count * k // max(parts, 1) for k in range(parts + 1)]
     lengths = sorted((stop - start for start, stop in pairwise(ends)), reverse=True)
     yield from pairwise(accumulate(lengths, initial=0))
