@@ -53,7 +53,7 @@ def columned(t, A, x, out, n, m):
     rest = out.beyond(1, 2)
     row = A[n - 1]
     for c in t.columns(m - 2):
-        rest[0, c] = row[c] / 3.0
+        rest[0, c] = row.row[0, c] / 3.0
 
 
 def settled(t, x, out):
@@ -214,10 +214,14 @@ def test_products(
     )
     rng = np.random.default_rng(5)
     A, B, C = rng.normal(size=(9, n, m)), rng.normal(size=(9, n, m)), rng.normal(size=(9, m, m))
-    ((found,), _) = LoopKernel(spec, {"n": n, "m": m})([A, B, C], None, 1)
+    kernel = LoopKernel(spec, {"n": n, "m": m})
+    ((found,), _) = kernel([A, B, C], None, 1)
     true = C + (1 if plus else -1) * A.transpose(0, 2, 1) @ B
     true = np.triu(true) if upper else true
-    np.testing.assert_allclose(found, true, rtol=0, atol=1e-13 * max(1.0, np.abs(true).max()))
+    scale = max(1.0, np.abs(true).max())
+    np.testing.assert_allclose(found, true, rtol=0, atol=1e-13 * scale)
+    ((single,), _) = kernel([x.astype(np.float32) for x in (A, B, C)], None, 1)
+    np.testing.assert_allclose(single, true, rtol=0, atol=5e-6 * scale)
     defined = np.zeros((m, m))
     multiplied(ArrayLoops(), *map(LoopArray, (A[4], B[4], C[4], defined)), n, m, plus, upper, apart)
     np.testing.assert_allclose(found[4], defined, rtol=0, atol=1e-13 * max(1.0, np.abs(true).max()))

@@ -67,15 +67,17 @@ class InSequence(Repeated):
 class InRows(Repeated):
     """A kernel's code for batches, to be run for row after row of samples.
 
-    operands: inputs, then results, of doubles: (samples, rows, n), or (n,), the same for all. A row's inputs may be the
-    results of the row before it.
+    operands: inputs, then results, of doubles: (samples, rows, ...), or of one sample, the same for all. A row's inputs
+    may be the results of the row before it.
     """
 
     def __init__(self, kernel: Kernel, operands: Sequence[Array]) -> None:
-        samples, self._rows = next(x.shape[:2] for x in operands if x.ndim > 1)
-        super().__init__(kernel.batch, samples, operands, [1] * len(operands))
+        cores = kernel_cores(kernel)
+        pairs = list(zip(operands, cores, strict=True))
+        samples, self._rows = next(x.shape[:2] for x, core in pairs if x.ndim > core)
+        super().__init__(kernel.batch, samples, operands, cores)
         self._first: Array = self._addresses.copy()
-        self._by_row = np.array([0, *(x.strides[1] if x.ndim > 1 else 0 for x in operands)], np.uintp)
+        self._by_row = np.array([0, *(x.strides[1] if x.ndim > core else 0 for x, core in pairs)], np.uintp)
 
     def __call__(self) -> None:
         self._addresses[:] = self._first

@@ -27,7 +27,7 @@ def minimise_in_box(
     """The minimum x (m,) for Q = [H B g] (m, m + n + 1), the gradient there, and K = H^-1 B of the free variables.
 
     Rows of K are zero for fixed variables, and k is the last Newton step. failed[0] becomes 1 where H of the free ones
-    is not positive definite. work: G and Z (m, m + n + 1), as `eliminate` leaves them; free, trial and trial_slope (m,).
+    is not positive definite. work: G and Z of `eliminate`; free, trial and trial_slope (m,).
     """
     G, Z, free, trial, trial_slope = work
     cost, done, whole = t.cell(0.0), t.cell(0.0), t.cell(0.0)

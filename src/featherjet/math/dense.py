@@ -85,7 +85,7 @@ def eliminate(t: Any, G: Any, Z: Any, failed: Any, m: Any, wide: Any) -> None:
 
 
 def substitute(t: Any, Z: Any, parts: Sequence[tuple[Any, Any, Any]], m: Any) -> None:
-    """X = A^-1 Y with what `eliminate` has made of [A B]; each part: X (m, n), where in B its columns Y begin, and n."""
+    """X = A^-1 Y with what `eliminate` has made of [A B]; parts: X (m, n), the first column of Y in B, n."""
     for i in t.loop(m, down=True):
         for X, first, n in parts:
             below = X.beyond(i + 1)

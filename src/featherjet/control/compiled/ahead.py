@@ -19,7 +19,6 @@ class CodeList(Direct):
 
     def __init__(self) -> None:
         self._kernels: dict[tuple[Kernel, bool], None] = {}
-        self._others: list[Callable[[], object]] = []
 
     def run(self, kernel: Kernel, *inputs: Array, out: tuple[Array, ...] | None = None) -> tuple[Array, ...]:
         """Arrays of the shapes that the results would have."""
@@ -31,25 +30,17 @@ class CodeList(Direct):
 
     def do(self, step: Callable[[], object]) -> None:
         if isinstance(step, GaussNewtonSum):
-            self.make(step.load)
+            self.note([step.kernel])
 
     def note(self, kernels: Iterable[Kernel], for_one: bool = False) -> None:
         """Kernels that will be run, for batches or for one sample after the other."""
         self._kernels |= {(kernel, for_one): None for kernel in kernels}
-
-    def make(self, load: Callable[[], object]) -> None:
-        """Other code that will be run, by what loads it."""
-        self._others.append(load)
 
     def compile(self, what: str) -> None:
         """Load all code, from disk or compiled now; what takes long says so, once."""
         with Ahead(what) as ahead:
             for kernel, for_one in self._kernels:
                 kernel.load(DOUBLE, for_one and kernel.separate_single)
-            for load in self._others:
-                load()
         for kernel, for_one in self._kernels:
             kernel.code(DOUBLE, for_one)
-        for load in self._others:
-            load()
         del ahead  # which has kept the code until kernels and others refer to it

@@ -6,9 +6,9 @@ From the last knot to the first; V, v: the value function's Hessian and gradient
     U^T D U = Quu,  Y = U^-T Qux,  y = U^-T Qu,  U K = D^-1 Y,  U k = D^-1 y
     V = Qxx - Y^T D^-1 Y + r,  v = Qx - Y^T D^-1 y + V f
 
-Every product has the form C0 +- A^T B. [Quu Qux Qu] is one matrix, whose rows are eliminated to [D U Y y]. Where controls
-have limits, k solves a quadratic program with bounds (`math.box`), Y and K have only the rows of controls that are
-free, and v = Qx - Qux^T k + V f.
+Every product has the form C0 +- A^T B. [Quu Qux Qu] is one matrix, whose rows are eliminated to [D U Y y]. Where
+controls have limits, k solves a quadratic program with bounds (`math.box`), Y and K have only the rows of controls that
+are free, and v = Qx - Qux^T k + V f.
 """
 
 from __future__ import annotations

@@ -20,16 +20,16 @@ VECTORS = 2  # of a block, where the number of columns is known only when code r
 
 
 class Columns(NamedTuple):
-    """Columns in one vector; where some of its lanes are none: a mask of the others, and their number if it is known."""
+    """Columns in one vector; a mask where some lanes are none; how many lanes are filled, if that is known."""
 
     first: Index
     w: Lanes
     mask: Value | None = None
-    count: int = 0
+    filled: int = 0
 
     @property
     def end(self) -> int:
-        return int(self.first) + self.count
+        return int(self.first) + self.filled
 
 
 class ProductCode:
@@ -43,7 +43,7 @@ class ProductCode:
     def emit(self) -> None:
         with ExitStack() as stack:
             self.code.scope(stack)
-            parts = {s for s in (self.s.target, self.s.left, self.s.right, self.s.start) if s}
+            parts = [part for part in (self.s.target, self.s.left, self.s.right, self.s.start) if part]
             self.bases = {part: self.code.pointer(part) for part in parts}
             if self.code.function.arrays[self.s.target.array].lanes is LaneRole.SAMPLES:
                 self.sample_by_sample()
@@ -141,7 +141,10 @@ class ProductCode:
         return (w.plus_product if self.s.plus else w.minus_product)(self.b, total, x, y)
 
     def pointer(self, part: ArrayPart, row: Index, column: Index) -> Value:
-        array, (at, rest) = self.code.function.arrays[part.array], parted(part.strides[0] * row + part.strides[1] * column)
+        array, (at, rest) = (
+            self.code.function.arrays[part.array],
+            parted(part.strides[0] * row + part.strides[1] * column),
+        )
         kind = self.code.element(array)
         shifted = self.b.gep(self.bases[part], [self.code.integer(at)], source_etype=kind)
         return self.b.gep(shifted, [I64(rest)], source_etype=kind) if rest else shifted
@@ -156,8 +159,8 @@ class ProductCode:
         pointer = self.pointer(self.s.target, row, v.first)
         if v.mask is None:
             self.b.store(x, pointer, align=v.w.bytes)
-        elif v.count:
-            store_first(self.b, x, v.count, pointer, v.w)
+        elif v.filled:
+            store_first(self.b, x, v.filled, pointer, v.w)
         else:
             v.w.store_masked(self.b, x, pointer, v.mask)
 
