@@ -158,7 +158,7 @@ class ProductCode:
     def write(self, x: Value, row: Index, v: Columns) -> None:
         pointer = self.pointer(self.s.target, row, v.first)
         if v.mask is None:
-            self.b.store(x, pointer, align=v.w.bytes)
+            v.w.store_unaligned(self.b, x, pointer)
         elif v.filled:
             store_first(self.b, x, v.filled, pointer, v.w)
         else:
