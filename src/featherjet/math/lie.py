@@ -12,6 +12,7 @@ one with its dual part in the upper right corner (`featherjet.math.se3`).
 
 from __future__ import annotations
 
+from math import pi
 from typing import NamedTuple
 
 from .scalars import Scalar, where_less
@@ -73,6 +74,11 @@ class RotationVector:
         c0, c1 = self.c[:2]
         return self._polynomial(c0 * c1, 0.5 * c1 * c1)
 
+    def times(self, r: Vec3) -> Vec3:
+        """The rotated vector."""
+        c0, c1 = self.c[:2]
+        return self._polynomial_times(c0 * c1, 0.5 * c1 * c1, r)
+
     def gamma(self) -> Mat3:
         """The left Jacobian of exp, 1 + c_2 [w] + c_3 [w]^2; the right one is that of -w."""
         return self._polynomial(*self._gamma())
@@ -124,6 +130,17 @@ class RotationVector:
         """(1 + b [w] + c [w]^2) r."""
         u = self.w.cross(r)
         return r + b * u + c * self.w.cross(u)
+
+
+def straight(d: Vec3, w: Vec3) -> Vec3:
+    """The linear part of the motion (., w) whose exponential moves the origin by exp(w / 2) d.
+
+    d / c_1 across w, and d along it, where c_1 = sin t / t, t = |w| / 2. Beyond half a turn, c_1 stays what it is there.
+    """
+    y, most = w.dot(w) * 0.25, 0.25 * pi * pi
+    c1, c3 = stumpff(where_less(y, most, y, most), 1, 3)
+    along = 0.25 * c3 * most / where_less(y, most, most, y)
+    return (1.0 / c1) * (d - (along * w.dot(d)) * w)
 
 
 def outer(a: Vec3, b: Vec3) -> Mat3:

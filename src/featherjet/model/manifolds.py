@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..math.lie import Quaternion, RotationVector
+from ..math.lie import Quaternion, RotationVector, straight
 from ..math.scalars import Scalar, sincos, sqrt
 from ..math.stumpff import angle_of
 from ..math.vec3 import Mat3, Vec3
@@ -28,6 +28,7 @@ class Manifold:
     nq: int
     nv: int
     units: tuple[slice, ...] = ()  # parts of q whose norm must be one
+    turns = False  # whether motion turns the axes of what slides; if not, the next three methods change nothing
     quaternion = "x y z w"  # the order of a quaternion's components in q
 
     def __repr__(self) -> str:
@@ -60,6 +61,18 @@ class Manifold:
     def right_jacobian_inverse(self, v: Scalars) -> Rows:
         """The Jacobian (nv, nv) of difference by q1; that by q0 is minus the same at -v."""
         raise NotImplementedError
+
+    def in_turned_axes(self, v: Scalars, turn: Scalars) -> list[Scalar]:
+        """A velocity v in axes that a motion `turn` (nv) has turned."""
+        return list(v)
+
+    def straight(self, v: Scalars) -> list[Scalar]:
+        """The motion that turns by as much as v, and moves the origin by what v says in the axes halfway."""
+        return list(v)
+
+    def still(self, v: Scalars) -> list[Scalar]:
+        """dv/dt, in axes that turn, of a velocity v that is constant in axes that do not: -w x v."""
+        return [0.0] * self.nv
 
     def rate_map(self, q: Scalars) -> Rows:
         """The matrix F (nq, nv) with dq/dt = F v: the rates of q along `integrate`; [KINDR] F."""
@@ -192,7 +205,7 @@ class SO3(Manifold):
 class SE3(Manifold):
     """Placements, as (x y z, quaternion x y z w); tangent vectors are (linear, angular)."""
 
-    nq, nv, units = 7, 6, (slice(3, 7),)
+    nq, nv, units, turns = 7, 6, (slice(3, 7),), True
     rotation = SO3()
 
     def neutral(self) -> Array:
@@ -225,6 +238,16 @@ class SE3(Manifold):
         turn = RotationVector(-Vec3(*v[3:]), 5)
         return dual(turn.gamma_inverse(), turn.gamma_inverse_dual(-Vec3(*v[:3])))
 
+    def in_turned_axes(self, v: Scalars, turn: Scalars) -> list[Scalar]:
+        back = RotationVector(-Vec3(*turn[3:]), 1)
+        return entries(back.times(Vec3(*v[:3]))) + entries(back.times(Vec3(*v[3:])))
+
+    def straight(self, v: Scalars) -> list[Scalar]:
+        return [*entries(straight(Vec3(*v[:3]), Vec3(*v[3:]))), *v[3:]]
+
+    def still(self, v: Scalars) -> list[Scalar]:
+        return [*entries(Vec3(*v[:3]).cross(Vec3(*v[3:]))), 0.0, 0.0, 0.0]
+
     def rate_map(self, q: Scalars) -> Rows:
         return side_by_side(rows(Mat3.from_quaternion(*q[3:])), self.rotation.rate_map(q[3:]))
 
@@ -232,7 +255,7 @@ class SE3(Manifold):
 class SE2(Manifold):
     """Placements in the plane, as (x, y, cosine, sine); tangent vectors are (vx, vy, wz), a subspace of SE(3)'s."""
 
-    nq, nv, units = 4, 3, (slice(2, 4),)
+    nq, nv, units, turns = 4, 3, (slice(2, 4),), True
     rotation, space = SO2(), SE3()
     inside = (0, 1, 5)  # the tangent directions of SE(3) that stay in the plane
 
@@ -268,6 +291,17 @@ class SE2(Manifold):
     def rate_map(self, q: Scalars) -> Rows:
         c, s = q[2:]
         return side_by_side([[c, -s], [s, c]], self.rotation.rate_map(q[2:]))
+
+    def in_turned_axes(self, v: Scalars, turn: Scalars) -> list[Scalar]:
+        s, c = sincos(turn[2])
+        return [c * v[0] + s * v[1], c * v[1] - s * v[0], v[2]]
+
+    def straight(self, v: Scalars) -> list[Scalar]:
+        way = straight(Vec3(v[0], v[1], 0.0), Vec3(0.0, 0.0, v[2]))
+        return [way.x, way.y, v[2]]
+
+    def still(self, v: Scalars) -> list[Scalar]:
+        return [v[1] * v[2], -v[0] * v[2], 0.0]
 
     def _lift(self, v: Scalars) -> list[Scalar]:
         return [v[0], v[1], 0.0, 0.0, 0.0, v[2]]

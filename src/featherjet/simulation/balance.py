@@ -17,6 +17,7 @@ from ..contact.placed_feet import cross
 from ..errors import InputError
 from ..evaluate.evaluator import Evaluator
 from ..model.model import WORLD, Array
+from .engine import IN_FLIGHT
 
 BASE = slice(0, 6)
 STEP = 1e-40
@@ -134,7 +135,7 @@ class Balance:
 
         count, columns = s.dq.shape[0], s.dq.shape[-1]
         given = [moved(s.q, s.dq), along(s.v, s.dv), moved(then.q, then.dq), along(then.v, then.dv)]
-        given += [along(load.tau, load.dtau), np.broadcast_to([0.0, 1.0, 0.0], (count, columns, 3))]
+        given += [along(load.tau, load.dtau), np.broadcast_to(IN_FLIGHT, (count, columns, 4))]
         given.append(along(load.h, load.dh))
         lanes = [np.moveaxis(x, -1, 0) for x in given]
         found = balance.balanced(Scan(self.evaluate.tree, (count, columns), complex), *lanes)

@@ -92,7 +92,7 @@ class Bounces:
         pull = None if pull is None else Pull(*map(flat, pull))
         last = flat(self.steps.last).copy()
         held = None if self.steps.held is None else flat(self.steps.held, 2).copy()
-        left, total, report = np.full(len(q), self.steps.dt), np.zeros_like(last), np.zeros((len(q), 3))
+        left, total, report = np.full(len(q), self.steps.dt), np.zeros_like(last), np.zeros((len(q), 4))
         world = np.arange(len(q))
         for event in range(EVENTS + 1):
             some = world[left[world] > 0]

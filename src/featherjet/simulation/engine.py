@@ -11,13 +11,14 @@ from ..evaluate.evaluator import Evaluator
 from ..jit.flags import Flag
 from ..model.model import Array
 
-IN_FLIGHT = np.array([0.0, 1.0, 0.0])  # the solver's report where nothing touches
+IN_FLIGHT = np.array([0.0, 1.0, 0.0, 1.0])  # the solver's report where nothing touches
 
 
 class WorldStep(NamedTuple):
     """The state after a step (..., nq), (..., nv); percussions at feet (..., 3 n) [N s] in world axes.
 
-    solver_report (..., 3): the largest change in the last sweep [N s], 1 if in flight else 0, the number of sweeps.
+    solver_report (..., 4): the largest change in the last sweep [N s], 1 if in flight else 0, the number of sweeps, 1
+    unless a foot touches the ground else 0.
     held (..., stops, 2): percussions of dry friction and of limits.
     """
 
@@ -29,7 +30,8 @@ class WorldStep(NamedTuple):
 
 
 class Struck(NamedTuple):
-    """Velocities (..., nv) that obey the contact laws at the end of a step; the rest as in `WorldStep`."""
+    """Velocities u+ (..., nv) that obey the contact laws at the end of a step (`contacts.feet`), the rest as in
+    `WorldStep`."""
 
     v: Array
     P: Array
@@ -99,7 +101,7 @@ class Compiled:
         inputs = [half, v, mid, tau, soft, table, height, start, h]
         if stops is not None and held is not None:
             inputs += [stops, held]
-        after, P, _, *rest = self._run(self.kernels.strike, inputs, half, v)
+        after, P, _, _, *rest = self._run(self.kernels.strike, inputs, half, v)
         return Struck(after, P, *rest)
 
     def impact(self, law: str, q: Array, v: Array, table: Array, height: Array, start: Array) -> WorldStep:

@@ -14,6 +14,7 @@ from ..math.vec3 import Vec3
 from ..model.model import Array
 from .engine import IN_FLIGHT, Struck, WorldStep
 from .stages import StepStart, attempts, ended
+from .turning import Turning
 
 
 class Reference:
@@ -35,7 +36,7 @@ class Reference:
     ) -> WorldStep:  # fmt: skip
         given = StepStart(q, v, tau, soft, table, self.approach(q, v, table)[0] + away, h, stops)
         *_, last = attempts(self.evaluate, self, given, start, held)
-        end, found = ended(self.evaluate, self, given, last.found), last.found
+        end, found = ended(self.evaluate, self, given, last), last.found
         return WorldStep(end.q, end.v, found.P, found.solver_report, found.held)
 
     def strike(
@@ -43,7 +44,9 @@ class Reference:
         h: Array, stops: Array | None, held: Array | None,
     ) -> Struck:  # fmt: skip
         M = self.evaluate("mass_matrix", half) + soft[..., None] * np.eye(soft.shape[-1])
-        free = v + h * np.linalg.solve(M, (tau - self.evaluate("bias", half, mid))[..., None])[..., 0]
+        still = Turning(self.evaluate.model).still(mid)
+        bias = self.evaluate("inverse_dynamics", half, mid, still)
+        free = v + h * np.linalg.solve(M, (tau - bias)[..., None])[..., 0]
         laws = feet.Law, table, height, h, start
         return self._settled(M, self.ground.footing(self.evaluate, half, table).J, free, laws, stops, held)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..algorithms.contacts.feet import GRAVITY, PUSH_OUT
+from ..algorithms.contacts.feet import landing
 from ..contact.placed_feet import PlacedFeet
 from ..model.model import Array
 from .balance import Balance, MovingState, StepLoad
@@ -18,6 +18,7 @@ from .engine import Engine, Struck
 from .modes import ModeEquations
 from .stages import Attempt, StepStart, attempts, ended
 from .steps import TimeStepping
+from .turning import Turning
 
 FULL = 1e-9  # share of dry friction's most: closer to it, a joint slides
 
@@ -43,7 +44,7 @@ class StepSlopes:
     def __init__(self, steps: TimeStepping) -> None:
         self.steps, self.evaluate, self.laws, self.ground = steps, steps.evaluate, steps.laws, steps.ground
         self.model = steps.evaluate.model
-        self.balance = Balance(steps.evaluate)
+        self.balance, self.axes = Balance(steps.evaluate), Turning(self.model)
 
     def free(self, s: MovingState, load: StepLoad, table: Array, away: Array) -> Ended:
         """A step without bounces. table (B, n, 6), away (B, n): see `treejit.stepping.StepCompiler.step`."""
@@ -73,11 +74,23 @@ class StepSlopes:
         held = np.zeros((len(s.q), len(self.laws.stops), 2)) if stops else None
         ways = self.laws.ways(s.q) if stops else None
         given = StepStart(s.q, s.v, load.tau, soft, table, height, load.h, ways)
-        found, slope = Struck(s.v, start, np.zeros(0), held), SolutionSlopes(s.dv, start)
-        for attempt in attempts(self.evaluate, engine, given, start, held):
-            slope = self._attempt(attempt, s, load, (soft, dsoft), (table, lands), (found.v, slope.du))
-            found = attempt.found
-        return self._ended(engine, given, s, load, found, slope)
+        dspeed = self._later(s.v, s.dv, (s.v, s.dv), load)
+        slope, tries = SolutionSlopes(dspeed, start), list(attempts(self.evaluate, engine, given, start, held))
+        for attempt in tries:
+            du = self._later(s.v, s.dv, (attempt.speed, dspeed), load)
+            slope = self._attempt(attempt, s, load, (soft, dsoft), (table, lands), (du, slope.du, dspeed))
+            dspeed = du + (1.0 - 0.5 * attempt.found.solver_report[..., 1:2, None]) * (slope.du - du)
+        return self._ended(engine, given, s, load, tries[-1], dspeed, slope)
+
+    def _later(self, v: Array, dv: Array, speed: tuple[Array, Array], load: StepLoad) -> Array:
+        """Changes of velocities in the axes of half a step later, which turn with `speed`; its change is given, too."""
+        turn = 0.5 * (load.h[..., None] * speed[1] + speed[0][..., None] * load.dh)
+        return self.axes.later_change(v, dv, 0.5 * load.h * speed[0], turn)
+
+    def _way(self, speed: Array, dspeed: Array, load: StepLoad) -> Array:
+        """The change of the way that a step with `speed` makes."""
+        change = load.h[..., None] * dspeed + speed[..., None] * load.dh
+        return self.axes.straight_change(load.h * speed, change)
 
     def _with_laws(self, s: MovingState, load: StepLoad) -> tuple[StepLoad, Array, Array]:
         """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
@@ -93,22 +106,22 @@ class StepSlopes:
 
     def _attempt(
         self, attempt: Attempt, s: MovingState, load: StepLoad, soft: tuple[Array, Array], feet: tuple[Array, Array],
-        last: tuple[Array, Array],
+        starts: tuple[Array, Array, Array],
     ) -> SolutionSlopes:  # fmt: skip
-        """How a solution of the contact laws changes; last: the velocities that it takes the step to end with."""
-        guess, dguess = last
+        """How a solution of the contact laws changes; starts: changes of the velocities that the attempt begins with."""
+        du, dguess, dspeed = starts
         tau, dtau, h, dh, dtheta, *_ = load
-        way, half, mid, found = attempt
-        dway, dmid = 0.5 * (h[..., None] * dguess + guess[..., None] * dh), 0.5 * (s.dv + dguess)
-        dhalf = self._integrated(s, way, dway)
-        jump = found.v - s.v
-        d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h)
+        u, _, speed, way, half, mid, found = attempt
+        dmid, dhalf = 0.5 * (du + dguess), self._integrated(s, way, 0.5 * self._way(speed, dspeed, load))
+        jump, still = found.v - u, self.axes.still(mid)
+        d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h + still)
         A = d.dtau_da + soft[0][..., None] * np.eye(self.model.nv) if soft[0].any() else d.dtau_da
-        E = h[..., None] * (d.dtau_dq @ dhalf + d.dtau_dv @ dmid - dtau) - A @ s.dv + jump[..., None] * soft[1]
+        dbias = d.dtau_dq @ dhalf + d.dtau_dv @ dmid + d.dtau_da @ self.axes.still_change(mid, dmid)
+        E = h[..., None] * (dbias - dtau) - A @ du + jump[..., None] * soft[1]
         if dtheta.size:
-            E = E + h[..., None] * (self.evaluate("torque_regressor", half, mid, jump / h) @ dtheta)
+            E = E + h[..., None] * (self.evaluate("torque_regressor", half, mid, jump / h + still) @ dtheta)
         if dh.any():
-            bias = self.evaluate("bias", half, mid)
+            bias = self.evaluate("inverse_dynamics", half, mid, still)
             E = E + (bias - tau)[..., None] * dh
         if not found.P.any() and (found.held is None or not (self.laws.rubs or found.held.any())):
             return SolutionSlopes(np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
@@ -155,23 +168,21 @@ class StepSlopes:
         return by_q @ s.dq + by_way @ dway
 
     def _ended(
-        self, engine: Engine, given: StepStart, s: MovingState, load: StepLoad, found: Struck, slope: SolutionSlopes
-    ) -> Ended:
+        self, engine: Engine, given: StepStart, s: MovingState, load: StepLoad, last: Attempt, dspeed: Array,
+        slope: SolutionSlopes,
+    ) -> Ended:  # fmt: skip
         """The state that the step leads to, and its changes."""
-        (du, dP), h, dh = slope, load.h, load.dh
-        flies = found.solver_report[..., 1:2]
-        share = 1.0 - 0.5 * flies
-        speed = s.v + share * (found.v - s.v)
-        dspeed = s.dv + share[..., None] * (du - s.dv)
-        way, end, after = ended(self.evaluate, engine, given, found)
-        dend, dafter = self._integrated(s, way, h[..., None] * dspeed + speed[..., None] * dh), du
-        some = flies[..., 0] > 0
+        found, report = last.found, last.found.solver_report
+        speed, way, end, after = ended(self.evaluate, engine, given, last)
+        dend = self._integrated(s, way, self._way(speed, dspeed, load))
+        dafter = self._later(found.v, slope.du, (speed, dspeed), load)
+        some = report[..., 3] > 0
         if engine.floats and some.any():
-            part = [x[some] for x in (*s, *load, end, dend, found.v, du)]
+            unbalanced = self.axes.later(found.v, speed, load.h)
+            part = [x[some] for x in (*s, *load, end, dend, unbalanced, dafter)]
             before, push = MovingState(*part[:4]), StepLoad(*part[4:-4])
-            dafter = du.copy()
             dafter[some] = self.balance(before, push, MovingState(part[-4], part[-2], part[-3], part[-1]), after[some])
-        return Ended(MovingState(end, after, dend, dafter), found.P, dP)
+        return Ended(MovingState(end, after, dend, dafter), found.P, slope.dP)
 
 
 def in_world(placed_feet: PlacedFeet, dP: Array) -> Array:
@@ -182,10 +193,6 @@ def in_world(placed_feet: PlacedFeet, dP: Array) -> Array:
 
 def landing_slope(height: Array, dheight: Array, load: StepLoad) -> Array:
     """How `feet.landing` changes (B, n, K): what feet may come down, or must come up, as a velocity."""
-    h, dh = load.h, load.dh
-    depth = np.maximum(-height, 0.0)
-    slow, fast = PUSH_OUT * depth / h, np.sqrt(2 * GRAVITY * depth)
-    share = np.where(height > 0, 1.0, PUSH_OUT)
-    by_height = np.where((height > 0) | (slow <= fast), share / h, GRAVITY / np.maximum(fast, 1e-300))
-    by_h = np.where((height > 0) | (slow <= fast), -share * height / h**2, 0.0)
-    return by_height[..., None] * dheight + by_h[..., None] * dh
+    h, step = load.h, 1e-40j
+    by_height, by_h = (landing(h + x, height + y).imag / 1e-40 for x, y in ((0.0, step), (step, 0.0)))
+    return by_height[..., None] * dheight + by_h[..., None] * load.dh

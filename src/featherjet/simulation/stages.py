@@ -14,6 +14,7 @@ import numpy as np
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
 from .engine import Engine, Struck
+from .turning import Turning
 
 
 class StepStart(NamedTuple):
@@ -30,8 +31,12 @@ class StepStart(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The way to the middle of a step, the configuration and velocity there, and the solution of the contact laws."""
+    """The velocity u at the start, and guesses of that at the end and of that with which worlds move, all in the axes
+    of the middle; the way there, the configuration and velocity there, and the solution of the contact laws."""
 
+    u: Array
+    guess: Array
+    speed: Array
     way: Array
     half: Array
     mid: Array
@@ -39,8 +44,9 @@ class Attempt(NamedTuple):
 
 
 class StepEnd(NamedTuple):
-    """The way that worlds move, where to, and their velocities there, balanced in flight."""
+    """The velocity with which worlds move in the axes of the middle, the way, where to, and their velocities there."""
 
+    speed: Array
     way: Array
     q: Array
     v: Array
@@ -48,20 +54,31 @@ class StepEnd(NamedTuple):
 
 def attempts(evaluate: Evaluator, engine: Engine, s: StepStart, start: Array, held: Array | None) -> Iterator[Attempt]:
     """Both solutions; start, held: guesses of percussions at feet and stops."""
-    found = Struck(s.v, start, np.zeros(3), held)
+    axes = Turning(evaluate.model)
+    guess = speed = axes.later(s.v, s.v, s.h)
+    P = start
     for _ in range(2):
-        way, mid = 0.5 * s.h * found.v, 0.5 * (s.v + found.v)
+        u = axes.later(s.v, speed, s.h)
+        way, mid = 0.5 * axes.straight(s.h * speed), 0.5 * (u + guess)
         half = evaluate("integrate", s.q, way)
-        given = half, s.v, mid, s.tau, s.soft, s.table, s.height, found.P, s.h, s.stops, found.held
-        found = engine.strike(*given)
-        yield Attempt(way, half, mid, found)
+        found = engine.strike(half, u, mid, s.tau, s.soft, s.table, s.height, P, s.h, s.stops, held)
+        attempt = Attempt(u, guess, speed, way, half, mid, found)
+        yield attempt
+        guess, speed, P, held = found.v, moving(attempt), found.P, found.held
 
 
-def ended(evaluate: Evaluator, engine: Engine, s: StepStart, found: Struck) -> StepEnd:
-    """What a solution leads to; in flight worlds move with the mean velocity, and keep their momentum."""
-    flies = found.solver_report[..., 1:2]
-    way = s.h * (s.v + (1.0 - 0.5 * flies) * (found.v - s.v))
-    q, v = evaluate("integrate", s.q, way), found.v
-    if engine.floats and flies.any():
-        v = np.where(flies > 0, engine.balanced(s.q, s.v, q, v, s.tau, s.h), v)
-    return StepEnd(way, q, v)
+def moving(attempt: Attempt) -> Array:
+    """The velocity with which worlds move, in the axes of the middle: in flight the mean one."""
+    u, found = attempt.u, attempt.found
+    return u + (1.0 - 0.5 * found.solver_report[..., 1:2]) * (found.v - u)
+
+
+def ended(evaluate: Evaluator, engine: Engine, s: StepStart, last: Attempt) -> StepEnd:
+    """What the last solution leads to; unless feet touch the ground, momentum is kept."""
+    axes, speed, found = Turning(evaluate.model), moving(last), last.found
+    afloat = found.solver_report[..., 3:]
+    way = axes.straight(s.h * speed)
+    q, v = evaluate("integrate", s.q, way), axes.later(found.v, speed, s.h)
+    if engine.floats and afloat.any():
+        v = np.where(afloat > 0, engine.balanced(s.q, s.v, q, v, s.tau, s.h), v)
+    return StepEnd(speed, way, q, v)

@@ -105,7 +105,7 @@ class _Fast:
             np.empty_like(world.q),
             np.empty(nv),
             np.empty_like(self.start),
-            np.empty(3),
+            np.empty(4),
         )
         soft = steps.nothing if laws.free else steps.soft
         given = (world.q, world.v, self.push, soft, steps.fixed, steps.none, self.start, steps.whole)

@@ -155,7 +155,8 @@ class RolledContactScan(RolledScan):
 
         dofs: the pivots of all joints; grips: `feet.FootRows`; inputs: rates, stops, and a guess of their percussions,
         or none if there are no stops.
-        Also gives the stops' percussions and a report: the residual, 1 if nothing lands else 0, and the sweeps.
+        Also gives the stops' percussions and a report: the residual, 1 if nothing lands else 0, the sweeps,
+        and 1 if no foot lands else 0.
         """
         dof, t = self._dof(dofs, "dof"), self._loaded(grips, CASES[0])
         laws = law(*(self._at_any(f) for f in feet))
@@ -182,7 +183,7 @@ class RolledContactScan(RolledScan):
             pass_K=self._listed(dof.K),
             stop_law=self._listed(laws.stops(x[0], x[1], x[2:5], Stop(x[5], x[6]))),
             own=[Key("T", n, ("own", str(k))) for k in range(19)],
-            report=[Key("G", n, (str(k),)) for k in range(3)],
+            report=[Key("G", n, (str(k),)) for k in range(4)],
             inputs=inputs,
         )
         self.program.loops.append(loop)

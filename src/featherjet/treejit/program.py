@@ -166,7 +166,7 @@ class ContactSolve(Hold):
     pass_K: list[Expr] = field(default_factory=list)  # role "dof": what a stop's row hands on
     stop_law: list[Expr] = field(default_factory=list)  # H: G, rate, below, above, dry, P.dry, P.limit
     own: list[Key] = field(default_factory=list)  # T: G (6), setup (7), gamma before (3), P (3)
-    report: list[Key] = field(default_factory=list)  # G: residual, flies, sweeps
+    report: list[Key] = field(default_factory=list)  # G: residual, flies, sweeps, afloat
     inputs: tuple[str, ...] = ()  # rates, stops, and a guess of their percussions; empty if there are no stops
 
     @property

@@ -9,7 +9,6 @@ from typing import Any
 from ..algorithms.contacts import feet
 from ..algorithms.contacts.scene import ContactSet
 from ..algorithms.dynamics import balance
-from ..jit import kernel as jit
 from ..jit.chain import Chain, Link
 from ..jit.engine import CPU
 from ..jit.kernel import Kernel
@@ -21,7 +20,7 @@ from .tables import Tables
 V: tuple[str, ...] = ("v",)
 FEET, HEIGHT, ROWS = ("grips", len(feet.FOOT)), ("grips",), ("rows",)
 STOPS: Axes = {"stops": ("stops", 3), "held": ("stops", 2)}
-REPORT = 3
+REPORT = 4
 
 
 class StepCompiler(ContactCompiler):
@@ -63,7 +62,7 @@ class StepCompiler(ContactCompiler):
             "q": ("q",), "v": V, "mid": V, "tau": V, "soft": V, "feet": FEET, "height": HEIGHT, "start": ROWS,
             "h": (1,),
         }  # fmt: skip
-        results: dict[str, Any] = {"after": V, "P": ROWS, "move": V, "solver_report": (REPORT,)}
+        results: dict[str, Any] = {"after": V, "P": ROWS, "move": V, "end": V, "solver_report": (REPORT,)}
         if self.stops:
             inputs, results = {**inputs, **STOPS}, {**results, "holding": ("stops", 2)}
         return self.rolled(ContactProgram("strike", feet.strike, inputs, results, True))
@@ -92,11 +91,16 @@ class StepCompiler(ContactCompiler):
         return self.rolled(ContactProgram(law.__name__, partial(feet.collide, law), inputs, results, True))
 
     @cached_property
+    def begin(self) -> Kernel:
+        """(q, v, feet, away, h) -> heights of feet, v in the axes of the middle of a step, and the way there."""
+        inputs: Axes = {"q": ("q",), "v": V, "feet": FEET, "away": HEIGHT, "h": (1,)}
+        return self.rolled(ContactProgram("begin", feet.begin, inputs, {"height": HEIGHT, "u": V, "way": V}, False))
+
+    @cached_property
     def halfway(self) -> Kernel:
-        """(v, guess, h) -> the way to the middle of a step, and the velocity there."""
-        n = self.sizes["v"]
-        shapes = {"v": (n,), "guess": (n,), "h": (1,)}
-        return jit.compile(halfway, shapes, ("halfway", n), "halfway", cpu=self.cpu, outputs=[(n,), (n,)])
+        """(v, guess, move) -> v in the axes of the middle of a step, the velocity there, and the way there."""
+        inputs: Axes = {"v": V, "guess": V, "move": V}
+        return self.rolled(ContactProgram("halfway", feet.halfway, inputs, {"u": V, "mid": V, "way": V}, False))
 
     @cached_property
     def step(self) -> Kernel:
@@ -109,59 +113,27 @@ class StepCompiler(ContactCompiler):
             "q": ("q",), "v": V, "tau": V, "soft": V, "feet": FEET, "away": HEIGHT, "start": ROWS, "h": (1,),
         }  # fmt: skip
         results: dict[str, Any] = {"q+": ("q",), "v+": V, "P": ROWS, "solver_report": (REPORT,)}
-        last = "second" if self.floats else "v+"
         between: dict[str, Any] = {
-            "height": HEIGHT, "rate": HEIGHT, "way": V, "mid": V, "half": ("q",), "first": V, "P1": ROWS, "move": V,
-            "second": V,
+            "height": HEIGHT, "u": V, "way": V, "mid": V, "half": ("q",), "first": V, "P1": ROWS, "move": V,
+            "second": V, "end": V,
         }  # fmt: skip
         given: tuple[str, ...] = ()
         if self.stops:
             inputs, results = {**inputs, **STOPS}, {**results, "holding": ("stops", 2)}
             between, given = {**between, "held1": ("stops", 2)}, ("stops",)
 
-        def attempt(guess: str, start: str, held: str, after: str, P: str, holding: str) -> list[Link]:
-            known = (
-                "half",
-                "v",
-                "mid",
-                "tau",
-                "soft",
-                "feet",
-                "height",
-                start,
-                "h",
-                *given,
-                *((held,) if given else ()),
-            )
-            found = (after, P, "move", "solver_report", *((holding,) if given else ()))
-            return [
-                Link(self.halfway, ("v", guess, "h", "way", "mid")),
-                Link(self.integrate, ("q", "way", "half")),
-                Link(self.strike, (*known, *found)),
-            ]
+        def attempt(mid: str, start: str, held: str, after: str, end: str, P: str, holding: str) -> list[Link]:
+            known = ("half", "u", mid, "tau", "soft", "feet", "height", start, "h", *given, *((held,) if given else ()))
+            found = (after, P, "move", end, "solver_report", *((holding,) if given else ()))
+            return [Link(self.integrate, ("q", "way", "half")), Link(self.strike, (*known, *found))]
 
         links = [
-            Link(self.approach, ("q", "v", "feet", "height", "rate")),
-            Link(self.raised, ("height", "away", "height")),
-            *attempt("v", "start", "held", "first", "P1", "held1"),
-            *attempt("first", "P1", "held1", last, "P", "holding"),
+            Link(self.begin, ("q", "v", "feet", "away", "h", "height", "u", "way")),
+            *attempt("u", "start", "held", "first", "end", "P1", "held1"),
+            Link(self.halfway, ("v", "first", "move", "u", "mid", "way")),
+            *attempt("mid", "P1", "held1", "second", "end" if self.floats else "v+", "P", "holding"),
             Link(self.integrate, ("q", "move", "q+")),
         ]
         if self.floats:
-            links.append(Link(self.balanced, ("q", "v", "q+", "second", "tau", "solver_report", "h", "v+")))
+            links.append(Link(self.balanced, ("q", "v", "q+", "end", "tau", "solver_report", "h", "v+")))
         return Chain("time steps", self.cpu, inputs, results, between, links, self.sizes)
-
-    @cached_property
-    def raised(self) -> Kernel:
-        """(height, away) -> their sum."""
-        n = self.sizes["grips"]
-        shapes = {"height": (n,), "away": (n,)}
-        return jit.compile(raised, shapes, ("raised", n), "raised", cpu=self.cpu, outputs=[(n,)])
-
-
-def halfway(v: Any, guess: Any, h: Any) -> list[Any]:
-    return [0.5 * h[0] * guess, 0.5 * (v + guess)]
-
-
-def raised(height: Any, away: Any) -> list[Any]:
-    return [height + away]

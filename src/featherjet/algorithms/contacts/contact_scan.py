@@ -179,7 +179,8 @@ class ContactScan(Scan):
         residual, sweeps = solver.settle()
         world = LoopArray(self.zeros(n, 3), 2)
         solver.in_world(world)
-        report = [residual[0], solver.flies(), sweeps[0]]
+        flies, afloat = solver.flies()
+        report = [residual[0], flies, sweeps[0], afloat]
         return self.rates(own), list(map(tuple, world.values)), memory.stops.values[:, 1:], report
 
     def tree_rows(self, dofs: Sequence[Sequence[Pivot]], grips: Sequence[FootRows], stops: bool) -> list[LoopArray]:

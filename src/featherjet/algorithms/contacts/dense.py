@@ -78,7 +78,7 @@ class GivenLaws(NamedTuple):
 class Settled(NamedTuple):
     """Percussions: all rows' (rows, lanes...), feet's in world axes (feet, 3), dry friction's and limits' (stops, 2).
 
-    report (3, lanes...): see `feet.strike`.
+    report (4, lanes...): see `feet.strike`.
     """
 
     rows: Array
@@ -102,5 +102,6 @@ def settle(G: Array, laws: GivenLaws, guess: Array | None = None, at_once: bool 
         residual, sweeps = solver.settle()
         world: Any = LoopArray(np.zeros((n, 3, *lanes)), 2)
         solver.in_world(world)
-        report = np.stack([residual[0], solver.flies(), sweeps[0]])
+        flies, afloat = solver.flies()
+        report = np.stack([residual[0], flies, sweeps[0], afloat])
     return Settled(rows.x, world.values, memory.stops.values[:, 1:], report)

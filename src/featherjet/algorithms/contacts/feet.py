@@ -1,7 +1,8 @@
 """A time step of a robot whose feet may touch the ground and whose joints may reach stops; as walks, like `grips`.
 
-Over a step of length h, velocities change by M (u+ - u) = h (tau - bias) + J^T P, with percussions P that obey the laws
-of `percussion` for the velocities u+ at its end. A foot is a sphere; the ground below it is the plane n . x = d, which
+Velocities of free and planar joints are in axes that turn. A step keeps them in the axes of its middle, which do not:
+u is the velocity v at its start in these axes, and v+ is u+ in those of the end. Over a step of length h, velocities change by M (u+ - u) = h (tau - bias) + J^T P, where bias = ID(q, u, -w x u), with percussions P that
+obey the laws of `percussion` for the velocities u+ at its end. A foot is a sphere; the ground below it is the plane n . x = d, which
 may be another one for every foot, sample and step. In the notation of `grips`, left = h D^-1 L^-T (tau - bias) + D^-1 Y
 P is all that the way back out needs, and a foot's velocity is J u+ = J u + Y^T left. So Gauss-Seidel sweeps visit the
 feet and change P and `left`, and never form J M^-1 J^T.
@@ -27,6 +28,7 @@ from .percussion import FootBlock, Stop, across, block, rubbed, stopped, struck
 
 FOOT = ("nx", "ny", "nz", "d", "radius", "friction")  # of each foot: the plane n . x = d below it, its size, friction
 PUSH_OUT = 0.2  # share of a penetration that one step removes
+HARDLY = 1e-6  # m: at most
 GRAVITY = 9.81  # limits this speed to that of a throw as high as the penetration is deep
 
 
@@ -63,6 +65,46 @@ def approach(scan: Any, q: Any, v: Any, feet: Any) -> tuple:
     return scan.column(found, 0), scan.column(found, 1)
 
 
+def begin(scan: Any, q: Any, v: Any, feet: Any, away: Any, h: Any) -> tuple:
+    """Each foot's height above the ground, to which `away` is added; and `halfway` of a first guess, the velocity v."""
+    bodies = scan.outward(standing, scan.coordinates(q), scan.rates(v))
+    places = scan.each(world_of, scan.coordinates(q))
+
+    def height(grip: Grip, body: Standing, W: Transform, _: None, __: None, foot: Any, more: Any) -> tuple[Scalar]:
+        return (gap(grip, body, W, None, None, foot)[0] + more[0],)
+
+    heights = scan.touches(height, bodies, places, scan.per_grip(feet, len(FOOT)), scan.per_grip(away, 1))
+    dt = scan.number(h)
+    u = later(scan, scan.rates(v), scan.rates(v), dt)
+    half = scan.each(lambda node, x: [0.5 * y for y in x], way(scan, u, dt))
+    return scan.column(heights, 0), scan.vector(u), scan.vector(half)
+
+
+def halfway(scan: Any, v: Any, guess: Any, move: Any) -> tuple:
+    """The velocity u, v in the axes of the middle of a step that makes a move; the mean of u and `guess`; half the way.
+
+    guess: the velocity at the end, in the axes of the middle.
+    """
+    half = scan.each(lambda node, x: [0.5 * y for y in x], scan.rates(move))
+    u = scan.each(lambda node, v, turn: node.kind.manifold.in_turned_axes(v, turn), scan.rates(v), half)
+    mid = scan.each(lambda node, *x: [0.5 * (a + b) for a, b in zip(*x, strict=True)], u, scan.rates(guess))
+    return scan.vector(u), scan.vector(mid), scan.vector(half)
+
+
+def later(scan: Any, v: Any, speed: Any, h: Scalar) -> Any:
+    """Velocities in the axes of half a step later, which turn with `speed`."""
+
+    def step(node: Node, v: Sequence[Scalar], speed: Sequence[Scalar]) -> list[Scalar]:
+        return node.kind.manifold.in_turned_axes(v, [0.5 * h * x for x in speed])
+
+    return scan.each(step, v, speed)
+
+
+def way(scan: Any, speed: Any, h: Scalar) -> Any:
+    """The way that a step makes with `speed`, which is in the axes of the middle."""
+    return scan.each(lambda node, speed: node.kind.manifold.straight([h * x for x in speed]), speed)
+
+
 def centres(scan: Any, q: Any) -> Any:
     """Each foot's centre in the world (feet, 3)."""
     bodies = scan.outward(place, scan.coordinates(q))
@@ -81,15 +123,28 @@ def softened(
     return aba.eliminate(IA, S, [a + x for a, x in zip(node.armature, soft, strict=True)])
 
 
+def without_rotors(node: Node, tau: Sequence[Scalar], a: Sequence[Scalar]) -> list[Scalar]:
+    """Torques without those that accelerate the armature, which is no body's inertia."""
+    return [x - m * y for x, m, y in zip(tau, node.armature, a, strict=True)]
+
+
 def landing(h: Scalar, height: Scalar) -> Scalar:
     """What to add to a foot's normal velocity in the contact law.
 
     A foot lands without penetrating; each step removes a fifth of a penetration, less of a deep one, so that a foot is
-    thrown no higher above the ground than it was below.
+    thrown no higher above the ground than it was below. One that is hardly below comes up at once: so what lies on the
+    ground, to rounding, is away from the kink, and its step has one derivative.
     """
-    depth = where_less(height, 0.0, -height, 0.0)
-    slow, fast = PUSH_OUT * depth / h, sqrt(2 * GRAVITY * depth)
-    return where_less(0.0, height, height / h, -where_less(slow, fast, slow, fast))
+    near = hardly(h)
+    deep = where_less(height, -near, -height - near, 0.0)
+    slow, fast = PUSH_OUT * deep / h, sqrt(2 * GRAVITY * deep)
+    return where_less(-near, height, height / h, -where_less(slow, fast, slow, fast) - near / h)
+
+
+def hardly(h: Scalar) -> Scalar:
+    """The depth from which a foot that comes up within a step of h is thrown no higher than it was below: 2 g h^2."""
+    most = 2 * GRAVITY * h * h
+    return where_less(most, HARDLY, most, HARDLY)
 
 
 class Law:
@@ -184,15 +239,17 @@ def strike(
     scan: Any, q: Any, v: Any, mid: Any, tau: Any, soft: Any, feet: Any, height: Any, start: Any, h: Any,
     stops: Any = None, held: Any = None,
 ) -> tuple:  # fmt: skip
-    """Velocities after a step, percussions, the displacement, and (residual, 1 if in flight else 0, sweeps).
+    """Velocities u+ after a step, percussions, the displacement, v+, and a report.
 
-    q, mid: where forces and laws are taken, and the velocity there; v: at the start. soft: see `softened`. height: each
+    The report: the residual, 1 if in flight else 0, the sweeps, 1 unless a foot touches the ground else 0.
+    q, mid: where forces and laws are taken, and the velocity there; v: u at the start. soft: see `softened`. height: each
     foot's, at the start. start, held: guesses of the percussions at feet and stops. stops: for each joint with stops,
     the way to its lower and upper limits, and its dry friction.
     """
     dt, foot = scan.number(h), scan.per_grip(feet, len(FOOT))
     fq, fv = scan.coordinates(q), scan.rates(v)
-    bodies = scan.outward(moving(scan.tree.gravity), fq, scan.rates(mid), scan.no_rates())
+    still = scan.each(lambda node, u: node.kind.manifold.still(u), scan.rates(mid))
+    bodies = scan.outward(moving(scan.tree.gravity), fq, scan.rates(mid), still)
     inertias, S = scan.each(aba.inertia, bodies), scan.each(aba.subspace, bodies)
     before = scan.outward(standing, scan.coordinates(q), fv)
     places = scan.each(world_of, scan.coordinates(q))
@@ -200,7 +257,7 @@ def strike(
     joints = scan.inward(softened, whole, S, scan.rates(soft))
     margins = aba.margins(scan, joints, inertias, S)
     bias = scan.each(force, bodies, scan.constant(None))
-    left = scan.inward(aba.reduce, bias, joints, scan.rates(tau))
+    left = scan.inward(aba.reduce, bias, joints, scan.each(without_rotors, scan.rates(tau), still))
     left = scan.each(lambda node, u: [dt * x for x in u], left)
     grips = scan.touches(foot_rows, before, places, foot)
     of_feet = foot, scan.per_grip(height, 1), scan.per_grip(start, 3)
@@ -209,8 +266,8 @@ def strike(
     left, P, stopping, report = scan.strike(made(Law, dt), pivots, left, grips, of_feet, of_stops)
     jump = scan.outward(aba.accelerate, joints, left)
     after = scan.each(lambda node, x, r: [a + b for a, b in zip(x, r.rates, strict=True)], fv, jump)
-    flies = report[1]
-    share = 1.0 - 0.5 * flies
-    move = scan.each(lambda node, x, r: [dt * (a + share * b) for a, b in zip(x, r.rates, strict=True)], fv, jump)
+    share = 1.0 - 0.5 * report[1]
+    speed = scan.each(lambda node, x, r: [a + share * b for a, b in zip(x, r.rates, strict=True)], fv, jump)
+    move, end = way(scan, speed, dt), later(scan, after, speed, dt)
     last = (margins,) if stops is None else (stopping, margins)
-    return scan.vector(after), scan.rows(P), scan.vector(move), scan.stack(report), *last
+    return scan.vector(after), scan.rows(P), scan.vector(move), scan.vector(end), scan.stack(report), *last

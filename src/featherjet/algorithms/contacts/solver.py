@@ -264,16 +264,17 @@ class ContactSolver:
 
     # The end
 
-    def flies(self) -> Scalar:
-        """1 where no foot lands in this step and no joint is at a limit, else 0."""
+    def flies(self) -> tuple[Scalar, Scalar]:
+        """1 where no foot lands in this step and no joint is at a limit, else 0; and 1 where no foot lands, else 0."""
         t, landed = self.t, self.t.cell(0.0)
         for k in t.loop(self.feet):
             before = Vec3(*(self.m.feet[k, BEFORE + i] for i in range(3)))
             lands = self.laws.foot(k).lands(before, Vec3(*self.velocity(k)), Vec3(*self.percussion(k)))
             landed[0] = landed[0] + lands
+        afloat = where_less(0.0, landed[0], 0.0, 1.0)
         for k in t.loop(self.stops):
             landed[0] = landed[0] + where_less(0.0, size(self.m.stops[k, 2]), 1.0, 0.0)
-        return where_less(0.0, landed[0], 0.0, 1.0)
+        return where_less(0.0, landed[0], 0.0, 1.0), afloat
 
     def in_world(self, forces: Any) -> None:
         """Set percussions (feet, 3) in world axes."""

@@ -1,9 +1,9 @@
 """Balance of momentum over a time step: robots that float keep exactly the momentum that nothing takes from them.
 
 A step of any integrator changes momentum by its own error. Where gravity and torques on the base are all that acts from
-outside, the momentum at the end is known: p + h m g, and the same angular momentum about the centre of mass. So the
-base's velocity is corrected by Ic^-1 (what is missing), Ic the inertia of the whole robot. The correction is as small
-as the integrator's error.
+outside, the momentum at the end is known: p + h m g, and the same angular momentum about the centre of mass. Joints'
+limits and friction act inside. So the base's velocity is corrected by Ic^-1 (what is missing), Ic the inertia of the
+whole robot. The correction is as small as the integrator's error.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def summed(scan: Any, q: Any, v: Any) -> tuple:
 
 
 def balanced(scan: Any, q: Any, v: Any, end: Any, after: Any, tau: Any, solver_report: Any, h: Any) -> Any:
-    """The velocities `after` a step from (q, v) to `end`, corrected at free roots of robots in flight.
+    """The velocities `after` a step from (q, v) to `end`, corrected at free roots of robots that no foot holds.
 
-    solver_report: that of `contacts.feet`, whose second number is 1 in flight, else 0.
+    solver_report: that of `contacts.feet.strike`, whose last number is 1 unless a foot touches the ground.
     """
-    dt, flies = scan.number(h), scan.numbers(solver_report, 3)[1]
+    dt, afloat = scan.number(h), scan.numbers(solver_report, 4)[3]
     before, then = summed(scan, q, v), summed(scan, end, after)
     gravity = scan.tree.gravity
 
@@ -65,7 +65,7 @@ def balanced(scan: Any, q: Any, v: Any, end: Any, after: Any, tau: Any, solver_r
         S = node.kind.subspace(Transform.identity(), node.pitch)
         delta = missing(first, last, Force(Vec3(*tau[3:]), Vec3(*tau[:3])), gravity, dt)
         along = [s.ang.dot(delta.ang) + s.lin.dot(delta.lin) for s in S]
-        return [x + flies * y for x, y in zip(after, along, strict=True)]
+        return [x + afloat * y for x, y in zip(after, along, strict=True)]
 
     fields = (scan.coordinates(q), *before, scan.coordinates(end), *then, scan.rates(after), scan.rates(tau))
     return scan.vector(scan.each(step, *fields))

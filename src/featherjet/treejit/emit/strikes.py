@@ -391,10 +391,15 @@ class SolveCode(HoldCode):
             self.largest(landed, self.laws(loop.lands, [*before, *gamma, *P], env))
             for key, x in zip(loop.forces, self.laws(loop.world, P, env), strict=True):
                 w.store(b, x, w.vector(b, self.T, b.add(b.mul(t, I64(w.NT)), I64(w.offset[key]))))
+        afloat = self.none(landed)
         if loop.inputs:
             with w.loop(b, I64(0), self.stops) as k:
                 self.largest(landed, [w.load(b, self.stop_number(k, 2))], w.const(1e300))
-        flies = b.select(b.fcmp_ordered("==", w.load(b, landed), w.const(0.0)), w.const(1.0), w.const(0.0))
         count = w.splat(b, b.sitofp(sweeps, w.N))
-        for key, x in zip(loop.report, (w.load(b, self.worst), flies, count), strict=True):
+        for key, x in zip(loop.report, (w.load(b, self.worst), self.none(landed), count, afloat), strict=True):
             w.store(b, x, w.vector(b, w.sums(b, self.data, self.D), I64(w.offset[key])))
+
+    def none(self, cell: Value) -> Value:
+        """1 where the cell is zero, else 0."""
+        w, b = self.w, self.b
+        return b.select(b.fcmp_ordered("==", w.load(b, cell), w.const(0.0)), w.const(1.0), w.const(0.0))
