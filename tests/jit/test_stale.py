@@ -72,12 +72,13 @@ x = np.linspace(-1, 1, 9)[None]
 print(json.dumps([SampledFormula(rodrigues.lift_planar, 1, 9, c)(V[:1], x)[0].tolist() for c in (True, False)]))
 """,
     "treejit": """
-from types import SimpleNamespace
-from featherjet.jit.engine import target
-from featherjet.treejit.stepping import StepCompiler, halfway
-code = StepCompiler.halfway.func(SimpleNamespace(sizes={"v": 3}, cpu=target()))
-given = V, Q[:3], np.array([0.1])
-print(json.dumps([[x.tolist() for x in found] for found in (code(given, None, 1)[0], halfway(*given))]))
+from featherjet.algorithms.contacts.feet import halfway
+from featherjet.algorithms.scan import Scan
+robot = fj.Robot(MODEL, backend="compiled")
+code = robot.evaluator.steps(fj.Ground(robot, ["ball"]).core, (), False).halfway
+given = V, Q[:3], V[::-1].copy()
+found = code(given, None, 1)[0], halfway(Scan(robot.evaluator.tree, ()), *given)
+print(json.dumps([[x.tolist() for x in y] for y in found]))
 """,
     "casadi": """
 from types import SimpleNamespace
@@ -127,7 +128,7 @@ EDITS = [
     Edit("algorithms/integrators.py", "w = [dt * (y + dt * z)", "w = [dt * (y - dt * z)", "step"),
     Edit("control/residuals/references.py", "ones[1], turns[0]]", "ones[1], -turns[0]]", "control"),
     Edit("transitions/rodrigues.py", "return [jets[0], jets[1], c, s", "return [jets[1], jets[0], c, s", "transition"),
-    Edit("treejit/stepping.py", "0.5 * (v + guess)", "0.5 * (v - guess)", "treejit"),
+    Edit("algorithms/contacts/feet.py", "[0.5 * (a + b) for", "[0.5 * (a - b) for", "treejit"),
     Edit("casadi/pieces.py", "vector([*q, *x[places.nq :]])", "vector([*q, *-x[places.nq :]])", "casadi"),
 ]
 

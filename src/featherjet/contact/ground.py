@@ -139,12 +139,12 @@ class Ground:
         each = (Contact(j, X, WORLD, none, True, True, None, None) for j, X in zip(self._joints, placed, strict=True))
         return ContactSet(tuple(each), None)
 
-    def footing(self, evaluator: Evaluator, q: Array, table: Array) -> PlacedFeet:
-        """The feet at configurations q (..., nq) over the planes of a table."""
-        axes = across(Vec3(*(table[..., k] for k in range(3)))).to_array()
+    def footing(self, evaluator: Evaluator, q: Array, table: Array, axes: Array | None = None) -> PlacedFeet:
+        """The feet at configurations q (..., nq) over the planes of a table; axes: of these planes, if known."""
+        if axes is None:
+            axes = np.swapaxes(across(Vec3(*(table[..., k] for k in range(3)))).to_array(), -1, -2)
         radii = np.broadcast_to(self._radii, table.shape[:-1])
-        columns = evaluator("joint_columns", q)
-        return PlacedFeet(self._paths, self._centres(evaluator, q), np.swapaxes(axes, -1, -2), radii, columns)
+        return PlacedFeet(self._paths, self._centres(evaluator, q), axes, radii, evaluator("joint_columns", q))
 
     def _nearest(self, points: Array) -> Nearest:
         """What the terrain says of points (n, 3), which may be a user's own terrain."""

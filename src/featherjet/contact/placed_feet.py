@@ -53,6 +53,10 @@ class PlacedFeet:
         """The Jacobian (..., 3 n, nv) of the lowest points, in the feet's axes."""
         return self._reduced(self._in_axes(self._ways(self.lowest)))
 
+    @cached_property
+    def _ways_of_centres(self) -> Array:
+        return self._ways(self.centres)
+
     def moved(self, u: Array) -> Array:
         """d(J u)/dq (..., 3 n, nv) at fixed velocities u (..., nv)."""
         lin, ang = self.columns[..., :3], self.columns[..., 3:]
@@ -62,7 +66,7 @@ class PlacedFeet:
         v, w = beyond[..., :3], beyond[..., 3:]
         lin, ang = lin[..., None, :, :], ang[..., None, :, :]
         rate = cross(ang, v) + cross(lin, w) + cross(cross(ang, w), self.lowest[..., None, :])
-        rate = rate * self.paths.feet[..., None] + cross(bodies[..., None, 3:], self._ways(self.centres))
+        rate = rate * self.paths.feet[..., None] + cross(bodies[..., None, 3:], self._ways_of_centres)
         return self._reduced(self._in_axes(rate))
 
     def pushed(self, F: Array) -> Array:
@@ -72,7 +76,7 @@ class PlacedFeet:
         force, moment = f[..., :3], f[..., 3:]
         turned = np.concatenate([cross(ang, force), cross(ang, moment) + cross(lin, force)], -1)
         found = (turned @ np.swapaxes(self.columns, -1, -2)) * self.paths.joints.T
-        levers = cross(self._ways(self.centres), F[..., None, :])  # (..., n, dofs, 3)
+        levers = cross(self._ways_of_centres, F[..., None, :])  # (..., n, dofs, 3)
         turns = ang[..., None, :, :] * self.paths.feet[..., None]
         found = found + (turns @ np.swapaxes(levers, -1, -2)).sum(-3)
         c = self.paths.coupling
@@ -97,6 +101,7 @@ def cross(a: Array, b: Array) -> Array:
     """a x b over the last axis; NumPy's own is several times slower on small arrays."""
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
-    found = np.empty(np.broadcast_shapes(a.shape, b.shape))
-    found[..., 0], found[..., 1], found[..., 2] = ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+    first = ay * bz - az * by
+    found = np.empty((*first.shape, 3))
+    found[..., 0], found[..., 1], found[..., 2] = first, az * bx - ax * bz, ax * by - ay * bx
     return found

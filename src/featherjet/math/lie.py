@@ -135,7 +135,7 @@ class RotationVector:
 def straight(d: Vec3, w: Vec3) -> Vec3:
     """The linear part of the motion (., w) whose exponential moves the origin by exp(w / 2) d.
 
-    d / c_1 across w, and d along it, where c_1 = sin t / t, t = |w| / 2. Beyond half a turn, c_1 stays what it is there.
+    d / c_1 across w, d along it, where c_1 = sin t / t, t = |w| / 2; beyond half a turn, c_1 stays what it is there.
     """
     y, most = w.dot(w) * 0.25, 0.25 * pi * pi
     c1, c3 = stumpff(where_less(y, most, y, most), 1, 3)

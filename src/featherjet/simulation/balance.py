@@ -36,7 +36,7 @@ class StepLoad(NamedTuple):
     """What acts in a step: torques (B, nv); its length h (B, 1); their changes (B, nv, K) and (B, 1, K).
 
     dtheta (B, 10 njoints, K): the change of inertial parameters; (B, 0, K) if they do not change. damping, stiffness
-    (B, nv): a servo's gains, which act implicitly, and their changes (B, nv, K).
+    (B, nv): a servo's gains, which act implicitly, and their changes (B, nv, K), or (B, 0, K).
     """
 
     tau: Array

@@ -24,6 +24,7 @@ class Reference:
         self, evaluator: Evaluator, ground: Ground, stops: tuple[int, ...] = (), balanced: bool = False
     ) -> None:
         self.evaluate, self.ground, self.stops, self.floats = evaluator, ground, list(stops), balanced
+        self.axes = Turning(evaluator)
 
     def approach(self, q: Array, v: Array, table: Array) -> tuple[Array, Array]:
         rows = self.ground.footing(self.evaluate, q, table)
@@ -35,8 +36,8 @@ class Reference:
         stops: Array | None, held: Array | None,
     ) -> WorldStep:  # fmt: skip
         given = StepStart(q, v, tau, soft, table, self.approach(q, v, table)[0] + away, h, stops)
-        *_, last = attempts(self.evaluate, self, given, start, held)
-        end, found = ended(self.evaluate, self, given, last), last.found
+        *_, last = attempts(self.evaluate, self.axes, self, given, start, held)
+        end, found = ended(self.evaluate, self.axes, self, given, last), last.found
         return WorldStep(end.q, end.v, found.P, found.solver_report, found.held)
 
     def strike(
@@ -44,8 +45,7 @@ class Reference:
         h: Array, stops: Array | None, held: Array | None,
     ) -> Struck:  # fmt: skip
         M = self.evaluate("mass_matrix", half) + soft[..., None] * np.eye(soft.shape[-1])
-        still = Turning(self.evaluate.model).still(mid)
-        bias = self.evaluate("inverse_dynamics", half, mid, still)
+        bias = self.evaluate("inverse_dynamics", half, mid, self.axes.stage(mid, mid, 0.0 * mid, h).still)
         free = v + h * np.linalg.solve(M, (tau - bias)[..., None])[..., 0]
         laws = feet.Law, table, height, h, start
         return self._settled(M, self.ground.footing(self.evaluate, half, table).J, free, laws, stops, held)

@@ -13,12 +13,12 @@ import numpy as np
 from ..algorithms.contacts.feet import landing
 from ..contact.placed_feet import PlacedFeet
 from ..model.model import Array
-from .balance import Balance, MovingState, StepLoad
+from .balance import STEP, Balance, MovingState, StepLoad
 from .engine import Engine, Struck
 from .modes import ModeEquations
 from .stages import Attempt, StepStart, attempts, ended
 from .steps import TimeStepping
-from .turning import Turning
+from .turning import Stage, Turning
 
 FULL = 1e-9  # share of dry friction's most: closer to it, a joint slides
 
@@ -44,7 +44,7 @@ class StepSlopes:
     def __init__(self, steps: TimeStepping) -> None:
         self.steps, self.evaluate, self.laws, self.ground = steps, steps.evaluate, steps.laws, steps.ground
         self.model = steps.evaluate.model
-        self.balance, self.axes = Balance(steps.evaluate), Turning(self.model)
+        self.balance, self.axes = Balance(steps.evaluate), Turning(steps.evaluate)
 
     def free(self, s: MovingState, load: StepLoad, table: Array, away: Array) -> Ended:
         """A step without bounces. table (B, n, 6), away (B, n): see `treejit.stepping.StepCompiler.step`."""
@@ -67,57 +67,57 @@ class StepSlopes:
 
     def _step(self, engine: Engine, stops: bool, s: MovingState, load: StepLoad, table: Array, away: Array) -> Ended:
         height = engine.approach(s.q, s.v, table)[0] + away
-        dheight = self.ground.footing(self.evaluate, s.q, table).J[:, 2::3] @ s.dq
-        lands = landing_slope(height, dheight, load)
+        placed_feet = self.ground.footing(self.evaluate, s.q, table)
+        lands = landing_slope(height, placed_feet.J[:, 2::3] @ s.dq, load)
         load, soft, dsoft = self._with_laws(s, load)
         start = np.zeros((len(s.q), 3 * len(self.ground.feet)))
         held = np.zeros((len(s.q), len(self.laws.stops), 2)) if stops else None
         ways = self.laws.ways(s.q) if stops else None
         given = StepStart(s.q, s.v, load.tau, soft, table, height, load.h, ways)
-        dspeed = self._later(s.v, s.dv, (s.v, s.dv), load)
-        slope, tries = SolutionSlopes(dspeed, start), list(attempts(self.evaluate, engine, given, start, held))
-        for attempt in tries:
-            du = self._later(s.v, s.dv, (attempt.speed, dspeed), load)
-            slope = self._attempt(attempt, s, load, (soft, dsoft), (table, lands), (du, slope.du, dspeed))
+        dh = load.dh if load.dh.any() else None
+        tries = list(attempts(self.evaluate, self.axes, engine, given, start, held))
+        du = dspeed = tries[0].axes.change(s.dv, s.dv, dh)
+        slope = SolutionSlopes(du, start)
+        for k, attempt in enumerate(tries):
+            du = attempt.axes.change(s.dv, dspeed, dh) if k else du
+            starts, feet = (du, slope.du, dspeed), (table, placed_feet.axes, lands)
+            slope = self._attempt(attempt, s, load, (soft, dsoft), feet, starts)
             dspeed = du + (1.0 - 0.5 * attempt.found.solver_report[..., 1:2, None]) * (slope.du - du)
         return self._ended(engine, given, s, load, tries[-1], dspeed, slope)
-
-    def _later(self, v: Array, dv: Array, speed: tuple[Array, Array], load: StepLoad) -> Array:
-        """Changes of velocities in the axes of half a step later, which turn with `speed`; its change is given, too."""
-        turn = 0.5 * (load.h[..., None] * speed[1] + speed[0][..., None] * load.dh)
-        return self.axes.later_change(v, dv, 0.5 * load.h * speed[0], turn)
-
-    def _way(self, speed: Array, dspeed: Array, load: StepLoad) -> Array:
-        """The change of the way that a step with `speed` makes."""
-        change = load.h[..., None] * dspeed + speed[..., None] * load.dh
-        return self.axes.straight_change(load.h * speed, change)
 
     def _with_laws(self, s: MovingState, load: StepLoad) -> tuple[StepLoad, Array, Array]:
         """Torques with those of springs and dampers, what these add to inertias, and how that changes."""
         laws, (h, dh) = self.laws, (load.h, load.dh)
+        if laws.free and not (load.ddamping.size or load.damping.any() or load.stiffness.any()):
+            return load, np.zeros_like(s.v), load.ddamping
         damping, stiffness = laws.damping + load.damping, laws.stiffness + load.stiffness
         soft = h * damping + h * h * stiffness
-        dsoft = h[..., None] * (load.ddamping + h[..., None] * load.dstiffness)
-        dsoft = dsoft + (damping + 2 * h * stiffness)[..., None] * dh
+        dsoft = (damping + 2 * h * stiffness)[..., None] * dh
+        if load.ddamping.size:
+            dsoft = dsoft + h[..., None] * (load.ddamping + h[..., None] * load.dstiffness)
         force = laws.pull(s.q, s.v).force - h * stiffness * s.v
         dforce = -(laws.damping + h * stiffness)[..., None] * s.dv - (stiffness * s.v)[..., None] * dh
-        dforce = dforce - (h * s.v)[..., None] * load.dstiffness - laws.stiffness[:, None] * s.dq
+        dforce = dforce - laws.stiffness[:, None] * s.dq
+        if load.dstiffness.size:
+            dforce = dforce - (h * s.v)[..., None] * load.dstiffness
         return load._replace(tau=load.tau + force, dtau=load.dtau + dforce), soft, dsoft
 
     def _attempt(
-        self, attempt: Attempt, s: MovingState, load: StepLoad, soft: tuple[Array, Array], feet: tuple[Array, Array],
-        starts: tuple[Array, Array, Array],
+        self, attempt: Attempt, s: MovingState, load: StepLoad, soft: tuple[Array, Array],
+        feet: tuple[Array, Array, Array], starts: tuple[Array, Array, Array],
     ) -> SolutionSlopes:  # fmt: skip
-        """How a solution of the contact laws changes; starts: changes of the velocities that the attempt begins with."""
+        """How a solution of the contact laws changes; starts: changes of the velocities that it begins with."""
         du, dguess, dspeed = starts
         tau, dtau, h, dh, dtheta, *_ = load
-        u, _, speed, way, half, mid, found = attempt
-        dmid, dhalf = 0.5 * (du + dguess), self._integrated(s, way, 0.5 * self._way(speed, dspeed, load))
-        jump, still = found.v - u, self.axes.still(mid)
+        axes, half, mid, found = attempt[2:]
+        dhalf = self._integrated(s, 0.5, axes, attempt.speed, dspeed, load)
+        jump, still = found.v - axes.u, axes.still
         d = self.evaluate("inverse_dynamics_derivatives", half, mid, jump / h + still)
         A = d.dtau_da + soft[0][..., None] * np.eye(self.model.nv) if soft[0].any() else d.dtau_da
-        dbias = d.dtau_dq @ dhalf + d.dtau_dv @ dmid + d.dtau_da @ self.axes.still_change(mid, dmid)
-        E = h[..., None] * (dbias - dtau) - A @ du + jump[..., None] * soft[1]
+        dbias = d.dtau_dq @ dhalf + axes.by_mid(d.dtau_dv, d.dtau_da) @ (0.5 * (du + dguess))
+        E = h[..., None] * (dbias - dtau) - A @ du
+        if soft[1].size:
+            E = E + jump[..., None] * soft[1]
         if dtheta.size:
             E = E + h[..., None] * (self.evaluate("torque_regressor", half, mid, jump / h + still) @ dtheta)
         if dh.any():
@@ -129,11 +129,11 @@ class StepSlopes:
 
     def _struck(
         self, found: Struck, A: Array, E: Array, s: MovingState, load: StepLoad, half: Array, dhalf: Array,
-        feet: tuple[Array, Array],
+        feet: tuple[Array, Array, Array],
     ) -> SolutionSlopes:  # fmt: skip
-        table, lands = feet
+        table, axes, lands = feet
         count, n = len(half), len(self.ground.feet)
-        placed_feet = self.ground.footing(self.evaluate, half, table)
+        placed_feet = self.ground.footing(self.evaluate, half, table, axes)
         F = found.P.reshape(count, n, 3)
         P = (placed_feet.axes @ F[..., None])[..., 0]
         gamma = (placed_feet.J @ found.v[..., None]).reshape(count, n, 3)
@@ -163,9 +163,13 @@ class StepSlopes:
         rub = np.where(pressed, 0.0, sign * self.laws.friction)[..., None] * dh
         return (pressed | ~full).astype(float), reach, rub
 
-    def _integrated(self, s: MovingState, way: Array, dway: Array) -> Array:
-        by_q, by_way = self.evaluate("integrate_jacobians", s.q, way)
-        return by_q @ s.dq + by_way @ dway
+    def _integrated(
+        self, s: MovingState, share: float, axes: Stage, speed: Array, dspeed: Array, load: StepLoad
+    ) -> Array:
+        """The change of the configuration after a share of the way that a step with `speed` makes."""
+        by_q, by_way = self.evaluate("integrate_jacobians", s.q, share * axes.way)
+        found = by_q @ s.dq + (share * axes.by_speed(by_way, load.h)) @ dspeed
+        return found + share * (by_way @ axes.by_h(speed)) * load.dh if load.dh.any() else found
 
     def _ended(
         self, engine: Engine, given: StepStart, s: MovingState, load: StepLoad, last: Attempt, dspeed: Array,
@@ -173,13 +177,12 @@ class StepSlopes:
     ) -> Ended:  # fmt: skip
         """The state that the step leads to, and its changes."""
         found, report = last.found, last.found.solver_report
-        speed, way, end, after = ended(self.evaluate, engine, given, last)
-        dend = self._integrated(s, way, self._way(speed, dspeed, load))
-        dafter = self._later(found.v, slope.du, (speed, dspeed), load)
+        speed, axes, end, after = ended(self.evaluate, self.axes, engine, given, last)
+        dend = self._integrated(s, 1.0, axes, speed, dspeed, load)
+        dafter = axes.change(slope.du, dspeed, load.dh if load.dh.any() else None)
         some = report[..., 3] > 0
         if engine.floats and some.any():
-            unbalanced = self.axes.later(found.v, speed, load.h)
-            part = [x[some] for x in (*s, *load, end, dend, unbalanced, dafter)]
+            part = [x[some] for x in (*s, *load, end, dend, axes.u, dafter)]
             before, push = MovingState(*part[:4]), StepLoad(*part[4:-4])
             dafter[some] = self.balance(before, push, MovingState(part[-4], part[-2], part[-3], part[-1]), after[some])
         return Ended(MovingState(end, after, dend, dafter), found.P, slope.dP)
@@ -193,6 +196,7 @@ def in_world(placed_feet: PlacedFeet, dP: Array) -> Array:
 
 def landing_slope(height: Array, dheight: Array, load: StepLoad) -> Array:
     """How `feet.landing` changes (B, n, K): what feet may come down, or must come up, as a velocity."""
-    h, step = load.h, 1e-40j
-    by_height, by_h = (landing(h + x, height + y).imag / 1e-40 for x, y in ((0.0, step), (step, 0.0)))
-    return by_height[..., None] * dheight + by_h[..., None] * load.dh
+    found = (landing(load.h, height + STEP * 1j).imag / STEP)[..., None] * dheight
+    if load.dh.any():
+        found += (landing(load.h + STEP * 1j, height).imag / STEP)[..., None] * load.dh
+    return found

@@ -14,7 +14,7 @@ import numpy as np
 from ..evaluate.evaluator import Evaluator
 from ..model.model import Array
 from .engine import Engine, Struck
-from .turning import Turning
+from .turning import Stage, Turning
 
 
 class StepStart(NamedTuple):
@@ -31,54 +31,57 @@ class StepStart(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The velocity u at the start, and guesses of that at the end and of that with which worlds move, all in the axes
-    of the middle; the way there, the configuration and velocity there, and the solution of the contact laws."""
+    """A solution of the contact laws: guesses of the velocities at the end and with which worlds move, in the axes of
+    the middle; the axes, the configuration and velocity there, and what was found."""
 
-    u: Array
     guess: Array
     speed: Array
-    way: Array
+    axes: Stage
     half: Array
     mid: Array
     found: Struck
 
+    @property
+    def way(self) -> Array:
+        """To the middle."""
+        return 0.5 * self.axes.way
+
+    @property
+    def moving(self) -> Array:
+        """The velocity with which worlds then move: in flight the mean one."""
+        u, found = self.axes.u, self.found
+        return u + (1.0 - 0.5 * found.solver_report[..., 1:2]) * (found.v - u)
+
 
 class StepEnd(NamedTuple):
-    """The velocity with which worlds move in the axes of the middle, the way, where to, and their velocities there."""
+    """The velocity with which worlds moved, the axes of which the velocities there are; where to, and velocities."""
 
     speed: Array
-    way: Array
+    axes: Stage
     q: Array
     v: Array
 
 
-def attempts(evaluate: Evaluator, engine: Engine, s: StepStart, start: Array, held: Array | None) -> Iterator[Attempt]:
+def attempts(
+    evaluate: Evaluator, turning: Turning, engine: Engine, s: StepStart, start: Array, held: Array | None
+) -> Iterator[Attempt]:
     """Both solutions; start, held: guesses of percussions at feet and stops."""
-    axes = Turning(evaluate.model)
-    guess = speed = axes.later(s.v, s.v, s.h)
+    guess = speed = turning.stage(s.v, s.v, s.v, s.h).u
     P = start
     for _ in range(2):
-        u = axes.later(s.v, speed, s.h)
-        way, mid = 0.5 * axes.straight(s.h * speed), 0.5 * (u + guess)
-        half = evaluate("integrate", s.q, way)
-        found = engine.strike(half, u, mid, s.tau, s.soft, s.table, s.height, P, s.h, s.stops, held)
-        attempt = Attempt(u, guess, speed, way, half, mid, found)
+        axes = turning.stage(s.v, guess, speed, s.h)
+        half, mid = evaluate("integrate", s.q, 0.5 * axes.way), 0.5 * (axes.u + guess)
+        found = engine.strike(half, axes.u, mid, s.tau, s.soft, s.table, s.height, P, s.h, s.stops, held)
+        attempt = Attempt(guess, speed, axes, half, mid, found)
         yield attempt
-        guess, speed, P, held = found.v, moving(attempt), found.P, found.held
+        guess, speed, P, held = found.v, attempt.moving, found.P, found.held
 
 
-def moving(attempt: Attempt) -> Array:
-    """The velocity with which worlds move, in the axes of the middle: in flight the mean one."""
-    u, found = attempt.u, attempt.found
-    return u + (1.0 - 0.5 * found.solver_report[..., 1:2]) * (found.v - u)
-
-
-def ended(evaluate: Evaluator, engine: Engine, s: StepStart, last: Attempt) -> StepEnd:
+def ended(evaluate: Evaluator, turning: Turning, engine: Engine, s: StepStart, last: Attempt) -> StepEnd:
     """What the last solution leads to; unless feet touch the ground, momentum is kept."""
-    axes, speed, found = Turning(evaluate.model), moving(last), last.found
-    afloat = found.solver_report[..., 3:]
-    way = axes.straight(s.h * speed)
-    q, v = evaluate("integrate", s.q, way), axes.later(found.v, speed, s.h)
+    speed, found = last.moving, last.found
+    axes, afloat = turning.stage(found.v, found.v, speed, s.h), found.solver_report[..., 3:]
+    q, v = evaluate("integrate", s.q, axes.way), axes.u
     if engine.floats and afloat.any():
         v = np.where(afloat > 0, engine.balanced(s.q, s.v, q, v, s.tau, s.h), v)
-    return StepEnd(speed, way, q, v)
+    return StepEnd(speed, axes, q, v)

@@ -91,9 +91,10 @@ class TimeStepping:
 
     Laws hold for velocities at the end of a step. A foot lands without penetrating: g + dt gamma_n >= 0. Each step
     removes a fifth of a penetration, less of a deep one, so that a foot is thrown no higher above the ground than it
-    was below. M, h and W are taken halfway, at the middle of a first solution of the step: the axes of v turn, and a
-    rolling ball would otherwise gain speed. In flight the method is of second order and keeps momentum exactly; where
-    contacts act it is of first order. Feet with restitution bounce at the instant they touch; see `Bounces`.
+    was below. M, h and W are taken halfway, at the middle of a first solution of the step, and so are the axes of all
+    velocities of free and planar joints: what rolls keeps its energy. In flight the method is of second order; unless a
+    foot touches the ground, it keeps momentum exactly. Where contacts act it is of first order. Feet with restitution
+    bounce at the instant they touch; see `Bounces`.
     """
 
     def __init__(self, evaluator: Evaluator, dt: float, ground: Ground | None, laws: JointLaws, batch: tuple) -> None:

@@ -228,18 +228,19 @@ class TimeStep:
         """Changes of q, v and forces (..., n, K) at q, v, tau (..., n)."""
         batch, columns = v.shape[:-1], next(x.shape[-1] for x in changes if x is not None)
         none = np.zeros((*v.shape, columns))
-        dq, dv, dtau, dkp, dkd = (none if x is None else x for x in (*changes[:3], changes.dkp, changes.dkd))
-        dtheta = np.zeros((*batch, 0, columns)) if changes.dtheta is None else changes.dtheta
+        dq, dv, dtau = (none if x is None else x for x in changes[:3])
+        dtheta, dkp, dkd = (np.zeros((*batch, 0, columns)) if x is None else x for x in changes[3:])
         push, pull = self._driven(q, v, tau)
         inside = (np.abs(push) <= self.laws.effort)[..., None]
         damping = stiffness = np.zeros_like(v)
         if self.servo is not None and pull is not None:
             way, rate = self.servo.errors(0.0, q, v)
             dtau = dtau + self.servo.kp[:, None] * (self.servo.turn(0.0, q) @ dq) - self.servo.kd[:, None] * dv
-            dtau = dtau + way[..., None] * dkp + rate[..., None] * dkd
+            if dkp.size:
+                dtau = dtau + way[..., None] * dkp + rate[..., None] * dkd
             damping, stiffness = pull.damping, pull.stiffness
         h, dh = np.full((*batch, 1), self.dt), np.zeros((*batch, 1, columns))
-        gains = (damping, stiffness, np.where(inside, dkd, 0.0), np.where(inside, dkp, 0.0))
+        gains = damping, stiffness, *(np.where(inside, x, 0.0) if x.size else x for x in (dkd, dkp))
         load = StepLoad(self.laws.limited(push), np.where(inside, dtau, 0.0), h, dh, dtheta, *gains)
         count = prod(batch)
         flat = [x.reshape(count, *x.shape[len(batch) :]) for x in (q, v, dq, dv, *load)]

@@ -1,11 +1,12 @@
 """A time step of a robot whose feet may touch the ground and whose joints may reach stops; as walks, like `grips`.
 
 Velocities of free and planar joints are in axes that turn. A step keeps them in the axes of its middle, which do not:
-u is the velocity v at its start in these axes, and v+ is u+ in those of the end. Over a step of length h, velocities change by M (u+ - u) = h (tau - bias) + J^T P, where bias = ID(q, u, -w x u), with percussions P that
-obey the laws of `percussion` for the velocities u+ at its end. A foot is a sphere; the ground below it is the plane n . x = d, which
-may be another one for every foot, sample and step. In the notation of `grips`, left = h D^-1 L^-T (tau - bias) + D^-1 Y
-P is all that the way back out needs, and a foot's velocity is J u+ = J u + Y^T left. So Gauss-Seidel sweeps visit the
-feet and change P and `left`, and never form J M^-1 J^T.
+u is the velocity v at its start in these axes, and v+ is u+ in those of the end. Over a step of length h they change by
+M (u+ - u) = h (tau - bias) + J^T P, bias = ID(q, u, -w x u), with percussions P that obey the laws of `percussion` for
+the velocities u+ at its end. A foot is a sphere; the ground below it is the plane n . x = d, which may be another
+one for every foot, sample and step. In the notation of `grips`, left = h D^-1 L^-T (tau - bias) + D^-1 Y P is all that
+the way back out needs, and a foot's velocity is J u+ = J u + Y^T left. So Gauss-Seidel sweeps visit the feet and change
+P and `left`, and never form J M^-1 J^T.
 
 Feet are numbers for each sample: FOOT. Percussions are in world axes.
 """
@@ -135,10 +136,9 @@ def landing(h: Scalar, height: Scalar) -> Scalar:
     thrown no higher above the ground than it was below. One that is hardly below comes up at once: so what lies on the
     ground, to rounding, is away from the kink, and its step has one derivative.
     """
-    near = hardly(h)
-    deep = where_less(height, -near, -height - near, 0.0)
-    slow, fast = PUSH_OUT * deep / h, sqrt(2 * GRAVITY * deep)
-    return where_less(-near, height, height / h, -where_less(slow, fast, slow, fast) - near / h)
+    near, depth = hardly(h), where_less(height, 0.0, -height, 0.0)
+    slow, fast = (near + PUSH_OUT * (depth - near)) / h, sqrt(2 * GRAVITY * depth)
+    return where_less(-near, height, height / h, -where_less(slow, fast, slow, fast))
 
 
 def hardly(h: Scalar) -> Scalar:
@@ -242,9 +242,9 @@ def strike(
     """Velocities u+ after a step, percussions, the displacement, v+, and a report.
 
     The report: the residual, 1 if in flight else 0, the sweeps, 1 unless a foot touches the ground else 0.
-    q, mid: where forces and laws are taken, and the velocity there; v: u at the start. soft: see `softened`. height: each
-    foot's, at the start. start, held: guesses of the percussions at feet and stops. stops: for each joint with stops,
-    the way to its lower and upper limits, and its dry friction.
+    q, mid: where forces and laws are taken, and the velocity there; v: u at the start. soft: see `softened`. height:
+    each foot's, at the start. start, held: guesses of the percussions at feet and stops. stops: for each joint with
+    stops, the way to its lower and upper limits, and its dry friction.
     """
     dt, foot = scan.number(h), scan.per_grip(feet, len(FOOT))
     fq, fv = scan.coordinates(q), scan.rates(v)

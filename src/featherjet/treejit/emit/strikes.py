@@ -380,8 +380,7 @@ class SolveCode(HoldCode):
 
     def finish(self, sweeps: Value) -> None:
         """Store percussions in world axes, and the report."""
-        w, b, loop = self.w, self.b, self.loop
-        landed = self.landed
+        w, b, loop, landed = self.w, self.b, self.loop, self.landed
         w.store(b, w.const(0.0), landed)
         with w.loop(b, I64(0), self.grips) as t:
             env = w.grip_environment(b, self.memory, t)
@@ -391,15 +390,11 @@ class SolveCode(HoldCode):
             self.largest(landed, self.laws(loop.lands, [*before, *gamma, *P], env))
             for key, x in zip(loop.forces, self.laws(loop.world, P, env), strict=True):
                 w.store(b, x, w.vector(b, self.T, b.add(b.mul(t, I64(w.NT)), I64(w.offset[key]))))
-        afloat = self.none(landed)
-        if loop.inputs:
-            with w.loop(b, I64(0), self.stops) as k:
-                self.largest(landed, [w.load(b, self.stop_number(k, 2))], w.const(1e300))
+        afloat = b.fcmp_ordered("==", w.load(b, landed), w.const(0.0))
+        with w.loop(b, I64(0), self.stops) as k:
+            self.largest(landed, [w.load(b, self.stop_number(k, 2))], w.const(1e300))
+        flies = b.fcmp_ordered("==", w.load(b, landed), w.const(0.0))
+        flags = [b.select(x, w.const(1.0), w.const(0.0)) for x in (flies, afloat)]
         count = w.splat(b, b.sitofp(sweeps, w.N))
-        for key, x in zip(loop.report, (w.load(b, self.worst), self.none(landed), count, afloat), strict=True):
+        for key, x in zip(loop.report, (w.load(b, self.worst), flags[0], count, flags[1]), strict=True):
             w.store(b, x, w.vector(b, w.sums(b, self.data, self.D), I64(w.offset[key])))
-
-    def none(self, cell: Value) -> Value:
-        """1 where the cell is zero, else 0."""
-        w, b = self.w, self.b
-        return b.select(b.fcmp_ordered("==", w.load(b, cell), w.const(0.0)), w.const(1.0), w.const(0.0))
