@@ -102,7 +102,8 @@ def test_a_fixed_horizon_stays_where_it_is() -> None:
             mpc.step(problem.x0)
             assert mpc.knot == k
         fixed.step(problem.x0)
-        xs, us = fixed._xs, fixed._us
+        assert fixed.solution is not None
+        xs, us = fixed.solution.xs, fixed.solution.us
         assert fixed.knot == 0
         assert fixed.window.values(xs, us).cost.sum() == problem.values(xs, us).cost.sum()
 

@@ -41,10 +41,10 @@ class MPC:
         check_horizon(problem)
         self.problem: Horizon = problem
         self.T = problem.T if knots is None else arrays.whole_number("knots", knots, 1)
-        recedes = isinstance(problem, Receding)
-        self.moves = recedes and (problem.T > self.T or getattr(problem, "cyclic", False))
-        if not recedes and problem.T != self.T:
-            raise InputError(f"knots: this problem has {problem.T}, and no windows of {self.T}; leave knots out")
+        recedes, longer = isinstance(problem, Receding), problem.T > self.T
+        self.moves = recedes and (longer or getattr(problem, "cyclic", False))
+        if not recedes and self.problem.T != self.T:
+            raise InputError(f"knots: this problem has {self.problem.T}, and no windows of {self.T}; leave knots out")
         self._iterations = arrays.whole_number("iterations", iterations, 1)
         self._first = arrays.whole_number("first", first, 1)
         self._options = {"seconds": seconds, **options}
