@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,8 @@ from featherjet.files.npz import read_npz
 from featherjet.model.io import saved
 from featherjet.model.io.mjcf import load_mjcf
 from featherjet.model.io.urdf import parse_urdf
+from featherjet.view.meshfiles import FORMATS, crisp, glb, read_mesh
+from featherjet.view.urdf_shapes import urdf_shapes
 
 
 @cache
@@ -103,6 +106,38 @@ def trajectory_seeds() -> list[bytes]:
     return [path.read_bytes()]
 
 
+def looks_seeds() -> list[bytes]:
+    """A robot with every shape, materials, and meshes that lie beside it."""
+    import trimesh
+
+    for name, data in zip(("box.obj", "box.mtl", "box.dae", "box.glb", "box.png"), mesh_seeds(), strict=False):
+        in_file(name, data)
+    in_file("box.stl", trimesh.creation.box([1, 2, 3]).export(file_type="stl"))
+    solids = ['<box size="1 2 3"/>', '<sphere radius="0.5"/>', '<cylinder radius="0.1" length="2"/>']
+    solids += [f'<mesh filename="package://r/box.{k}" scale="1 1 0.5"/>' for k in ("obj", "dae", "glb", "stl")]
+    material = '<material name="m"><color rgba="0.1 0.2 0.3 1"/></material>'
+    shape = '<{0}><origin xyz="0 0 1" rpy="0 0.1 0"/><geometry>{1}</geometry><material name="m"/></{0}>'
+    looks = "".join(shape.format(layer, x) for x in solids for layer in ("visual", "collision"))
+    return [urdf_seeds()[0].replace(b'<link name="b">', f'{material}<link name="b">{looks}'.encode())]
+
+
+def mesh_seeds() -> list[bytes]:
+    """Wavefront with its material, COLLADA, glTF and a picture: a textured box."""
+    import trimesh
+    from PIL import Image
+
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8))
+    box = trimesh.creation.box([1, 2, 3])
+    box.visual = trimesh.visual.TextureVisuals(uv=np.random.default_rng(1).random((8, 2)), image=picture)
+    text, files = trimesh.exchange.obj.export_obj(box, return_texture=True)
+    material = next(data for name, data in files.items() if name.endswith(".mtl"))
+    image = io.BytesIO()
+    picture.save(image, "PNG")
+    named = material.replace(b"material_0.png", b"box.png")
+    obj = text.replace("material.mtl", "box.mtl").encode()
+    return [obj, named, box.export(file_type="dae"), box.export(file_type="glb"), image.getvalue()]
+
+
 def transition_seeds() -> list[bytes]:
     robot = fj.Robot(fj.models.chain(2), backend="numpy")
     path = folder() / "seed.npz"
@@ -146,6 +181,26 @@ def read_transition(data: bytes) -> None:
     repr(motion), motion.q(motion.times(5)), motion.tau(motion.times(5))
 
 
+def read_looks(data: bytes) -> None:
+    model = parse_urdf(data)
+    for shape in urdf_shapes(model, in_file("looks.urdf", data), []):
+        crisp(shape.mesh) if shape.colour else glb(shape.mesh)
+
+
+def read_mesh_bytes(data: bytes) -> None:
+    """As the file that it seems to be; materials and pictures are read by way of a mesh."""
+    marks = {b"glTF": "x.glb", b"<COLL": "x.dae", b"PNG": "x.png", b"newmtl": "x.mtl"}
+    name = next((name for mark, name in marks.items() if mark in data[:100]), "x.obj")
+    obj, material, *_, picture = mesh_seeds()
+    in_file("x.mtl", material.replace(b"box.png", b"x.png"))
+    in_file("x.png", picture)
+    in_file("x.obj", obj.replace(b"box.mtl", b"x.mtl"))
+    path = in_file(name, data.replace(b"box.", b"x."))
+    read_mesh.cache_clear()
+    for mesh, colour, _ in read_mesh(path if path.suffix in FORMATS else path.with_suffix(".obj")):
+        crisp(mesh) if colour else glb(mesh)
+
+
 @dataclass(frozen=True)
 class Target:
     read: Callable[[bytes], object]
@@ -167,6 +222,9 @@ TARGETS = {
     "trajectory": Target(read_trajectory, trajectory_seeds, form="npz"),
     "transition": Target(read_transition, transition_seeds, form="npz"),
 }  # fmt: skip
+if find_spec("trimesh"):
+    TARGETS["looks"] = Target(read_looks, looks_seeds, form="xml")
+    TARGETS["mesh"] = Target(read_mesh_bytes, mesh_seeds)
 
 
 def attempt(target: str, data: bytes) -> bool:

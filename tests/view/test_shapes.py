@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import builtins
+import os
 import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import featherjet as fj
-from featherjet.errors import MissingExtra, ModelWarning
+from featherjet.errors import MissingExtra, ModelError, ModelWarning
+from featherjet.view import meshfiles
 from featherjet.view.meshfiles import glb, locate, read_mesh
 from featherjet.view.shape import Shape
 from featherjet.view.shapes import shapes
@@ -118,6 +121,129 @@ def test_lost_and_broken_meshes_are_named_and_the_collision_shape_is_seen(tmp_pa
     with pytest.warns(ModelWarning, match=r"(?s)lost\.stl.*broken\.stl"):
         found = shapes(fj.load(path).model)
     assert sorted(s.layer for s in found) == ["collision", "visual"]
+
+
+BOX = '<box size="1 1 1"/>'
+LOOK = '<material name="m">{}</material>'
+
+
+@pytest.mark.parametrize(
+    "geometry, material, message",
+    [
+        (BOX, '<color rgba="1 0"/>', "<color>.*rgba='1 0': expected 3 or 4 numbers, got 2"),
+        (BOX, '<color rgba="1 0 nan 1"/>', "<color>.*'nan' is not a finite number"),
+        (BOX, '<color rgba="1 0 300 1"/>', "<color>.*must be from 0 to 1"),
+        (BOX, '<color rgba="red"/>', "<color>.*expected 3 or 4 numbers, got 1"),
+        (BOX, "<color/>", "<color>.*attribute 'rgba' is missing"),
+        ('<sphere radius="0"/>', "", "<sphere>.*radius='0': must be positive"),
+        ('<box size="1 -2 1"/>', "", "<box>.*size='1 -2 1': must be positive"),
+        (
+            '<cylinder radius="1" length="1e300"/>',
+            "",
+            "<cylinder>.*length='1e300': must be positive, and at most 1e.06",
+        ),
+        ('<capsule radius="nan" length="1"/>', "", "<capsule>.*'nan' is not a finite number"),
+        ('<mesh filename="box.stl" scale="1 0 1"/>', "", "<mesh>.*scale='1 0 1': must not be zero"),
+        (f'<mesh filename="{"x" * 5000}.stl"/>', "", "<mesh>.*there is no file xxx"),
+    ],
+)
+def test_looks_that_cannot_be_are_named_by_line(tmp_path, geometry, material, message):
+    """A wrong colour takes nothing from the shape; a wrong shape is seen as its link collides."""
+    trimesh.creation.box([1, 1, 1]).export(tmp_path / "box.stl")
+    collision = '<collision><geometry><sphere radius="2"/></geometry></collision>'
+    path = urdf(tmp_path, visual(geometry, LOOK.format(material) if material else "") + collision)
+    with pytest.warns(ModelWarning, match=rf"(?s)robot\.urdf:\d+: {message}"):
+        shape = only(path)
+    assert (shape.mesh.extents.max() < 1.5) == bool(material)
+
+
+def test_a_link_whose_mesh_is_refused_is_seen_as_it_collides(tmp_path):
+    """Beside another link of the same joint, and with the reason of the reader: here a texture without a picture."""
+    data = textured_box().export(file_type="dae").decode()
+    lost = '<newparam sid="s"><sampler2D><source>lost</source></sampler2D></newparam>'
+    (tmp_path / "box.dae").write_text(data.replace("<profile_COMMON>", f"<profile_COMMON>{lost}"))
+    foot = """<joint name="f" type="fixed"><parent link="a"/><child link="b"/></joint><link name="b">{}{}</link>"""
+    sphere = '<collision><geometry><sphere radius="2"/></geometry></collision>'
+    path = urdf(tmp_path, visual(BOX))
+    text = path.read_text().replace("</robot>", foot.format(visual('<mesh filename="box.dae"/>'), sphere) + "</robot>")
+    path.write_text(text)
+    with pytest.warns(
+        ModelWarning, match=r"box\.dae: contains no triangles that can be drawn \(DaeBrokenRefError: .*lost"
+    ):
+        found = [s.mesh.extents.max() for s in shapes(fj.load(path).model) if s.layer == "visual"]
+    assert len(found) == 2
+    assert max(found) > 3
+
+
+def bomb(folder: Path) -> Path:
+    with zipfile.ZipFile(folder / "bomb.3mf", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("3D/3dmodel.model", b" " * (8 << 20))
+    return folder / "bomb.3mf"
+
+
+def many_parts(folder: Path) -> Path:
+    scene = trimesh.Scene()
+    scene.add_geometry(trimesh.creation.box([1, 1, 1]), geom_name="box")
+    for k in range(20):
+        scene.graph.update(f"copy {k}", geometry="box")
+    scene.export(folder / "many.glb")
+    return folder / "many.glb"
+
+
+def large_texture(folder: Path) -> Path:
+    box = textured_box()
+    box.visual.material.image = box.visual.material.image.resize((100, 100))
+    box.export(folder / "large.glb")
+    return folder / "large.glb"
+
+
+def wrong_triangle(folder: Path) -> Path:
+    box = trimesh.creation.box([1, 1, 1])
+    return patched(folder, box, np.uint32(box.faces), np.uint32(box.faces + 700))
+
+
+def not_finite(folder: Path) -> Path:
+    box = trimesh.creation.box([1, 1, 1])
+    return patched(folder, box, np.float32(box.vertices), np.float32(np.inf * box.vertices))
+
+
+def patched(folder: Path, mesh, old: np.ndarray, new: np.ndarray) -> Path:
+    data = mesh.export(file_type="glb")
+    assert old.tobytes() in data
+    (folder / "patched.glb").write_bytes(data.replace(old.tobytes(), new.tobytes()))
+    return folder / "patched.glb"
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (bomb, r"bomb\.3mf: meshes are read from \.stl"),
+        (many_parts, "parts with .* faces are more than 10 with 5000000"),
+        (large_texture, "its texture has 100 x 100 pixels"),
+        (wrong_triangle, "a triangle has a vertex that does not exist"),
+        (not_finite, "some vertices are not finite"),
+    ],
+)
+def test_meshes_take_no_more_than_is_right(tmp_path, monkeypatch, make, message):
+    monkeypatch.setattr(meshfiles, "MOST_PARTS", 10)
+    monkeypatch.setattr(meshfiles, "LARGEST_TEXTURE", 50 * 50)
+    with pytest.raises(ModelError, match=message):
+        read_mesh(make(tmp_path))
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path, monkeypatch):
+    trimesh.creation.box([1, 2, 3]).export(tmp_path / "box.stl")
+    monkeypatch.setattr(meshfiles, "MOST_BYTES", 100)
+    with pytest.raises(ModelError, match="make it coarser"):
+        read_mesh(tmp_path / "box.stl")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_as_a_material_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe.mtl")
+    (tmp_path / "a.obj").write_text("mtllib pipe.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl a\nf 1 2 3\n")
+    ((mesh, *_),) = read_mesh(tmp_path / "a.obj")
+    assert len(mesh.faces) == 1
 
 
 def test_the_base_of_an_arm_is_drawn_on_the_world(tmp_path):

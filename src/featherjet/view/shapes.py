@@ -28,6 +28,7 @@ def shapes(model: Model, file: Path | None = None) -> list[Shape]:
         found = mjcf_shapes(model, file)
     else:
         found = urdf_shapes(model, file, lost)
+    lost = [*dict.fromkeys(lost)]
     if lost:
         more = f" and {len(lost) - NAMED} more" if len(lost) > NAMED else ""
         warnings.warn(

@@ -16,6 +16,7 @@ from .meshfiles import Part, crisp, locate, read_mesh
 from .shape import Colour, Layer, Shape
 
 PLAIN: Colour = (0.7, 0.7, 0.72, 1.0)
+LARGEST = 1e6  # m
 LAYERS: tuple[Layer, ...] = ("visual", "collision")
 
 
@@ -30,23 +31,34 @@ def urdf_shapes(model: Model, urdf: Path, lost: list[str]) -> list[Shape]:
         frame = frames.get(f"{name}_link") or frames.get(name)
         if frame is None:
             continue
+        layers: dict[Layer, list[Shape]] = {layer: [] for layer in LAYERS}
         for layer in LAYERS:
             for shape in link.all(layer):
-                T = frame.placement @ origin(shape)
-                found += [Shape(frame.joint, T, *part, layer) for part in _parts(shape, urdf, materials, lost)]
+                try:
+                    T = frame.placement @ origin(shape)
+                    parts = _parts(shape, urdf, materials, lost)
+                except ModelError as error:
+                    lost.append(str(error))
+                    continue
+                layers[layer] += [Shape(frame.joint, T, *part, layer) for part in parts]
+        if link.all("visual") and not layers["visual"]:  # all were lost
+            layers["visual"] = [s._replace(layer="visual") for s in layers["collision"]]
+        found += [s for layer in LAYERS for s in layers[layer]]
     return found
 
 
 def _parts(shape: Element, urdf: Path, materials: dict[str, Element], lost: list[str]) -> list[Part]:
-    """The meshes of one <visual> or <collision>, each with its colour."""
+    """The meshes of one <visual> or <collision>, each with its colour; what is wrong with that is added to `lost`."""
     geometry = shape.child("geometry")
-    try:
-        found = [part for child in (geometry.children if geometry else ()) for part in _solid(child, urdf)]
-    except ModelError as error:
-        lost.append(str(error))
-        return []
-    material = _material(shape, materials)
-    return [(mesh, own) if named else _painted(mesh, own, material, urdf) for mesh, own, named in found]
+    found = [part for child in (geometry.children if geometry else ()) for part in _solid(child, urdf)]
+    material, painted = _material(shape, materials), []
+    for mesh, own, named in found:
+        try:
+            painted.append((mesh, own) if named else _painted(mesh, own, material))
+        except ModelError as error:
+            painted.append((mesh, own))
+            lost.append(str(error))
+    return painted
 
 
 def _solid(child: Element, urdf: Path) -> Iterator[tuple[Any, Colour | None, bool]]:
@@ -57,20 +69,30 @@ def _solid(child: Element, urdf: Path) -> Iterator[tuple[Any, Colour | None, boo
     if child.tag == "mesh":
         path = locate(child.text("filename"), urdf)
         if path is None:
-            raise ModelError(child.text("filename"))
+            raise child.error(f"there is no file {child.text('filename')}")
         scale = np.array(child.vector("scale", [1.0] * 3))
+        if not scale.all() or np.abs(scale).max() > LARGEST:
+            raise child.error(f"scale={child.text('scale')!r}: must not be zero, nor above {LARGEST:g}")
         for mesh, colour, named in read_mesh(path):
             yield _scaled(mesh, scale), colour, named
     elif child.tag == "box":
-        yield crisp(create.box(child.vector("size"))), PLAIN, False
+        yield crisp(create.box(_sizes(child, "size", child.vector("size")))), PLAIN, False
     elif child.tag == "sphere":
-        yield create.icosphere(subdivisions=2, radius=child.number("radius")), PLAIN, False
+        (radius,) = _sizes(child, "radius", [child.number("radius")])
+        yield create.icosphere(subdivisions=2, radius=radius), PLAIN, False
     elif child.tag in ("cylinder", "capsule"):
-        radius, length = child.number("radius"), child.number("length")
+        radius, length = (_sizes(child, name, [child.number(name)])[0] for name in ("radius", "length"))
         made = create.capsule(radius=radius, height=length)
         if child.tag == "cylinder":
             made = crisp(create.cylinder(radius=radius, height=length))
         yield made, PLAIN, False
+
+
+def _sizes(child: Element, attribute: str, values: list[float]) -> list[float]:
+    """Sizes [m], if there can be something of this size."""
+    if min(values) <= 0 or max(values) > LARGEST:
+        raise child.error(f"{attribute}={child.text(attribute)!r}: must be positive, and at most {LARGEST:g} m")
+    return values
 
 
 def _scaled(mesh: Any, scale: Array) -> Any:
@@ -89,25 +111,24 @@ def _material(shape: Element, materials: dict[str, Element]) -> Element | None:
     return materials.get(own.attributes.get("name", ""))
 
 
-def _painted(mesh: Any, colour: Colour | None, material: Element | None, urdf: Path) -> Part:
-    """A mesh that says nothing of its looks in the colour or texture of the URDF."""
+def _painted(mesh: Any, colour: Colour | None, material: Element | None) -> Part:
+    """A mesh that says nothing of its looks in the colour of the URDF."""
     if material is None:
         return mesh, colour
-    texture, rgba = material.child("texture"), material.child("color")
-    uv = getattr(mesh.visual, "uv", None)
-    if texture is not None and uv is not None and (path := locate(texture.text("filename"), urdf)):
-        return textured(mesh, uv, path), None
+    rgba = material.child("color")
     if rgba is not None:
-        r, g, b, a = (float(x) for x in [*rgba.text("rgba").split(), "1"][:4])
+        numbers = rgba.numbers("rgba", (3, 4))
+        if min(numbers) < 0 or max(numbers) > 1:
+            raise rgba.error(f"rgba={rgba.text('rgba')!r}: must be from 0 to 1")
+        r, g, b, a = [*numbers, 1.0][:4]
         return mesh, (r, g, b, a)
     return mesh, colour
 
 
 def textured(mesh: Any, uv: Array, picture: Any) -> Any:
-    """A copy of a mesh with texture coordinates uv (n, 2) and a picture: a path, or an image of Pillow."""
-    from PIL import Image
+    """A copy of a mesh with texture coordinates uv (n, 2) and a picture of Pillow."""
     from trimesh.visual import TextureVisuals
 
     copy = mesh.copy()
-    copy.visual = TextureVisuals(uv=uv, image=Image.open(picture) if isinstance(picture, Path) else picture)
+    copy.visual = TextureVisuals(uv=uv, image=picture)
     return copy

@@ -53,9 +53,14 @@ class Element:
         """The values of an attribute that is three finite numbers; required unless there is a default."""
         if default is not None and attribute not in self.attributes:
             return default
+        return self.numbers(attribute, (3,))
+
+    def numbers(self, attribute: str, counts: tuple[int, ...]) -> list[float]:
+        """The values of an attribute that is so many finite numbers, one of `counts`."""
         words = self.text(attribute).split()
-        if len(words) != 3:
-            raise self.error(f"{attribute}={self.attributes[attribute]!r}: expected 3 numbers, got {len(words)}")
+        if len(words) not in counts:
+            wanted = " or ".join(map(str, counts))
+            raise self.error(f"{attribute}={self.attributes[attribute]!r}: expected {wanted} numbers, got {len(words)}")
         return [self._parsed(attribute, word) for word in words]
 
     def _parsed(self, attribute: str, word: str) -> float:
