@@ -362,7 +362,7 @@ class Robot(ContactMethods):
         with Contacts; it alone knows dry friction, and is stable however stiff joints are); None takes the one that
         suits the robot.
         passive: whether limits, effort limits, damping, dry friction and springs of the joints act.
-        Many states are many worlds, at once. Ctrl-C returns the motion so far.
+        Many states are many worlds, at once; those that diverge are NaN from then on. Ctrl-C returns the motion so far.
         """
         return simulate(self.evaluator, q, v, controller, contacts, dt, duration, method, passive, progress)
 

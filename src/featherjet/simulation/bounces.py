@@ -111,6 +111,10 @@ class Bounces:
             left[some] -= spent
             total[some] += P
             report[some] = np.maximum(report[some], found.solver_report)
+            if part.impact is not None:
+                hit = some[part.impact.worlds]
+                for step in (part.impact.compressed, part.impact.restored):
+                    report[hit] = np.maximum(report[hit], step.solver_report)
         shaped = lambda x: x.reshape(*batch, *x.shape[1:])  # noqa: E731
         step = WorldStep(shaped(q), shaped(v), shaped(last), shaped(report), None if held is None else shaped(held))
         return step, shaped(total)

@@ -54,6 +54,9 @@ class HeldStepping:
         forces = forces + (yields.rows @ push[..., None])[..., 0] / dt
         return Stepped(self.evaluate("integrate", q, dt * after), after, forces, residual, residual <= CONVERGED * size)
 
+    def forget(self, which: Array) -> None:
+        """Nothing: these steps remember nothing."""
+
     def without_stops(self, q: Array, v: Array, tau: Array, soft: Array) -> tuple[Array, Array, Yielding]:
         """Velocities after the step and contact forces without percussions, and how the robot yields to them.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import isfinite
 
 import numpy as np
@@ -27,8 +27,10 @@ from ..evaluate.evaluator import Evaluator
 from ..evaluate.velocities import OwnVelocities
 from ..forks import unforked
 from ..model.model import Array
+from .buried import buried
 from .held import HeldStepping
 from .laws import JointLaws, Pull
+from .lost import FAILURES, Living, told
 from .servos import Servo
 from .steps import Smooth, Stopping, TimeStepping
 from .trajectory import Trajectory
@@ -39,7 +41,6 @@ METHODS = ("rk4", "semi-implicit", STEPPING)
 MOST_BYTES = 16_000_000_000
 STIFF = 0.5  # share of its velocity that a joint may lose in a step to springs and dampers, in explicit methods
 MOST = 10_000_000  # steps; more is likely a mistake
-FASTEST = 1e8  # a larger velocity means that the motion diverges
 
 
 def simulate(
@@ -67,7 +68,7 @@ def simulate(
     servo = controller if isinstance(controller, Servo) else None
     step = _step(standard, contacts, float(dt), method, laws, batch, start.q, servo)
     command = _controller(evaluator, controller, laws, batch)
-    record = _Record(evaluator, steps, float(dt), step, batch)
+    record, living = _Record(evaluator, steps, float(dt), step, batch), Living(step, batch)
     record.state(0, start.q, start.v)
     if isinstance(step, TimeStepping) and (sunk := step.sunk(start.q)):
         warn(SimulationWarning(sunk))
@@ -78,13 +79,13 @@ def simulate(
                 at, u = record.q[k], record.v[k]
                 tau, pull = command(k * dt, at.copy(), u.copy())
                 try:
-                    after = step(at, u, tau, pull)
+                    after = living(at, u, tau, pull)
                 except (SingularContacts, SingularMassMatrix) as error:
                     raise SimulationError(f"at t = {k * dt:g} s: {error}", record.trajectory(k)) from error
-                except (np.linalg.LinAlgError, InputError) as error:  # numbers are no longer finite
+                except FAILURES as error:  # numbers are no longer finite
                     raise _diverged(record, k, dt) from error
-                record.step(k, tau, after.forces, after.residual)
-                if not (sum_of_squares(after.v) < FASTEST**2 and isfinite(sum_of_squares(after.q))):
+                record.step(k, living.replacing(tau), after.forces, after.residual, living.lost)
+                if living.lost.all():
                     raise _diverged(record, k, dt)
                 record.state(k + 1, after.q, after.v)
                 record.unconverged += not after.converged.all()
@@ -92,12 +93,7 @@ def simulate(
                 advance()
     except KeyboardInterrupt:
         warn(SimulationWarning(f"interrupted at t = {done * dt:g} s; returns the motion so far"))
-    if record.unconverged:
-        worst = record.residual[:done].max()
-        said = (
-            f"contact forces did not converge in {record.unconverged} of {done} steps; the largest residual is "
-            f"{worst:.1e} N s. See Trajectory.residual; a smaller dt may help"
-        )
+    for said in filter(None, record.remarks(done, living.lost)):
         warn(SimulationWarning(said))
     return record.trajectory(done)
 
@@ -128,12 +124,27 @@ class _Record:
         self.q, self.v, self.tau = np.empty((*n, nq)), np.empty((*n, nv)), np.zeros((*n, nv))
         self.forces, self.residual = np.zeros((*n, sum(self.rows))), np.zeros(n)
         self.unconverged = 0
+        self.lost_at = np.full(batch, steps + 1)  # the first state of each world that is not one
 
     def state(self, k: int, q: Array, v: Array) -> None:
         self.q[k], self.v[k] = q, v
 
-    def step(self, k: int, tau: Array, forces: Array, residual: Array) -> None:
+    def step(self, k: int, tau: Array, forces: Array, residual: Array, lost: Array) -> None:
         self.tau[k], self.forces[k], self.residual[k] = tau, forces, residual
+        if lost.any():
+            self.lost_at[lost & (self.lost_at > k)] = k + 1
+
+    def remarks(self, done: int, lost: Array) -> Iterator[str]:
+        """What to warn of after so many steps."""
+        if lost.any():
+            yield f"{told(lost)} from t = {self.dt * self.lost_at.min():.3g} s on, and the others go on"
+        if isinstance(self.contacts, Ground):
+            yield buried(self.evaluator.standard, self.contacts, self.dt * np.arange(done + 1), self.q[: done + 1])
+        if self.unconverged:
+            yield (
+                f"contact forces did not converge in {self.unconverged} of {done} steps; the largest residual is "
+                f"{self.residual[:done].max():.1e} N s. See Trajectory.residual; a smaller dt may help"
+            )
 
     def trajectory(self, done: int) -> Trajectory:
         """The first `done` steps, in the robot's convention; the last torques and forces are repeated."""
@@ -141,6 +152,7 @@ class _Record:
         standard = self.evaluator.standard
         here = converted(standard, self.evaluator, self.q[:n], self.v[:n], tau=self.tau[:n])
         parts = [np.array(x) for x in (here.q, here.v, here.tau, self.forces[:n], self.residual[:n])]
+        gone = np.arange(n).reshape(-1, *[1] * self.lost_at.ndim) >= self.lost_at
         for x in parts[2:]:
             x[done] = x[max(done - 1, 0)]
         batch = self.residual.shape[1:]
@@ -148,6 +160,8 @@ class _Record:
         if self.contacts is not None:
             arrows = self.contacts.arrows(standard, self.q[:n], parts[3])
             surface = self.contacts.surface(arrows[..., 0, :].reshape(-1, 3))
+        for x in (*parts, arrows) if gone.any() else ():
+            x[gone] = np.nan
         return Trajectory(
             self.dt * np.arange(n),
             *(np.moveaxis(x, 0, len(batch)) for x in parts),
@@ -263,8 +277,10 @@ def _torques(
 
         def command(t: float, q: Array, v: Array) -> Array:
             tau = given(t, q, v)
-            if type(tau) is np.ndarray and tau.dtype == float and tau.shape == want and isfinite(sum_of_squares(tau)):
-                return tau
+            if type(tau) is np.ndarray and tau.dtype == float and tau.shape == want:
+                fine = isfinite(sum_of_squares(tau)) or np.isfinite(tau).all(-1)
+                if np.any(fine) and (batch or np.all(fine)):  # worlds without torques are lost, the others go on
+                    return tau
             tau = arrays.finite(f"controller's tau at t = {t:g}", tau, (nv,), f"nv = {nv}")
             if tau.shape != want and not _fits(tau.shape, want):
                 raise InputError(f"controller's tau at t = {t:g}: expected shape {want}, got {tau.shape}")

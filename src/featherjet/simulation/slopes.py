@@ -12,6 +12,7 @@ import numpy as np
 
 from ..algorithms.contacts.feet import landing
 from ..contact.placed_feet import PlacedFeet
+from ..errors import SimulationWarning, warn
 from ..model.model import Array
 from .balance import STEP, Balance, MovingState, StepLoad
 from .engine import Engine, Struck
@@ -74,8 +75,11 @@ class StepSlopes:
         held = np.zeros((len(s.q), len(self.laws.stops), 2)) if stops else None
         ways = self.laws.ways(s.q) if stops else None
         given = StepStart(s.q, s.v, load.tau, soft, table, height, load.h, ways)
-        dh = load.dh if load.dh.any() else None
+        dh = load.dh if load.dh.any() else None  # bounces divide the step
         tries = list(attempts(self.evaluate, self.axes, engine, given, start, held))
+        last = tries[-1].found
+        if not self.steps.settled(last.solver_report, last.P, last.held).all():
+            warn(SimulationWarning("contact forces did not converge, nor do derivatives hold where they did not"))
         du = dspeed = tries[0].axes.change(s.dv, s.dv, dh)
         slope = SolutionSlopes(du, start)
         for k, attempt in enumerate(tries):

@@ -59,6 +59,9 @@ class Smooth:
     def engine(self) -> Engine:
         return engine(self.evaluate, unreachable(self.evaluate), (), True)
 
+    def forget(self, which: Array) -> None:
+        """Nothing: these steps remember nothing."""
+
     def acceleration(self, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         if not self.laws.free:
             tau = tau + self.laws.pull(q, v).force
@@ -133,16 +136,21 @@ class TimeStepping:
             found = self.free(q, v, tau, pull, self.table(q), self.none, self.last, self.whole, self.held)
             P = found.P
         self.last, self.held = found.P, found.held
-        residual, sweeps = found.solver_report[..., 0], found.solver_report[..., 2]
         forces = P / self.dt if self.contacts is not None else np.zeros((*q.shape[:-1], 0))
-        settled = np.isfinite(residual) & (sweeps < SWEEPS)  # those that ended early reached their goal
-        converged = settled | (residual <= self.tiny)
+        converged = self.settled(found.solver_report, P, found.held)
+        return Stepped(found.q, found.v, forces, found.solver_report[..., 0], converged)
+
+    def settled(self, report: Array, P: Array, held: Array | None) -> Array:
+        """Whether sweeps found percussions (...)."""
+        residual = report[..., 0]
+        ended = np.isfinite(residual) & (report[..., 2] < SWEEPS)  # those that ended early reached their goal
+        converged = ended | (residual <= self.tiny)
         if not converged.all():
             size = np.abs(P).max(-1)
-            if found.held is not None:
-                size = np.maximum(size, np.abs(found.held).max((-1, -2)))
-            converged = settled | (residual <= CONVERGED * size + self.tiny)
-        return Stepped(found.q, found.v, forces, residual, converged)
+            if held is not None:
+                size = np.maximum(size, np.abs(held).max((-1, -2)))
+            converged = ended | (residual <= CONVERGED * size + self.tiny)
+        return converged
 
     def free(
         self, q: Array, v: Array, tau: Array, pull: Pull | None, table: Array, away: Array, start: Array, h: Array,
@@ -173,6 +181,12 @@ class TimeStepping:
         free = (*found[:4], np.zeros_like(held))
         return WorldStep(*(chosen(limited, x, y) for x, y in zip(stopped, free, strict=True)))
 
+    def forget(self, which: Array) -> None:
+        """Steps before, of some worlds (...)."""
+        self.last = np.where(which[..., None], 0.0, self.last)
+        if self.held is not None:
+            self.held = np.where(which[..., None, None], 0.0, self.held)
+
     def sunk(self, q: Array) -> str:
         """A warning if a foot starts deeper in the ground than time steps would take it, else nothing."""
         if self.contacts is None:
@@ -195,6 +209,7 @@ class Stepping(Protocol):
     laws: JointLaws
 
     def __call__(self, q: Array, v: Array, tau: Array, pull: Pull | None = None) -> Stepped: ...
+    def forget(self, which: Array) -> None: ...
 
 
 class Stopping:
@@ -210,6 +225,9 @@ class Stopping:
             return found
         stepped = self.stepping(q, v, tau, pull)
         return Stepped(*(chosen(beyond, x, y) for x, y in zip(stepped, found, strict=True)))
+
+    def forget(self, which: Array) -> None:
+        self.stepping.forget(which)
 
 
 def chosen(which: Array, x: Array | None, y: Array | None) -> Array:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .. import arrays
 from ..arrays import Out, copied
 from ..contact.ground import Ground
-from ..errors import InputError
+from ..errors import InputError, SimulationWarning, warn
 from ..evaluate.evaluator import Evaluator, HasEvaluator
 from ..model.model import Array
 from .balance import MovingState, StepLoad
@@ -136,6 +136,8 @@ class TimeStep:
         q, v, tau = self._checked(q, v, tau)
         push, pull = self._driven(q, v, tau)
         found = self.steps(q.shape[:-1])(q, v, self.laws.limited(push), pull)
+        if not found.converged.all():
+            warn(SimulationWarning(f"contact forces did not converge; the residual is {found.residual.max():.1e} N s"))
         return StepResult._make(copied(out, (found.q, found.v, found.forces)))
 
     def derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, out: Out = None) -> StepDerivatives:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..arrays import Out
+from ..blas import sum_of_squares
 from ..contact.ground import Ground
-from ..errors import FixedAttribute, InputError, SimulationError
+from ..errors import FixedAttribute, InputError, SimulationError, SimulationWarning, warn
 from ..evaluate.evaluator import HasEvaluator
 from ..model.model import Array
 from .engine import Compiled
+from .lost import Living, told
 from .steps import TimeStepping
 from .timestep import StepDerivatives, TimeStep, checked_robot
 
@@ -46,6 +49,7 @@ class World:
         self._steps = self._function.steps(batch)
         feet = 0 if contacts is None else 3 * len(contacts.feet)
         self.forces, self.residual = np.zeros((*batch, feet)), np.zeros(batch)
+        self._lost = np.zeros(batch, bool)
         self._fast = _Fast(self, self._steps) if not batch else None
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -73,20 +77,37 @@ class World:
 
     def step_derivatives(self, out: Out = None) -> StepDerivatives:
         """The derivatives of the next step, which is not made, by q, v and tau; see `TimeStep`."""
-        self._refuse_nonfinite()
-        return self._function.derivatives(self.q, self.v, self.tau, out)
+        living = self._living()
+        found = self._function.derivatives(*living.replaced(self.q, self.v, self.tau, None)[:3], out)
+        for x in found if living.lost.any() else ():
+            x[living.lost] = np.nan
+        return found
 
     def _step(self) -> None:
-        self._refuse_nonfinite()
-        found = self._steps(self.q.copy(), self.v.copy(), self.laws.limited(self.tau))
-        self.q[...], self.v[...], self.forces[...], self.residual[...] = found[:4]
-        if not (np.isfinite(self.q).all() and np.isfinite(self.v).all()):
+        living = self._living()
+        q, v, tau, _ = living.replaced(self.q.copy(), self.v.copy(), self.laws.limited(self.tau), None)
+        found = living(q, v, tau)
+        if living.lost.all():
             raise SimulationError(f"the motion diverges at t = {self.t:g} s. Use a smaller dt or softer gains", None)
+        self.q[...], self.v[...], self.forces[...], self.residual[...] = found[:4]
+        for x in (self.q, self.v, self.forces, self.residual) if living.lost.any() else ():
+            x[living.lost] = np.nan
+        if (living.lost & ~self._lost).any():
+            warn(SimulationWarning(f"{told(living.lost)} from t = {self.t + self.dt:.3g} s on, and the others go on"))
+        self.__dict__["_lost"] = living.lost
+        if not found.converged.all():
+            warn(SimulationWarning(f"contact forces did not converge at t = {self.t:g} s; see World.residual"))
 
-    def _refuse_nonfinite(self) -> None:
+    def _living(self) -> Living:
+        """Steps that know which worlds are not numbers; raises if all are such."""
+        living = Living(self._steps, self.q.shape[:-1])
         for name in ("q", "v", "tau"):
-            if not np.isfinite(getattr(self, name)).all():
-                raise InputError(f"world.{name}: every entry must be finite")
+            x = getattr(self, name)
+            if not isfinite(sum_of_squares(x)):
+                living.lose(~np.isfinite(x).all(-1))
+                if living.lost.all():
+                    raise InputError(f"world.{name}: every entry must be finite")
+        return living
 
 
 class _Fast:
