@@ -34,7 +34,7 @@ ROBOTS = {
 @pytest.mark.parametrize("robot", ROBOTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_schedules_are_plain_loops(name: str, robot: str) -> None:
-    compiled = fj.Robot(ROBOTS[robot](), unroll=False)
+    compiled = fj.Robot(ROBOTS[robot](), backend="compiled", unroll=False)
     record, tree = QUANTITIES[name], Tree(compiled.model)
     program = trace_rolled(record, variants(tree), False)
     assert NAMES[name] <= set(map(type, program.loops))
