@@ -22,7 +22,7 @@ def test_the_table_has_all_of_them(
     ratio: float, rate: float, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     batch = control_modes.Many(256, 0.01 * ratio, 0.01, Spread(ratio, ratio, ratio))
-    steps = control_modes.Steps(50, 60, 1 / rate, 1.5 / rate, 2 / rate)
+    steps = control_modes.StepTimes(50, 60, 1 / rate, 1.5 / rate, 2 / rate)
     spread = Spread(0.1, 0.1, 0.1)
     both = control_modes.Hessians((131, 38), (spread, Spread(0.03, 0.03, 0.03)))
     monkeypatch.setattr(control_modes, "many", lambda settings: batch)

@@ -21,7 +21,6 @@ from .runge_kutta import RungeKutta
 from .terms import OF_Q, OTHER, TracedTerms
 
 Array = np.ndarray
-OF_CONTROLS = ("Lu", "Lxu", "Luu")
 
 
 class CompiledPhase(DropsCode):

@@ -51,7 +51,7 @@ class Workspace(threading.local):
         return self.rollout.motions
 
 
-class Pass(NamedTuple):
+class DerivativePass(NamedTuple):
     """All steps from states and controls to derivatives: what was rolled out before, motions, and results of terms."""
 
     steps: Direct
@@ -66,7 +66,7 @@ class Linearization:
     def __init__(self, problem: Sized, batch: tuple[int, ...]) -> None:
         self.problem, self.quadratic = problem, new_quadratic(problem, batch)
         self.xs, self.us = np.empty((*batch, problem.T + 1, problem.nx)), np.empty((*batch, problem.T, problem.nu))
-        self.passes: dict[bool, Pass] = {}  # that which goes on from a rollout, and that which does not
+        self.passes: dict[bool, DerivativePass] = {}  # that which goes on from a rollout, and that which does not
 
     def __call__(self, xs: Array, us: Array, rolled_out: Sequence[PhaseMotion], costates: Array | None) -> Quadratic:
         """The derivatives at states and controls; recording steps pays if they are taken again, as in an iteration."""
@@ -81,14 +81,14 @@ class Linearization:
                 add_second_derivatives(phase, m, costates, self.quadratic, results)
         return self.quadratic
 
-    def take(self, steps: Direct, rolled_out: Sequence[PhaseMotion] = NO_MOTIONS) -> Pass:
+    def take(self, steps: Direct, rolled_out: Sequence[PhaseMotion] = NO_MOTIONS) -> DerivativePass:
         """Take all steps to the derivatives."""
         motions, results = [], []
         for k, phase in enumerate(self.problem.every):
             m = rolled_out[k].followed_by(steps) if rolled_out else phase.motion(self.xs, self.us, steps=steps)
             results.append(phase.write_derivatives(m, self.quadratic))
             motions.append(m)
-        return Pass(steps, rolled_out, motions, results)
+        return DerivativePass(steps, rolled_out, motions, results)
 
 
 def new_values(problem: Sized, batch: tuple[int, ...]) -> Values:

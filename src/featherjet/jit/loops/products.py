@@ -19,7 +19,7 @@ AT_ONCE = 8  # vectors of a row
 VECTORS = 2  # of a block, where the number of columns is known only when code runs
 
 
-class Columns(NamedTuple):
+class ColumnVector(NamedTuple):
     """Columns in one vector; a mask where some lanes are none; how many lanes are filled, if that is known."""
 
     first: Index
@@ -65,9 +65,9 @@ class ProductCode:
             rows = self.m if not s.upper else lifted(min(int(self.m), group[-1].end))
             self.all_rows(rows, group)
 
-    def cut(self, n: int) -> list[Columns]:
+    def cut(self, n: int) -> list[ColumnVector]:
         """A row of 14 columns is a vector of 8, one of 4 and one of 2, or a vector of 8 and one of 8 that is masked."""
-        L, found, start = self.w.L, list[Columns](), 0
+        L, found, start = self.w.L, list[ColumnVector](), 0
         masks = L * self.w.bytes > 16 and self.m.value != 1  # one row after another would wait for what is stored so
         while start < n:
             count = 1 << (min(L, n - start).bit_length() - 1)
@@ -75,7 +75,7 @@ class ProductCode:
             w = self.code.wide(width)
             count = min(width, n - start)
             mask = Constant(VectorType(I1, width), [k < count for k in range(width)]) if count < width else None
-            found.append(Columns(lifted(start), w, mask, count))
+            found.append(ColumnVector(lifted(start), w, mask, count))
             start += count
         return found
 
@@ -83,20 +83,20 @@ class ProductCode:
         w, b, n = self.w, self.b, self.code.integer(self.n)
         if w.L == 1:
             with self.code.looping(I64(0), n) as c:
-                self.all_rows(self.m, [Columns(c, w)])
+                self.all_rows(self.m, [ColumnVector(c, w)])
             return
         wide = b.mul(b.udiv(n, I64(VECTORS * w.L)), I64(VECTORS * w.L))
         with self.code.looping(I64(0), wide, VECTORS * w.L) as c:
-            self.all_rows(self.m, [Columns(c + k * w.L, w) for k in range(VECTORS)])
+            self.all_rows(self.m, [ColumnVector(c + k * w.L, w) for k in range(VECTORS)])
         whole = b.and_(n, I64(-w.L))
         with self.code.looping(wide, whole, w.L) as c:
-            self.all_rows(self.m, [Columns(c, w)])
+            self.all_rows(self.m, [ColumnVector(c, w)])
         with b.if_then(b.icmp_signed("<", whole, n)), ExitStack() as stack:
             self.code.scope(stack)
             mask = w.first_lanes(b, b.sub(n, whole))
-            self.all_rows(self.m, [Columns(self.code.named(whole), w, mask)])
+            self.all_rows(self.m, [ColumnVector(self.code.named(whole), w, mask)])
 
-    def all_rows(self, rows: Index, vectors: Sequence[Columns]) -> None:
+    def all_rows(self, rows: Index, vectors: Sequence[ColumnVector]) -> None:
         """Some columns of all rows, as many rows at a time as there are registers for."""
         code, tall = self.code, max(1, self.room // len(vectors))
         if rows.value is not None:
@@ -119,7 +119,7 @@ class ProductCode:
         with code.looping(whole, count) as row:
             self.block([row], vectors)
 
-    def block(self, rows: Sequence[Index], vectors: Sequence[Columns]) -> None:
+    def block(self, rows: Sequence[Index], vectors: Sequence[ColumnVector]) -> None:
         s, b = self.s, self.b
         if s.start is None:
             first: list[Value] = [v.w.const(0.0) for _ in rows for v in vectors]
@@ -149,13 +149,13 @@ class ProductCode:
         shifted = self.b.gep(self.bases[part], [self.code.integer(at)], source_etype=kind)
         return self.b.gep(shifted, [I64(rest)], source_etype=kind) if rest else shifted
 
-    def read(self, part: ArrayPart, row: Index, v: Columns) -> Value:
+    def read(self, part: ArrayPart, row: Index, v: ColumnVector) -> Value:
         pointer = self.pointer(part, row, v.first)
         if v.mask is None:
             return self.b.load(pointer, typ=v.w.V, align=v.w.bytes)
         return v.w.load_masked(self.b, pointer, v.mask)
 
-    def write(self, x: Value, row: Index, v: Columns) -> None:
+    def write(self, x: Value, row: Index, v: ColumnVector) -> None:
         pointer = self.pointer(self.s.target, row, v.first)
         if v.mask is None:
             v.w.store_unaligned(self.b, x, pointer)

@@ -30,7 +30,7 @@ class Many(NamedTuple):
     ratio: Spread
 
 
-class Steps(NamedTuple):
+class StepTimes(NamedTuple):
     """Seconds of MPC's steps: the median, nine of ten, and the longest."""
 
     knots: int
@@ -90,7 +90,7 @@ def trot(cycles: int) -> Problem:
     return w.problem(w.posture())
 
 
-def receding() -> Steps:
+def receding() -> StepTimes:
     """The trot by MPC with one iteration a step, its velocities disturbed at each."""
     problem = trot(CYCLES)
     problem.evaluator.threads = 1
@@ -104,7 +104,7 @@ def receding() -> Steps:
             x = next_state(problem, mpc.knot, x, u)
             x[problem.nq :] += PUSH * rng.normal(size=problem.nv)
     steady = np.array(taken[3:])  # the first takes more iterations, and the next two load code
-    return Steps(KNOTS, len(steady), *(float(np.quantile(steady, p)) for p in (0.5, 0.9, 1.0)))
+    return StepTimes(KNOTS, len(steady), *(float(np.quantile(steady, p)) for p in (0.5, 0.9, 1.0)))
 
 
 def next_state(problem: Problem, knot: int, x: np.ndarray, u: np.ndarray) -> np.ndarray:

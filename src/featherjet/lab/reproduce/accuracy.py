@@ -12,7 +12,7 @@ from ...model.model import Array
 from ..bench.run import slope
 from ..internals import reference_results
 from .lab import CHAIN, Lab
-from .plots import Lines
+from .plots import LinePanel
 from .report import Claim, ExperimentResult, Table, TableColumn, about
 
 SIZES, QUICK_SIZES = (5, 10, 20, 50, 100), (4, 8)
@@ -153,6 +153,6 @@ def _table(title: str, found: ErrorTable, kind: str) -> Table:
     return Table(title, [TableColumn("N", "count"), *(TableColumn(m, "error") for m in found)], rows)
 
 
-def _lines(title: str, found: ErrorTable, kind: str) -> Lines:
+def _lines(title: str, found: ErrorTable, kind: str) -> LinePanel:
     curves = {m: (list(map(float, e)), [getattr(x, kind) for x in e.values()]) for m, e in found.items()}
-    return Lines(title, "N", "error", curves, marked=True)
+    return LinePanel(title, "N", "error", curves, marked=True)

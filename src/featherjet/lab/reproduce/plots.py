@@ -30,7 +30,7 @@ class Panel(Protocol):
 
 
 @dataclass
-class Lines:
+class LinePanel:
     """Curves {name: (x, y)}, on logarithmic axes unless all values are close to `level`; `marked` shows each point.
 
     With `alike`, every that many curves form a group: groups differ in line style, members of a group in colour.

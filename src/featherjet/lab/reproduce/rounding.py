@@ -13,7 +13,7 @@ from ...model.tree import Tree
 from ...robot.robot import Robot
 from ..bench.run import slope
 from .lab import Lab, NotInstalled
-from .plots import Lines, MatrixPanel, Panel
+from .plots import LinePanel, MatrixPanel, Panel
 from .report import Claim, ExperimentResult, Figure, Table, TableColumn, exactly
 
 STEPS = tuple(10.0**-k for k in range(2, 11))
@@ -157,7 +157,7 @@ def _panels(zeros: list[Zero], remainders: Remainders) -> list[Panel]:
     return [
         MatrixPanel("dFD/dv, one-sided differences", one_sided, top * 1e-6, top),
         MatrixPanel("dFD/dv, analytical: all white", by_v["direct"], top * 1e-6, top),
-        Lines("what is left of zero", "step h", "largest entry", curves, marked=True),
+        LinePanel("what is left of zero", "step h", "largest entry", curves, marked=True),
     ]
 
 

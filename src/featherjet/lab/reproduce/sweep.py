@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from .algorithms import Algorithm
 from .lab import CHAIN, Lab, Measurement, Measurements, count_ratio, ratio
-from .plots import Lines
+from .plots import LinePanel
 from .report import NOISE, Table, TableColumn, span
 
 LARGE = (50, 100, 200, 500)  # sizes at which algorithms run as loops
@@ -137,11 +137,11 @@ class SizeSweep:
             curves[name] = [n for n, _ in points], [y for _, y in points]
         return curves
 
-    def panels(self, title: str) -> list[Lines]:
+    def panels(self, title: str) -> list[LinePanel]:
         names = [x.name for x in self.algorithms]
         return [
-            Lines(f"{title}: measured", "N", "us per state", self.time_curves(names), marked=True),
-            Lines(f"{title}: counted", "N", "operations per state", self.operation_curves(names)),
+            LinePanel(f"{title}: measured", "N", "us per state", self.time_curves(names), marked=True),
+            LinePanel(f"{title}: counted", "N", "operations per state", self.operation_curves(names)),
         ]
 
 
@@ -149,9 +149,9 @@ def curve(ratios: dict[int, float]) -> Curve:
     return list(map(float, ratios)), list(ratios.values())
 
 
-def ratio_lines(title: str, ratios: dict[str, dict[int, float]], marked: bool) -> Lines:
+def ratio_lines(title: str, ratios: dict[str, dict[int, float]], marked: bool) -> LinePanel:
     """Ratios over the size as a panel, with a line at one."""
-    return Lines(title, "N", "ratio", {k: curve(r) for k, r in ratios.items()}, marked=marked, level=1)
+    return LinePanel(title, "N", "ratio", {k: curve(r) for k, r in ratios.items()}, marked=marked, level=1)
 
 
 def below(ratios: dict[int, float], level: float = 1.0) -> list[int]:

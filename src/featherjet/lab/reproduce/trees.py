@@ -8,7 +8,7 @@ from ..internals import lanes
 from .algorithms import Algorithm, forward, inverse
 from .chains import FDSVA
 from .lab import CHAIN, Lab, ratio
-from .plots import Lines
+from .plots import LinePanel
 from .report import FAVOURED, Claim, ExperimentResult, Table, TableColumn, about, counted, span
 from .sweep import Comparison, SizeSweep, at_large, below, extrapolation_remark, looped_sizes, ratio_lines
 
@@ -91,7 +91,9 @@ def figure6(lab: Lab) -> ExperimentResult:
             ratio_lines("Pinocchio / FDSVA, by time", {k: c.times for k, c in slower.items()}, marked=True),
             ratio_lines("Pinocchio / FDSVA, by operations", {k: c.counts for k, c in slower.items()}, marked=False),
             ratio_lines("FDSVA / direct, by time", {k: c.times for k, c in direct.items()}, marked=True),
-            Lines("chains in loops, lanes", "N", "us per state", in_lanes.time_curves((FDSVA, "direct")), marked=True),
+            LinePanel(
+                "chains in loops, lanes", "N", "us per state", in_lanes.time_curves((FDSVA, "direct")), marked=True
+            ),
         ],
         [_where_fdsva_wins(direct), extrapolation_remark(lab, algorithms)],
     )
@@ -120,9 +122,9 @@ def _where_fdsva_wins(direct: Comparisons) -> str:
     )
 
 
-def _time_lines(sweeps: dict[str, SizeSweep], *names: str) -> Lines:
+def _time_lines(sweeps: dict[str, SizeSweep], *names: str) -> LinePanel:
     curves = {f"{name}, {k}": s.time_curves([name])[name] for k, s in sweeps.items() for name in names}
-    return Lines("measured", "N", "us per state", curves, marked=True, alike=len(names))
+    return LinePanel("measured", "N", "us per state", curves, marked=True, alike=len(names))
 
 
 # Long chains, in loops with lanes
