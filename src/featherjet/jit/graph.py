@@ -102,6 +102,9 @@ class Graph:
             self.ops.append(op)
         return Expr(self, index)
 
+    def __contains__(self, op: Op) -> bool:
+        return op in self._index
+
     def const(self, value: float) -> Expr:
         value = float(value)
         return self.add(Op("const", data=(value, math.copysign(1.0, value))))  # 0.0 and -0.0 are two constants
@@ -247,7 +250,8 @@ class Expr:
             return a - minus
         if (minus := a.negated()) is not None:
             return b - minus
-        return a.graph.add(Op("add", tuple(sorted((a.index, b.index)))))
+        turned = Op("add", (b.index, a.index))  # sums keep the order in which they are written first
+        return a.graph.add(turned if turned in a.graph else Op("add", (a.index, b.index)))
 
     __radd__ = __add__
 

@@ -31,6 +31,16 @@ VOID = ir.VoidType()
 LINE = 64  # bytes in a cache line
 
 
+class MultiplyAdd(ir.Instruction):
+    """A call of `llvm.fmuladd`. These are half of all instructions, and calls by llvmlite take three times as long."""
+
+    name_of_function = ""
+
+    def descr(self, buf: list[str]) -> None:
+        operands = ", ".join(f"{x.type} {x.get_reference()}" for x in self.operands)
+        buf.append(f"call {self.type} @{self.name_of_function}({operands})\n")
+
+
 class Lanes:
     """Code on vectors of `lanes` numbers of one kind, aligned in memory as vectors or, if not `whole`, as numbers.
 
@@ -133,11 +143,19 @@ class Lanes:
 
     def plus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
         """x + y z, rounded once where the processor can."""
-        return self.call_intrinsic(b, "fmuladd", y, z, x)
+        return self.fused(b, y, z, x)
 
     def minus_product(self, b: ir.IRBuilder, x: Value, y: Value, z: Value) -> Value:
         """x - y z, rounded once where the processor can."""
-        return self.call_intrinsic(b, "fmuladd", b.fneg(y), z, x)
+        return self.fused(b, b.fneg(y), z, x)
+
+    def fused(self, b: ir.IRBuilder, y: Value, z: Value, x: Value) -> Value:
+        """x + y z, at the end of a block."""
+        found = MultiplyAdd(b.block, x.type, "call", [y, z, x])
+        found.name_of_function = self.intrinsic_of("fmuladd", x.type, 3).name
+        found.parent.instructions.append(found)
+        b.position_at_end(b.block)
+        return found
 
     def any_lane(self, b: ir.IRBuilder, mask: Value) -> Value:
         if self.L == 1:
@@ -294,6 +312,11 @@ class Lanes:
                 found[k][i] = b.fneg(total) if flip else total
         return [[value(k, x.index) for x in of] for k in versions]
 
+    def values_apart(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value]) -> list[list[Value]]:
+        """The same, where each value has the bits that it has when it is computed alone."""
+        found = [self.values(b, [x], *loads) for x in of]
+        return [[x for (x,) in version] for version in zip(*found, strict=True)]
+
     def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Any], Value]) -> Value:
         """Emit one operation; the values of its operands are known."""
         op = self.graph.ops[i]
@@ -321,9 +344,11 @@ class Lanes:
 
     def call_intrinsic(self, b: ir.IRBuilder, name: str, *operands: Value) -> Value:
         """Call one of LLVM's functions of numbers or vectors, all of the same type."""
-        V: Any = operands[0].type
+        return b.call(self.intrinsic_of(name, operands[0].type, len(operands)), operands)
+
+    def intrinsic_of(self, name: str, V: Any, arity: int) -> ir.Function:
         full = f"llvm.{name}.{self.kind.suffix(V.count if isinstance(V, VectorType) else 1)}"
-        return b.call(external(self.module, full, V, *[V] * len(operands)), operands)
+        return external(self.module, full, V, *[V] * arity)
 
     def loads(self, of: Iterable[Expr]) -> list[Any]:
         """The references that expressions load."""

@@ -115,7 +115,7 @@ class StraightCode(Border):
         for i, places in self.sinks.items():
             op = self.program.graph.ops[i]
             if op.name == "const":
-                self.fill(op.data[0], runs(places))  # type: ignore[index]
+                self.fill(op.data[0] + 0.0, runs(places))  # type: ignore[index]  # zeros are positive, also groups of them
         return memory
 
     def fill(self, value: float, places: Sequence[tuple[int, int]]) -> None:

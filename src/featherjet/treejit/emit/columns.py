@@ -242,7 +242,7 @@ class PairsCode:
             for m in range(self.n_out):
                 wanted = [loop.within[m], loop.across[m], loop.extra[m], loop.own[m]]
                 group = self.group_loader(g)
-                found = e.values(b, wanted, *(self.by_role(self.row_loader(row, wanted), group) for row in rows))
+                found = e.values_apart(b, wanted, *(self.by_role(self.row_loader(row, wanted), group) for row in rows))
                 values = []
                 for (within, across, diagonal, own), (lower, upper, extra, same) in zip(masks, found, strict=True):
                     x = b.select(within, lower, b.select(across, upper, nothing))

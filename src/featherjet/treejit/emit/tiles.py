@@ -160,7 +160,7 @@ class TilesCode:
 
             def case(values: Sequence[Expr]) -> None:
                 load = self.loader(above, left)
-                (found,) = w.values(b, values, load)
+                (found,) = w.values_apart(b, values, load)
                 for m, x in enumerate(found):
                     w.store(b, x, w.vector(b, self.entries, b.add(at, I64(m * T**2))))
 

@@ -143,7 +143,7 @@ class TriplesCode(PairsCode):
         for m in range(self.n_out):
             of = [values[m] for _, values in kinds]
             group = self.group_loader(g)
-            found = e.values(b, of, *(self.by_role(self.row_loader(row, of), group) for row in rows))
+            found = e.values_apart(b, of, *(self.by_role(self.row_loader(row, of), group) for row in rows))
             values = []
             for r, row in enumerate(found):
                 x: Value = e.const(0.0)
