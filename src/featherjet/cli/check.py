@@ -10,6 +10,7 @@ import numpy as np
 from rich.text import Text
 
 from ..errors import SingularMassMatrix
+from ..lab.internals import instruction_set
 from ..robot.robot import Robot
 from ..terminal import console, progress
 from ..verify import CHECKED, SECOND, Finding, check, complex_step
@@ -24,17 +25,21 @@ examples:
   featherjet check panda
   featherjet check my_robot.urdf --root free --samples 100
   featherjet check panda --order 2
+  featherjet check --bits
   featherjet check my_robot.urdf --tolerance 1e-8 && echo "good enough"
 
 At random states with random external forces, each derivative is compared with the complex-step derivative of
 the dynamics, which is exact to rounding. Errors are relative to the largest entry of the matrix.
+--bits computes a fixed suite and prints a hash of all results: processors with fused multiply-add (x86-64-v3, v4,
+aarch64) have the same bits.
 Exit code 0: all derivatives within tolerance; 1: some are not, or cannot be computed; 2: the robot cannot be
 loaded."""
 
 
 def add(commands: Any) -> None:
     sub = command(commands, "check", run, "verify a robot's derivatives by complex step", EXAMPLES)
-    add_robot(sub)
+    add_robot(sub, needed=False)
+    sub.add_argument("--bits", action="store_true", help="print a hash of a fixed suite's results, without ROBOT")
     sub.add_argument("--samples", type=count, default=10, metavar="N", help="random states to try (default: 10)")
     add_seed(sub)
     sub.add_argument("--order", type=int, choices=(1, 2), default=1, help="2: second derivatives too (default: 1)")
@@ -45,6 +50,10 @@ def add(commands: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.bits == (args.robot is not None):
+        args.parser.error("--bits takes no ROBOT" if args.bits else "the following arguments are required: ROBOT")
+    if args.bits:
+        return bits()
     robot = load_robot(args)
     singular: SingularMassMatrix | None = None
     try:
@@ -61,6 +70,25 @@ def run(args: argparse.Namespace) -> int:
     else:
         fail(f"{robot.name}: some derivatives exceed the tolerance", label="failed: ")
     return 0 if good and not singular else 1
+
+
+def bits() -> int:
+    """Print what the results of a fixed suite hash to."""
+    from ..lab import bits as suite
+
+    listing, every = table("computed", "hash"), []
+    groups = suite.groups()
+    with progress() as bar:
+        task = bar.add_task("computing", total=len(groups))
+        for name, compute in groups:
+            every.append(suite.digest(compute()))
+            listing.add_row(name, every[-1][:16])
+            bar.advance(task)
+    console().print(listing)
+    line(("all: ", "bold"), suite.digest([np.frombuffer(bytes.fromhex(x), np.uint8) for x in every]))
+    if instruction_set() == "x86-64-v2":
+        line("x86-64-v2 has no fused multiply-add: other processors round less often, and have other bits")
+    return 0
 
 
 def watched(robot: Robot, samples: int, seed: int, forward: bool = True, order: int = 1) -> Iterator[list[Finding]]:

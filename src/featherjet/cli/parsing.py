@@ -42,9 +42,12 @@ def command(commands: Any, name: str, run: Any, brief: str, epilog: str) -> argp
     return sub
 
 
-def add_robot(sub: argparse.ArgumentParser) -> None:
+def add_robot(sub: argparse.ArgumentParser, needed: bool = True) -> None:
     """ROBOT and how to load it."""
-    sub.add_argument("robot", metavar="ROBOT", help="a URDF or MJCF file, or a name (see: featherjet robots)")
+    number = None if needed else "?"
+    sub.add_argument(
+        "robot", metavar="ROBOT", nargs=number, help="a URDF or MJCF file, or a name (see: featherjet robots)"
+    )
     sub.add_argument(
         "--root",
         choices=ROOTS,

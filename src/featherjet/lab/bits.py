@@ -6,7 +6,8 @@ Inputs are fractions of a power of two, so that they are the same numbers everyw
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,15 +28,20 @@ SECONDS, STEP = 2.0, 0.0078125
 KNOTS = 20
 
 
-def groups(robots: Any = ROBOTS, seconds: float = SECONDS) -> Iterator[tuple[str, list[Array]]]:
-    """(what is computed, its results), one group after the other."""
-    for name in robots:
-        robot = load(name, backend="compiled")
-        for dtype in PRECISIONS:
-            yield f"{name}, {np.dtype(dtype).name}", list(quantities(robot, dtype))
-    yield "contacts", contacts()
-    yield f"{seconds:g} s on the ground", rollout(seconds)
-    yield "optimal control", solution()
+Group = tuple[str, Callable[[], list[Array]]]  # what is computed, and how
+
+
+def groups(robots: Sequence[str] = ROBOTS, seconds: float = SECONDS) -> list[Group]:
+    """All that is compared."""
+    found: list[Group] = [
+        (f"{name}, {np.dtype(dtype).name}", partial(quantities, name, dtype)) for name in robots for dtype in PRECISIONS
+    ]
+    return [
+        *found,
+        ("contacts and impacts", contacts),
+        (f"{seconds:g} s on the ground", partial(rollout, seconds)),
+        ("optimal control", solution),
+    ]
 
 
 def digest(arrays: list[Array]) -> str:
@@ -46,14 +52,16 @@ def digest(arrays: list[Array]) -> str:
     return found.hexdigest()
 
 
-def quantities(robot: Robot, dtype: Any) -> Iterator[Array]:
-    """Every quantity of a robot that needs neither contacts nor frames, for a batch, a part of it, and one state."""
+def quantities(name: str, dtype: Any) -> list[Array]:
+    """Every quantity of a robot that needs neither contacts nor frames, for a batch and for one state."""
+    robot = load(name, backend="compiled")
+    found: list[Array] = []
     for record in QUANTITIES.values():
-        if record.options or record.inside or FRAME in record.inputs:
-            continue
-        given = inputs(robot, record, dtype)
-        for part in (slice(None), slice(0, 5), 0):
-            yield from robot.evaluator.run(record.name, [x[part] for x in given])
+        if not (record.options or record.inside or FRAME in record.inputs):
+            given = inputs(robot, record, dtype)
+            for part in (slice(None), 0):
+                found += robot.evaluator.run(record.name, [x[part] for x in given])
+    return found
 
 
 def inputs(robot: Robot, record: Quantity, dtype: Any, samples: int = SAMPLES) -> list[Array]:
