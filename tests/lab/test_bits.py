@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 
 import featherjet as fj
+from featherjet.jit.engine import targets
 from featherjet.lab import bits
-from instruction_sets import FUSING
 
+FUSING = [name for name in targets() if name != "x86-64-v2"]
 SIZES = (1, 3, 8, 21)
 
 
 def digests() -> dict[str, str]:
-    return {name: bits.digest(compute()) for name, compute in bits.groups(("quadruped",), seconds=0.25)}
+    groups = bits.groups(("quadruped",), seconds=0.25)
+    return {name: bits.digest(compute()) for name, compute in groups if "ground" not in name}
 
 
 def test_every_processor_with_fused_multiply_add_has_the_same_bits(monkeypatch):
