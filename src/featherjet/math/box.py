@@ -18,18 +18,18 @@ from .scalars import where_less
 ROUNDS, HALVINGS = 60, 30  # the most of either
 ENOUGH = 0.1  # of the gain that the slope promises
 YES = 0.5  # truths are numbers, 0 or 1
-LEAST = -1e300  # less than any number that is not infinite
+LEAST = -1e30  # less than any gain of a step that is worth a look
 
 
 def minimise_in_box(
-    t: Any, Q: Any, low: Any, high: Any, K: Any, k: Any, x: Any, slope: Any, failed: Any, work: Any, m: int, n: int
+    t: Any, Q: Any, low: Any, high: Any, K: Any, x: Any, slope: Any, failed: Any, work: Any, m: int, n: int
 ) -> None:
     """The minimum x (m,) for Q = [H B g] (m, m + n + 1), the gradient there, and K = H^-1 B of the free variables.
 
-    Rows of K are zero for fixed variables, and k is the last Newton step. failed[0] becomes 1 where H of the free ones
-    is not positive definite. work: G and Z of `eliminate`; free, trial and trial_slope (m,).
+    Rows of K are zero for fixed variables. failed[0] becomes 1 where H of the free ones is not positive definite.
+    work: G and Z of `eliminate`; the last Newton step k, free, trial and trial_slope (m,).
     """
-    G, Z, free, trial, trial_slope = work
+    G, Z, k, free, trial, trial_slope = work
     cost, done, whole = t.cell(0.0), t.cell(0.0), t.cell(0.0)
     for i in t.loop(m):
         x[i] = clipped(0.0, low[i], high[i])

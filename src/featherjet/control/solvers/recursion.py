@@ -116,8 +116,8 @@ def bounded_gains(t: Any, a: Any, k: Any, n: int, m: int) -> None:
     for i in t.loop(m):
         for c in t.columns(m + n + 1):
             Q[i, c] = G[i, c]
-    work = G, a.Z, a.free, a.trial, a.trial_slope
-    minimise_in_box(t, Q, a.low[k], a.high[k], a.K[k], step, a.d, a.du, a.failed, work, m, n)
+    work = G, a.Z, step, a.free, a.trial, a.trial_slope
+    minimise_in_box(t, Q, a.low[k], a.high[k], a.K[k], a.d, a.du, a.failed, work, m, n)
     for i in t.loop(m):
         d = a.d[i]
         step[i] = -d
