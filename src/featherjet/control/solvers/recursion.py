@@ -24,7 +24,7 @@ RESULTS = ("K", "k", "Vx", "Vf", "Vxx", "slope", "bend", "failed")
 SIZES = ("T", "knots", "kept", "gaps")  # T; T + 1; how many Vxx there is room for, all or two; whether there are gaps
 
 
-def riccati_spec(n: int, m: int, bounded: bool) -> LoopSpec:
+def riccati_spec(n: int, m: int, bounded: bool, fill: Fill = Fill.COLUMNS) -> LoopSpec:
     """The recursion for n tangent directions of states and m controls; low, high: how far controls may change."""
     wide, bounds = m + n + 1, {"low": ("T", m), "high": ("T", m)} if bounded else {}
     inputs = {
@@ -40,7 +40,7 @@ def riccati_spec(n: int, m: int, bounded: bool) -> LoopSpec:
         work |= {"Q": (m, wide), "d": (m,), "du": (m,), "free": (m,), "trial": (m,), "trial_slope": (m,)}
     constants = ("n", n), ("m", m), ("names", (*inputs, *results, *work))
     return LoopSpec(
-        "riccati_in_box" if bounded else "riccati", riccati, inputs, results, Fill.COLUMNS, work, SIZES,
+        "riccati_in_box" if bounded else "riccati", riccati, inputs, results, fill, work, SIZES,
         constants=constants,
     )  # fmt: skip
 
