@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from ..emit.lanes import I32, I64, PTR, Function, Lanes, Value
 from ..flags import Flag
 from . import program
-from .index import Index
+from .index import Index, constant
 from .products import ProductCode
 from .program import ArrayPart, LaneRole, LoopFunction, Statements
 from .values import ColumnRange, FunctionValues, Sizes, width_of
@@ -123,6 +123,15 @@ class FunctionCode(FunctionValues):
         with self.w.loop(self.b, start, stop, step) as k, ExitStack() as stack:
             self.scope(stack)
             yield self.named(k)
+
+    @contextmanager
+    def running(self, start: int | Value, stop: int, step: int) -> Iterator[Index]:
+        """The same, no loop if it would run once."""
+        if isinstance(start, int) and stop - start == step:
+            yield constant(start)
+            return
+        with self.looping(I64(start) if isinstance(start, int) else start, I64(stop), step) as k:
+            yield k
 
     def named(self, k: Value) -> Index:
         """An integer as an index."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, pairwise
+from math import isqrt
 from typing import Any, NamedTuple
 
 from ..emit.lanes import I1, I64, Constant, Lanes, Value, VectorType
@@ -100,16 +101,9 @@ class ProductCode:
         """Some columns of all rows, as many rows at a time as there are registers for."""
         code, tall = self.code, max(1, self.room // len(vectors))
         if rows.value is not None:
-            heights = [stop - start for start, stop in even_parts(rows.value, tall)]
-            start = 0
-            for height in sorted(set(heights), reverse=True):
-                stop = start + height * heights.count(height)
-                if stop - start == height:
-                    self.block(list(map(lifted, range(start, stop))), vectors)
-                else:
-                    with code.looping(I64(start), I64(stop), height) as row:
-                        self.block([row + i for i in range(height)], vectors)
-                start = stop
+            for start, stop, height in even_runs(rows.value, tall):
+                with code.running(start, stop, height) as row:
+                    self.block([row + i for i in range(height)], vectors)
             return
         tall = min(4, tall)
         count = code.integer(rows)
@@ -191,18 +185,60 @@ class ProductCode:
     # Samples in lanes
 
     def sample_by_sample(self) -> None:
-        """Entry by entry; of upper triangles only those."""
-        code, w, b, s = self.code, self.w, self.b, self.s
+        """Blocks of entries; of upper triangles those that have entries of them."""
+        code, b, m, n = self.code, self.b, self.m.value, self.n.value
+        if m is not None and n is not None:
+            tall, wide = self.block_size(m, n)
+            for first, last, height in even_runs(m, tall):
+                with code.running(first, last, height) as i:
+                    for start, stop, width in even_runs(n, wide):
+                        with code.running(self.begin(i, start, width), stop, width) as j:
+                            self.entries([i + k for k in range(height)], [j + k for k in range(width)])
+            return
         with code.looping(I64(0), code.integer(self.m)) as i:
-            first = code.integer(i) if s.upper else I64(0)
-            with code.looping(first, code.integer(self.n)) as j:
-                start = w.const(0.0) if s.start is None else w.load(b, self.pointer(s.start, i, j))
+            with code.looping(code.integer(i) if self.s.upper else I64(0), code.integer(self.n)) as j:
+                self.entries([i], [j])
 
-                def step(k: Index, totals: list[Value], i: Index = i, j: Index = j) -> list[Value]:
-                    x, y = (w.load(b, self.pointer(part, k, at)) for part, at in ((s.left, i), (s.right, j)))
-                    return [self.joined(w, totals[0], x, y)]
+    def block_size(self, m: int, n: int) -> tuple[int, int]:
+        """Rows and columns of a block whose sums fit into registers, and whose operands are few."""
+        tall = min(m, max(1, isqrt(self.room)))
+        wide = max(1, min(n, self.room // max(tall, 1)))
+        return max(1, min(m, self.room // wide)), wide
 
-                w.store(b, self.sums([start], step)[0], self.pointer(s.target, i, j))
+    def begin(self, row: Index, start: int, width: int) -> int | Value:
+        """The first column of a run that a row needs."""
+        if not self.s.upper:
+            return start
+        b, beyond = self.b, self.code.integer(row - start)
+        beyond = b.select(b.icmp_signed("<", beyond, I64(0)), I64(0), beyond)
+        return b.add(I64(start), b.mul(b.udiv(beyond, I64(width)), I64(width)))
+
+    def entries(self, rows: Sequence[Index], columns: Sequence[Index]) -> None:
+        """Some entries of the target, all at once."""
+        w, b, s = self.w, self.b, self.s
+        places = [(i, j) for i in rows for j in columns]
+        if s.start is None:
+            first: list[Value] = [w.const(0.0)] * len(places)
+        else:
+            first = [w.load(b, self.pointer(s.start, i, j)) for i, j in places]
+
+        def step(k: Index, totals: list[Value]) -> list[Value]:
+            xs = {i: w.load(b, self.pointer(s.left, k, i)) for i in rows}
+            ys = {j: w.load(b, self.pointer(s.right, k, j)) for j in columns}
+            return [self.joined(w, total, xs[i], ys[j]) for total, (i, j) in zip(totals, places, strict=True)]
+
+        for (i, j), total in zip(places, self.sums(first, step), strict=True):
+            w.store(b, total, self.pointer(s.target, i, j))
+
+
+def even_runs(count: int, most: int) -> Iterator[tuple[int, int, int]]:
+    """Parts of `even_parts` of the same length: where they begin and end, and that length."""
+    lengths = [stop - start for start, stop in even_parts(count, most)]
+    start = 0
+    for length in sorted(set(lengths), reverse=True):
+        stop = start + length * lengths.count(length)
+        yield start, stop, length
+        start = stop
 
 
 def even_parts(count: int, most: int) -> Iterator[tuple[int, int]]:
