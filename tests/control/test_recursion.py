@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +13,10 @@ from control_helpers import random_quadratic
 from featherjet.control.solvers.recursion import RESULTS, riccati_spec
 from featherjet.control.solvers.riccati import Riccati
 from featherjet.jit import engine
+from featherjet.jit.loops.emit import emit_loops
 from featherjet.jit.loops.kernel import LoopKernel
 from featherjet.jit.loops.spec import Fill, LoopSpec
+from featherjet.jit.number import DOUBLE
 from featherjet.math.loops import ArrayLoops, LoopArray
 
 N, M, T, SAMPLES = 6, 3, 4, 5
@@ -30,14 +34,14 @@ def problems(bounded: bool) -> list[np.ndarray]:
 
 
 def by_definition(spec: LoopSpec, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
-    length = SIZES | {"samples": SAMPLES}
     given = [LoopArray(np.moveaxis(x, 0, -1).copy(), x.ndim - 1) for x in inputs]
     shapes = {
-        k: tuple(length.get(a, a) for a in axes)  # type: ignore[arg-type]
+        k: tuple(SIZES.get(a, a) for a in axes)  # type: ignore[arg-type]
         for k, axes in (*spec.results.items(), *spec.work.items())
     }
     others = {k: LoopArray(np.zeros((*shape, SAMPLES)), len(shape)) for k, shape in shapes.items()}
-    spec.function(ArrayLoops((SAMPLES,)), *given, *others.values(), *SIZES.values(), **dict(spec.constants))
+    with np.errstate(over="ignore", invalid="ignore"):  # of the problem that has no minimum
+        spec.function(ArrayLoops((SAMPLES,)), *given, *others.values(), *SIZES.values(), **dict(spec.constants))
     return {k: np.moveaxis(others[k].values, -1, 0) for k in spec.results}
 
 
@@ -71,3 +75,14 @@ def test_machine_code_does_as_the_definition(
             x[:-1], y[:-1], rtol=0, atol=tolerance * max(1.0, np.abs(y[:-1]).max()), err_msg=name
         )
     np.testing.assert_array_equal(found[-1], [0, 0, 0, 0, 1])
+
+
+@pytest.mark.parametrize("fill", Fill)
+def test_the_code_can_run_alone(fill: Fill) -> None:
+    """It calls nothing but what it defines, and LLVM's own instructions."""
+    cpu = engine.target()
+    platform = replace(cpu.platform, alone=True)
+    texts = [x.text for x in emit_loops(riccati_spec(N, M, True, fill), cpu.lanes, platform, DOUBLE)]
+    names = {kind: set(re.findall(kind + r' [^@]*@"([^"]+)"', "\n".join(texts))) for kind in ("declare", "define")}
+    assert "entry" in names["define"]
+    assert {x for x in names["declare"] - names["define"] if not x.startswith("llvm.")} == set()

@@ -7,8 +7,10 @@ import pytest
 
 from control_helpers import random_quadratic
 from featherjet.control import Quadratic
-from featherjet.control.solvers.riccati import Riccati
-from featherjet.jit.engine import VARIABLE, targets
+from featherjet.control.solvers.recursion import RESULTS
+from featherjet.control.solvers.riccati import SECONDS, WORTH, Riccati
+from featherjet.jit.engine import VARIABLE, target, targets
+from featherjet.jit.loops.spec import Fill
 
 SIZES = [(2, 1, 5), (3, 5, 7), (7, 7, 6), (12, 6, 9), (36, 13, 4)]  # ndx, nu, T: every width of vectors, and both tall
 
@@ -87,3 +89,28 @@ def test_a_problem_without_a_minimum_fails_alone(bad: float) -> None:
     gains = Riccati(6, 4, 2, most=3)(d, None, np.full(3, 0.1))
     np.testing.assert_array_equal(gains.failed, [0, 1, 0])
     np.testing.assert_array_equal(gains.K[[0, 2]], good[[0, 2]])
+
+
+@pytest.mark.parametrize("cpu", targets())
+@pytest.mark.parametrize("gaps, keep", [(True, True), (False, False)])
+def test_problems_in_lanes_have_the_same_bits(
+    gaps: bool, keep: bool, cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code with problems in lanes takes over once many small problems have been solved."""
+    monkeypatch.setenv(VARIABLE, cpu)
+    n, m, T, B = 2, 2, 5, 16
+    d, rng = random_quadratic(n, m, T, B), np.random.default_rng(1)
+    f, bounds = (rng.normal(size=(B, T + 1, n)) if gaps else None), -0.1 * rng.random((B, T, m))
+    for bounded in (False, True):
+        run = Riccati(T, n, m, B, keep=keep, bounded=bounded)
+        args = d, f, np.full(B, 0.1), (bounds, -bounds) if bounded else None
+        found = []
+        for seconds in (0.0, 2 * WORTH):
+            monkeypatch.setitem(SECONDS, (target().name, n, m, bounded), seconds)
+            gains = run(*args)
+            found.append({name: getattr(gains, name).copy() for name in RESULTS if keep or name != "Vxx"})
+            for x in (gains.K, gains.k, gains.Vx):
+                x[...] = np.nan
+        assert run.fill(B) is Fill.SAMPLES
+        for name, x in found[0].items():
+            np.testing.assert_array_equal(found[1][name], x, err_msg=name)

@@ -32,6 +32,7 @@ ENOUGH, TOLERATED = 0.1, 2.0  # of the expected gain; of the expected loss, whil
 CLOSED = 1e-16  # gaps up to this are none
 NEAR = 0.1  # of the cost: exact Hessians are used once a full step is expected to gain less than this
 SLOTS = 64
+WHOLE = 8  # problems that fill the lanes of any processor
 CACHE = 4.8e6  # bytes of matrices of the problems that are differentiated together
 COST, STEP, GAIN, EXPECTED, GAP, REGULARISATION, STOP = range(len(COLUMNS))
 
@@ -124,7 +125,8 @@ class Fddp:
         self.h, self.settings = horizon, settings
         B, T, n, m = len(x0), horizon.T, horizon.ndx, horizon.nu
         self.room = min(B, SLOTS)
-        self.together = min(self.room, max(1, int(CACHE / (8 * T * (3 * n * n + 3 * n * m)))))
+        together = max(1, int(CACHE / (8 * T * (3 * n * n + 3 * n * m))))
+        self.together = min(self.room, together - together % WHOLE if together > WHOLE else together)
         self.riccati = Riccati(T, n, m, self.room, self.together, horizon.exact, settings.clip)
         new = np.zeros
         self.all = Slots(
@@ -216,7 +218,6 @@ class Fddp:
             s.feasible[cut] |= np.abs(gaps).max((1, 2)) <= CLOSED
         gains, stuck = self._backward(h, at, gaps, s, cut)
         if gaps is None:
-            gains.Vf[...] = 0.0
             return Aim(np.zeros_like(gains.Vx), gains.Vf, gains.slope, -gains.bend, stuck)
         Vf = gains.Vf
         return Aim(gaps, Vf, gains.slope - _dots(gains.Vx, gaps), _dots(gaps, Vf) - gains.bend, stuck)

@@ -41,7 +41,7 @@ def riccati_spec(n: int, m: int, bounded: bool, fill: Fill = Fill.COLUMNS) -> Lo
     constants = ("n", n), ("m", m), ("names", (*inputs, *results, *work))
     return LoopSpec(
         "riccati_in_box" if bounded else "riccati", riccati, inputs, results, fill, work, SIZES,
-        constants=constants,
+        constants=constants, many=True,
     )  # fmt: skip
 
 
@@ -127,9 +127,10 @@ def bounded_gains(t: Any, a: Any, k: Any, n: int, m: int) -> None:
 
 
 def shift(t: Any, V: Any, f: Any, v: Any, Vx: Any, Vf: Any, gaps: Any, n: int) -> None:
-    """Vf = V f, Vx = v + Vf; where there are no gaps, Vx = v."""
+    """Vf = V f, Vx = v + Vf; f is zero where there are no gaps."""
     for c in t.columns(n):
         Vx[c] = v[c]
+        Vf[c] = 0.0
     for _ in t.when(0, gaps):
         t.product(Vf.row, f.rows, V, (1, n, n))
         for c in t.columns(n):

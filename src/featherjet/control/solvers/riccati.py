@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -13,12 +14,17 @@ import numpy as np
 from ...arrays import Array
 from ...jit.engine import target
 from ...jit.loops.kernel import LoopKernel
+from ...jit.loops.spec import Fill
 from ...jit.sequence import Repeated, kernel_cores
 from ..horizon import Quadratic
 from .recursion import RESULTS, riccati_spec
 
 derivatives = attrgetter("Fx", "Fu", "Lx", "Lu", "Lxx", "Lxu", "Luu")
 REMEMBERED = 64  # kernels, for solves of other horizons
+SMALL = 2  # directions of states and controls for each lane, up to which problems in lanes are clearly faster
+KNOT = 1.5e-8  # seconds for each direction of states and controls that a knot takes, roughly
+WORTH = 0.3  # seconds of passes after which code with problems in lanes is worth compiling
+SECONDS: defaultdict[tuple[str, int, int, bool], float] = defaultdict(float)  # of passes with columns in lanes, by size
 
 
 @dataclass
@@ -68,7 +74,8 @@ class Riccati:
         )  # fmt: skip
         self._results = {x: getattr(self.gains, x) for x in RESULTS}
         self._regularisation = new(together)
-        self._passes: dict[bool, Pass] = {}
+        self._passes: dict[tuple[bool, Fill], Pass] = {}
+        self._lanes = target().lanes
 
     def __call__(
         self,
@@ -86,12 +93,24 @@ class Riccati:
         p = len(regularisation)
         self._regularisation[:p] = regularisation
         inputs = *derivatives(horizon), horizon.Lx if gaps is None else gaps, self._regularisation, *(bounds or ())
-        run = self._passes.get(gaps is not None)
+        which = gaps is not None, self.fill(p)
+        run = self._passes.get(which)
         if run is None:
-            kernel = recursion_kernel(target().name, *self._size, gaps is not None)
-            run = self._passes[gaps is not None] = Pass(kernel, self._results, not self._size[-1])
+            kernel = recursion_kernel(target().name, *self._size, *which)
+            run = self._passes[which] = Pass(kernel, self._results, not self._size[-1])
         run(inputs, p, first)
         return self.gains if p == len(self.gains.k) else self._part(slice(first, first + p))
+
+    def fill(self, p: int) -> Fill:
+        """What to put into lanes, which changes no bit: problems if these fill them, are small, and there are many."""
+        T, n, m, bounded, _ = self._size
+        if p % self._lanes or n + m > SMALL * self._lanes:
+            return Fill.COLUMNS
+        size = target().name, n, m, bounded
+        if SECONDS[size] > WORTH:
+            return Fill.SAMPLES
+        SECONDS[size] += p * T * (n + m) * KNOT
+        return Fill.COLUMNS
 
     def _part(self, which: slice) -> Gains:
         shared = not self._size[-1]
@@ -135,8 +154,9 @@ class Pass:
 
 @lru_cache(REMEMBERED)
 def recursion_kernel(
-    cpu_name: str, T: int, ndx: int, nu: int, bounded: bool, keep: bool = True, gaps: bool = False
-) -> LoopKernel:
-    """The kernel of the recursion over T knots, for the CPU of that name; code depends on ndx, nu and bounds alone."""
+    cpu_name: str, T: int, ndx: int, nu: int, bounded: bool, keep: bool = True, gaps: bool = False,
+    fill: Fill = Fill.COLUMNS,
+) -> LoopKernel:  # fmt: skip
+    """The kernel of the recursion over T knots, for the CPU of that name; `keep` and `gaps` do not change the code."""
     sizes = {"T": T, "knots": T + 1, "kept": T + 1 if keep else 2, "gaps": int(gaps)}
-    return LoopKernel(riccati_spec(ndx, nu, bounded), sizes)
+    return LoopKernel(riccati_spec(ndx, nu, bounded, fill), sizes)

@@ -58,8 +58,8 @@ def emit_loops(spec: LoopSpec, lanes: int, platform: Platform, kind: Number) -> 
     if spec.fill is Fill.COLUMNS:
         emit_entry(module, ColumnLoops(wide(lanes, whole=False), spec, program).emit(), apart=True)
     else:
-        several, one = (SampleLoops(wide(n), spec, program).emit() for n in (lanes, 1))
-        emit_entry(module, several, one, lanes, apart=program.watches)
+        several, *one = (SampleLoops(wide(n), spec, program).emit() for n in ((lanes,) if spec.many else (lanes, 1)))
+        emit_entry(module, several, *one, lanes=lanes, apart=program.watches)
     return sources(module)
 
 

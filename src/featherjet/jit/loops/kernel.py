@@ -59,7 +59,7 @@ def key_of(spec: LoopSpec) -> Any:
     """What determines the code of a function, besides the sources of this package."""
     f, sides = spec.function, (spec.inputs, spec.results, spec.work)
     axes = tuple(tuple((k, *x) for k, x in side.items()) for side in sides)
-    tables = spec.sizes, spec.tables, spec.factors, spec.scattered
+    tables = spec.sizes, spec.tables, spec.factors, spec.scattered, spec.many
     own = "loops", spec.name, spec.fill.value, axes, tables
     named = "<" not in getattr(f, "__qualname__", "<")  # and not made by another function, of which there may be many
     if named and is_own(f, *(x for _, x in spec.constants)):

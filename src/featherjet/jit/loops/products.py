@@ -186,7 +186,7 @@ class ProductCode:
 
     def sample_by_sample(self) -> None:
         """Blocks of entries; of upper triangles those that have entries of them."""
-        code, b, m, n = self.code, self.b, self.m.value, self.n.value
+        code, m, n = self.code, self.m.value, self.n.value
         if m is not None and n is not None:
             tall, wide = self.block_size(m, n)
             for first, last, height in even_runs(m, tall):

@@ -24,6 +24,7 @@ class LoopSpec:
     constants: what the function takes besides, by name; it prints the same in every process.
     tables: integers that the function reads, by name; factors: likewise numbers; work: memory for one sample.
     scattered: vectors whose entries may be apart; no loop over columns runs along them.
+    many: whether samples in lanes are never few, which then have no code of their own.
     """
 
     name: str
@@ -37,6 +38,7 @@ class LoopSpec:
     factors: tuple[str, ...] = ()
     constants: tuple[tuple[str, Any], ...] = ()
     scattered: tuple[str, ...] = ()
+    many: bool = False
 
     @property
     def apart(self) -> list[str]:
