@@ -127,9 +127,20 @@ class StepSlopes:
         if dh.any():
             bias = self.evaluate("inverse_dynamics", half, mid, still)
             E = E + (bias - tau)[..., None] * dh
-        if not found.P.any() and (found.held is None or not (self.laws.rubs or found.held.any())):
-            return SolutionSlopes(np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
-        return self._struck(found, A, E, s, load, half, dhalf, feet)
+        felt = found.P.any(-1)
+        if found.held is not None:
+            felt = felt | self.laws.rubs | found.held.any((-1, -2))
+        if felt.all():
+            return self._struck(found, A, E, s, load, half, dhalf, feet)
+        free = SolutionSlopes(np.linalg.solve(A, -E), np.zeros((*found.P.shape, E.shape[-1])))
+        if felt.any():  # each world's derivatives are those that it has alone
+            held = None if found.held is None else found.held[felt]
+            hit = Struck(found.v[felt], found.P[felt], found.solver_report[felt], held)
+            at, push = MovingState(*(x[felt] for x in s)), StepLoad(*(x[felt] for x in load))
+            table, planes, lands = (x[felt] for x in feet)
+            given = hit, A[felt], E[felt], at, push, half[felt], dhalf[felt], (table, planes, lands)
+            free.du[felt], free.dP[felt] = self._struck(*given)
+        return free
 
     def _struck(
         self, found: Struck, A: Array, E: Array, s: MovingState, load: StepLoad, half: Array, dhalf: Array,
