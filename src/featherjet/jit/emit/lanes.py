@@ -315,7 +315,7 @@ class Lanes:
     def values_apart(self, b: ir.IRBuilder, of: Sequence[Expr], *loads: Callable[[Any], Value]) -> list[list[Value]]:
         """The same, where each value has the bits that it has when it is computed alone."""
         found = [self.values(b, [x], *loads) for x in of]
-        return [[x for (x,) in version] for version in zip(*found, strict=True)]
+        return [[version[k][0] for version in found] for k in range(len(loads))]
 
     def operation(self, b: ir.IRBuilder, i: int, values: dict[int, Value], load: Callable[[Any], Value]) -> Value:
         """Emit one operation; the values of its operands are known."""

@@ -158,14 +158,17 @@ class TilesCode:
             above, left = self.record(b.add(row, i)), self.record(b.add(column, j))
             at = b.add(b.mul(i, I64(T)), j)
 
-            def case(values: Sequence[Expr]) -> None:
+            def case(values: Sequence[Expr], extra: Sequence[Expr]) -> None:
                 load = self.loader(above, left)
-                (found,) = w.values_apart(b, values, load)
+                (found,), (added,) = w.values_apart(b, values, load), w.values_apart(b, extra, load)
                 for m, x in enumerate(found):
+                    x = b.fadd(x, added[m]) if added and extra[m].value != 0 else x
                     w.store(b, x, w.vector(b, self.entries, b.add(at, I64(m * T**2))))
 
             code = b.load(b.gep(self.codes, [b.add(codes, at)], source_etype=I8), typ=I8, align=1)
-            w.switch(b, b.zext(code, I64), [(k, lambda of=of: case(of)) for k, of in self.kinds()])
+            w.switch(
+                b, b.zext(code, I64), [(k, lambda of=of, extra=extra: case(of, extra)) for k, of, extra in self.kinds()]
+            )
         for m in range(self.n_out):
             starts = self.starts(m)
             for _ in self.fetches(m, starts, column):
@@ -175,15 +178,14 @@ class TilesCode:
                 values = [w.load(b, w.vector(b, self.entries, I64(first + j))) for j in range(T)]
                 self.put(m, starts, i, column, transposed(b, values))
 
-    def kinds(self) -> list[tuple[int, Sequence[Expr]]]:
-        """The expressions of each kind of entry, one for each matrix."""
+    def kinds(self) -> list[tuple[int, Sequence[Expr], Sequence[Expr]]]:
+        """The expressions of each kind of entry, one for each matrix, and what to add to them."""
         loop = self.loop
-        diagonal = [x + y for x, y in zip(loop.own, loop.extra, strict=True)]
         nothing = [self.w.graph.const(0.0)] * self.n_out
         return [
-            (UNRELATED, nothing),
-            (WITHIN, loop.within),
-            (ACROSS, loop.across),
-            (OWN, loop.own),
-            (DIAGONAL, diagonal),
+            (UNRELATED, nothing, ()),
+            (WITHIN, loop.within, ()),
+            (ACROSS, loop.across, ()),
+            (OWN, loop.own, ()),
+            (DIAGONAL, loop.own, loop.extra),
         ]
