@@ -108,11 +108,20 @@ def vectors(t, x, out):
         out[k] = y
 
 
+def turned(t, A, x, out, n, m):
+    """A matrix and a part of it transposed, what is beside that part untouched."""
+    for i in t.loop(m):
+        for c in t.columns(n):
+            out[i, c] = 1.0
+    t.transpose(out.beyond(2, 1), A.beyond(1, 2), (m - 2, n - 1))
+
+
 SQUARE: tuple[Axes, Axes] = ({"A": ("n", "m"), "x": ("n",)}, {"out": ("n", "m")})
 CASES: dict[str, tuple[Callable[..., None], Axes, Axes]] = {
     "counted": (counted, {"A": ("n", "m"), "x": ("n",)}, {"out": ("n",)}),
     "columned": (columned, *SQUARE),
     "called": (called, *SQUARE),
+    "turned": (turned, SQUARE[0], {"out": ("m", "n")}),
     "settled": (settled, {"x": (1,)}, {"out": (2,)}),
     "branched": (branched, {"x": (4,)}, {"out": (4,)}),
     "vectors": (vectors, {"x": (3,)}, {"out": (3,)}),
@@ -225,6 +234,40 @@ def test_products(
     defined = np.zeros((m, m))
     multiplied(ArrayLoops(), *map(LoopArray, (A[4], B[4], C[4], defined)), n, m, plus, upper, apart)
     np.testing.assert_allclose(found[4], defined, rtol=0, atol=1e-13 * max(1.0, np.abs(true).max()))
+
+
+@pytest.mark.parametrize("cpu", engine.targets())
+@pytest.mark.parametrize("fill", Fill)
+@pytest.mark.parametrize("n, m", [(1, 1), (4, 9), (19, 8), (17, 35)])
+def test_transposes(n: int, m: int, fill: Fill, cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FEATHERJET_CPU", cpu)
+    spec = LoopSpec("transposed", transposed, {"A": ("n", "m")}, {"C": ("m", "n")}, fill, sizes=("n", "m"))
+    A = np.random.default_rng(5).normal(size=(9, n, m))
+    ((found,), _) = LoopKernel(spec, {"n": n, "m": m})([A], None, 1)
+    np.testing.assert_array_equal(found, A.transpose(0, 2, 1))
+
+
+def transposed(t: Any, A: Any, C: Any, n: Any, m: Any) -> None:
+    t.transpose(C, A, (m, n))
+
+
+def test_functions_of_one_name_may_be_called() -> None:
+    """Two functions that are both named `add`."""
+
+    def caller(t: Any, x: Any, y: Any, n: Any) -> None:
+        def added(size: float) -> Callable[..., None]:
+            def add(t: Any, x: Any, y: Any, n: Any) -> None:
+                for i in t.loop(n):
+                    y[i] = x[i] + size
+
+            return add
+
+        t.call(added(1.0), x, y, n)
+        t.call(added(2.0), x, y, n)
+
+    spec = LoopSpec("twice", caller, {"x": ("n",)}, {"y": ("n",)}, Fill.SAMPLES, sizes=("n",))
+    ((found,), _) = LoopKernel(spec, {"n": 3})([np.ones((2, 3))], None, 1)
+    np.testing.assert_array_equal(found, 3.0)
 
 
 def test_columns_may_lie_anywhere() -> None:

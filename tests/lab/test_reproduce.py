@@ -16,7 +16,6 @@ from featherjet.cli.reproduce import STYLES, cells
 from featherjet.lab.bench.checking import Disagreement
 from featherjet.lab.bench.robots import SKEW
 from featherjet.lab.bench.timing import TimingSettings
-from featherjet.lab.internals import looped
 from featherjet.lab.reproduce import (
     EXPERIMENTS,
     Lab,
@@ -160,18 +159,6 @@ def test_products_give_derivatives_of_forward_dynamics(algorithm):
     by = robot.inverse_dynamics_derivatives(s.q, s.v, s.a)
     tau = robot.inverse_dynamics(s.q, s.v, s.a)
     found = run(algorithm, robot, s.q, by.dtau_dq.reshape(len(s.q), -1), by.dtau_dv.reshape(len(s.q), -1))
-    for x, y in zip(found, robot.forward_dynamics_derivatives(s.q, s.v, tau), strict=True):
-        agree(x, y, 1e-10)
-
-
-@pytest.mark.parametrize("name", algorithms.WHOLE)
-def test_loops_give_derivatives_of_forward_dynamics(name):
-    robot = every_kind(2, n=5)
-    s = random_state(robot)
-    algorithm = algorithms.forward(name)
-    assert algorithm.looped
-    tau = robot.inverse_dynamics(s.q, s.v, s.a)
-    found = looped(algorithm.looped, algorithm.inputs, Tree(robot.model))([s.q, s.v, tau])
     for x, y in zip(found, robot.forward_dynamics_derivatives(s.q, s.v, tau), strict=True):
         agree(x, y, 1e-10)
 

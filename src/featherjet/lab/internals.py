@@ -1,7 +1,7 @@
 """The library's internals as the lab uses them: trace and compile any algorithm for one robot, run its reference.
 
-No other module of the lab but `instructions.py` uses the compiler or the evaluator; exceptions are `processors`, which
-counts cores, and `jit.autodiff`, whose statements an experiment counts.
+No other module of the lab but `instructions.py` and those in `loops` uses the compiler or the evaluator; exceptions are
+`processors`, which counts cores, and `jit.autodiff`, whose statements an experiment counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from ..jit.objects import ModuleText, compiled
 from ..jit.straight import trace
 from ..model.model import Model
 from ..model.tree import Tree
-from ..treejit.looped.kernel import LoopedKernel
 from .instructions import quantity_instructions
 
 __all__ = [
@@ -34,7 +33,6 @@ __all__ = [
     "instruction_set",
     "lanes",
     "load_function",
-    "looped",
     "reference_results",
     "remember_crossovers",
     "tree_tangent",
@@ -77,11 +75,6 @@ class TracedCode:
         """Machine code: call it with the inputs, arrays (B, *shape), and with arrays for the results or None."""
         kernel = compile_straight(lambda: self._code, self._code.digest, self._name)
         return lambda inputs, out=None: kernel(inputs, out, 1)[0]
-
-
-def looped(function: Callable[..., Any], inputs: Sequence[str], tree: Tree, lanes: int = 1) -> LoopedKernel:
-    """An algorithm as loops, one state at a time, with `lanes` columns of its matrices at a time; 1 is scalar code."""
-    return LoopedKernel(function, inputs, tree, lanes)
 
 
 def instruction_set() -> str:

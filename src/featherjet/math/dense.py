@@ -95,3 +95,19 @@ def substitute(t: Any, Z: Any, parts: Sequence[tuple[Any, Any, Any]], m: Any) ->
 def minus_product(t: Any, A: Any, B: Any, C: Any, n: Any, *columns: Any) -> None:
     """C = -A B of A (n, n) and B (n, *columns)."""
     t.product(C.rows, A.T, B.rows, (n, prod(columns), n), plus=False)
+
+
+def product(t: Any, A: Any, B: Any, C: Any, panel: Any, n: Any, width: int, plus: bool = True) -> None:
+    """C = A B, or -A B, of square matrices (n, n) of any size, `width` columns at a time; panel: memory (n, width).
+
+    The columns are copied, so that they follow each other in memory.
+    """
+    whole = n // width * width
+    for c in t.loop(whole, step=width):
+        columns = B.beyond(0, c)
+        for k in t.loop(n):
+            for j in t.columns(width):
+                panel[k, j] = columns[k, j]
+        t.product(C.beyond(0, c), A.T, panel, (n, width, n), plus=plus)
+    rest = n - whole
+    t.product(C.beyond(0, whole), A.T, B.beyond(0, whole), (n, rest, n), plus=plus)

@@ -12,6 +12,7 @@ what depends on values says so by `where_less`, by `when` and `until` for blocks
     for k in t.cases(i, numbers): ...         the one of these integers that i is
     x = t.cell(0.0);  x[0] = x[0] + 1.0       a variable
     t.product(C, A, B, (m, n, k))             C = A^T B, and the like, by the best schedule there is
+    t.transpose(C, A, (m, n))                 C = A^T
     t.call(f, *arguments)                     f(t, *arguments) as a function of its own
     t.watch(x)                                tell the caller where x is not clearly positive
 
@@ -146,6 +147,11 @@ class ArrayLoops:
         found = np.einsum("km...,kn...->mn...", a, b)
         before = 0.0 if start is None else start.values[:m, :n]
         C.values[:m, :n] = before + found if plus else before - found
+
+    def transpose(self, C: LoopArray, A: LoopArray, sizes: tuple[int, int]) -> None:
+        """C = A^T with C (m, n), A (n, m) and sizes (m, n); they lie apart."""
+        m, n = sizes
+        C.values[:m, :n] = np.swapaxes(A.values[:n, :m], 0, 1)
 
     def call(self, function: Callable[..., None], *arguments: Any) -> None:
         """function(t, *arguments)."""

@@ -44,7 +44,7 @@ class Variant(NamedTuple):
     nv: int
 
 
-Space = Literal["J", "D", "G", "T", "E", "R", "S", "WJ", "WD", "M"]  # the last four: see `looped/program.py`
+Space = Literal["J", "D", "G", "T", "E", "R"]
 
 
 class Key(NamedTuple):

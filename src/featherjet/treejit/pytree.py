@@ -1,7 +1,7 @@
 """Maps over the scalars of values made of dataclasses, tuples, lists and dictionaries.
 
 A list has one entry per degree of freedom of a joint, and a dictionary holds partial derivatives or entries of matrices
-by degrees of freedom (see `sets.py`); everything else has a fixed shape.
+by degrees of freedom; everything else has a fixed shape.
 """
 
 from __future__ import annotations

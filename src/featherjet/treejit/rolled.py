@@ -6,12 +6,13 @@ stored, and only what is loaded is stored. Consecutive walks in one direction sh
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 from ..algorithms.quantities import Quantity, flat
-from ..jit.graph import Expr, Graph, Op
+from ..jit.graph import Expr, Graph
 from ..math.spatial import BodyInertia, Transform
 from ..math.vec3 import Mat3, Sym3, Vec3
 from ..model.joints import KINDS
@@ -155,7 +156,7 @@ class RolledScan:
             seeds = self._lifted(self._at(seed, v, host))
             self._store(host, v, total, seeds)
             acc = mapped(seeds, lambda path, _: self._load(self._place(total, path)))
-            handed, result = self._stepped(step, total, self._node(v), acc, *(self._at(f, v, loop) for f in inputs))
+            handed, result = step(self._node(v), acc, *(self._at(f, v, loop) for f in inputs))
             field.values[v] = self._lifted(result)
             if not v.is_root:
                 self._hand(loop, v, total, self._lifted(handed))
@@ -374,10 +375,6 @@ class RolledScan:
         found = [Store(self._place(number, path, "parent"), x, add=True) for path, x in leaves(value)]
         loop.stores[v] += [store for store in found if store.value.value != 0]
 
-    def _stepped(self, step: Callable[..., Any], total: int, node: Any, acc: Any, *inputs: Any) -> tuple[Any, Any]:
-        """An inward step at one joint; `acc` was loaded from the field of number `total`."""
-        return step(node, acc, *inputs)
-
     def _place(self, number: int, path: tuple, role: str = "self") -> Ref:
         """Where a scalar of a field is stored, for the joint that plays the role."""
         rest, k = split(path)
@@ -393,14 +390,10 @@ class RolledScan:
         walks = isinstance(loop, Walk)  # other loops read only numbers stored for each dof
 
         def leaf(path: tuple, x: Expr) -> Expr:
-            known = x.value is not None or (walks and self._stays(self.graph.ops[x.index]))
+            known = x.value is not None or (walks and self.graph.ops[x.index].name == "load")
             return x if known else self._load(self._place(field.number, path))
 
         return mapped(field.values[v], leaf)
-
-    def _stays(self, op: Op) -> bool:
-        """Whether an operation is a load of something that later loops can load again."""
-        return op.name == "load"
 
     def _parent(self, field: Field, v: Variant) -> Any:
         """The value of the parent of a joint `v`, all loaded, since its variant is unknown; lists become None."""
@@ -431,29 +424,37 @@ class RolledScan:
 
     def _node(self, v: Variant) -> Any:
         """A joint whose constants are loads from the table."""
-        offsets, at = {}, 0
-        for name, size in TABLE.items():
-            offsets[name] = at
-            at += size
-
-        def table(name: str) -> list[Expr]:
-            return [self._load(Ref("table", "self", offsets[name] + k)) for k in range(TABLE[name])]
-
-        def matrix(name: str) -> Mat3:
-            x = table(name)
-            return Mat3(Vec3(*x[0:3]), Vec3(*x[3:6]), Vec3(*x[6:9]))
-
-        return SimpleNamespace(
-            kind=KINDS[v.kind],
-            is_root=v.is_root,
-            X=Transform(matrix("R"), Vec3(*table("p"))),
-            body=BodyInertia(table("m")[0], Vec3(*table("c")), Sym3(*table("Ic"))),
-            pitch=table("pitch")[0],
-            align=matrix("align"),
-            armature=tuple(self._load(Ref("dofs", "self", k)) for k in range(v.nv)),
-            index=table("index")[0],
-            end=table("end")[0],
+        return node_from(
+            KINDS[v.kind],
+            v.is_root,
+            lambda k: self._load(Ref("table", "self", k)),
+            lambda k: self._load(Ref("dofs", "self", k)),
         )
+
+
+def node_from(kind: Any, is_root: bool, constant: Callable[[int], Any], armature: Callable[[int], Any]) -> Any:
+    """A joint whose constants are those of its row in the table, and whose dofs have some armature."""
+    ends = list(itertools.accumulate(TABLE.values()))
+    rows = {name: range(end - n, end) for (name, n), end in zip(TABLE.items(), ends, strict=True)}
+
+    def table(name: str) -> list[Any]:
+        return [constant(k) for k in rows[name]]
+
+    def matrix(name: str) -> Mat3:
+        x = table(name)
+        return Mat3(Vec3(*x[0:3]), Vec3(*x[3:6]), Vec3(*x[6:9]))
+
+    return SimpleNamespace(
+        kind=kind,
+        is_root=is_root,
+        X=Transform(matrix("R"), Vec3(*table("p"))),
+        body=BodyInertia(table("m")[0], Vec3(*table("c")), Sym3(*table("Ic"))),
+        pitch=table("pitch")[0],
+        align=matrix("align"),
+        armature=tuple(armature(k) for k in range(kind.nv)),
+        index=table("index")[0],
+        end=table("end")[0],
+    )
 
 
 def trace_rolled(

@@ -125,6 +125,12 @@ class Interpreter:
                 place = self.place(s.target, i, j)
                 self.memory[s.target.array][place] = total + (self.entry(s.start, i, j) if s.start else 0.0)
 
+    def on_ScheduledTranspose(self, s: program.ScheduledTranspose) -> None:
+        m, n = map(self.integer, s.sizes)
+        for i in range(m):
+            for j in range(n):
+                self.memory[s.target.array][self.place(s.target, i, j)] = self.entry(s.source, j, i)
+
     def place(self, part: ArrayPart, row: int, column: int) -> int:
         by_row, by_column = map(self.integer, part.strides)
         return self.integer(part.offset) + row * by_row + column * by_column

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from itertools import count
 
 from ..emit.lanes import I32, I64, PTR, Function, Lanes, Value
 from ..flags import Flag
@@ -11,6 +12,7 @@ from . import program
 from .index import Index, constant
 from .products import ProductCode
 from .program import ArrayPart, LaneRole, LoopFunction, Statements
+from .transposes import TransposeCode
 from .values import ColumnRange, FunctionValues, Sizes, width_of
 
 
@@ -31,7 +33,9 @@ class Lowering:
             return known[1]
         for callee in function.callees():
             self.emit(callee)
-        name = self.w.module.get_unique_name(function.name)
+        taken, L = self.w.module.globals, self.w.L
+        names = (f"{function.name}{k or ''}" for k in count())
+        name = next(x for x in names if f"{x}_{L}" not in taken)
         kinds = [PTR, PTR, *[PTR] * function.arguments, *[I64] * function.integers]
         f = self.w.function(name, kinds, inline=inline)
         self._emitted[id(function)] = function, f
@@ -224,6 +228,9 @@ class FunctionCode(FunctionValues):
         with b.if_then(w.any_lane(b, small), likely=False):
             flags = b.load(self.report, typ=I64, align=8)
             b.store(b.or_(flags, I64(int(Flag.SMALL_MARGIN))), self.report, align=8)
+
+    def on_ScheduledTranspose(self, s: program.ScheduledTranspose) -> None:
+        TransposeCode(self, s).emit()
 
     def on_ScheduledProduct(self, s: program.ScheduledProduct) -> None:
         ProductCode(self, s).emit()

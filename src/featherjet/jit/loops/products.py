@@ -15,7 +15,7 @@ from .program import ArrayPart, LaneRole, ScheduledProduct
 from .values import parted
 
 REGISTERS = {64: 24, 32: 12, 16: 12}  # by bytes: how many hold sums, so that the operands find room beside them
-FEW = 8  # likewise of numbers, one by one
+FEW = 12  # likewise of numbers, one by one
 AT_ONCE = 8  # vectors of a row
 VECTORS = 2  # of a block, where the number of columns is known only when code runs
 

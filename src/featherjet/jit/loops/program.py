@@ -153,6 +153,15 @@ class ScheduledProduct:
 
 
 @dataclass
+class ScheduledTranspose:
+    """target = source^T; sizes: of the target."""
+
+    target: ArrayPart
+    source: ArrayPart
+    sizes: tuple[Index, Index]
+
+
+@dataclass
 class FunctionCall:
     """A function of parts of arrays and of integers."""
 

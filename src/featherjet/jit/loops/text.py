@@ -75,6 +75,9 @@ def described(function: LoopFunction, s: Any) -> tuple[str, list[tuple[str, Stat
         product = f"{part_text(function, s.left)}^T {part_text(function, s.right)}"
         sizes = " x ".join(map(str, s.sizes))
         return f"{part_text(function, s.target)} = {start} {'+' if s.plus else '-'} {product} ({sizes})", []
+    if isinstance(s, program.ScheduledTranspose):
+        sizes = " x ".join(map(str, s.sizes))
+        return f"{part_text(function, s.target)} = {part_text(function, s.source)}^T ({sizes})", []
     if isinstance(s, program.Watch):
         return f"watch {value(s.operation)}", []
     raise TypeError(f"unknown statement {s!r}")

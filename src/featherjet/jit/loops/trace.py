@@ -228,6 +228,12 @@ class Tracer:
         self._add(program.ScheduledProduct(C.part, A.part, B.part, first, (m, n, depth), plus, upper))
         self._store_to(C.array.number)
 
+    def transpose(self, C: TracedArray, A: TracedArray, sizes: tuple[Any, Any]) -> None:
+        """C = A^T; see `ArrayLoops.transpose`."""
+        m, n = map(lifted, sizes)
+        self._add(program.ScheduledTranspose(C.part, A.part, (m, n)))
+        self._store_to(C.array.number)
+
     def call(self, function: Callable[..., None], *arguments: Any) -> None:
         """function(t, *arguments) as a function of its own, one for all calls that differ only in places and integers.
 

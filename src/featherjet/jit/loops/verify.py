@@ -96,8 +96,8 @@ def integers_of(s: Any) -> list[Index]:
     found: list[Any] = []
     if isinstance(s, program.When):
         found = [x for x in (s.low, s.high) if isinstance(x, Index)]
-    if isinstance(s, (program.ScheduledProduct, program.FunctionCall)):
-        found = [*(s.sizes if isinstance(s, program.ScheduledProduct) else s.integers)]
+    if isinstance(s, (program.ScheduledProduct, program.ScheduledTranspose, program.FunctionCall)):
+        found = [*(s.integers if isinstance(s, program.FunctionCall) else s.sizes)]
         found += [x for p in parts_of(s) for x in (p.offset, *p.strides)]
     return [*found, *[getattr(s, name) for name in ("most", "index") if hasattr(s, name)]]
 
@@ -108,4 +108,6 @@ def parts_of(s: Any) -> list[ArrayPart]:
         return s.parts
     if isinstance(s, program.ScheduledProduct):
         return [p for p in (s.target, s.left, s.right, s.start) if p is not None]
+    if isinstance(s, program.ScheduledTranspose):
+        return [s.target, s.source]
     return []

@@ -2,8 +2,8 @@
 
 An algorithm is traced for one robot: every body and every pair of joints written out, constants folded, dead code
 removed; lanes are samples. Operations are the arithmetic instructions that run, a product fused with its only sum.
-Such code is too long for large robots. There, algorithms run as loops over bodies, scalar, one state at a time, as in
-the papers: each in the loops that its authors describe, with inner loops over ancestors, subtrees or columns.
+Such code is too long for large robots. There, algorithms run as loops over bodies (`lab.loops`), scalar, one state at a
+time, as in the papers: in the loops that their authors describe, with inner loops over ancestors, subtrees or columns.
 """
 
 from __future__ import annotations

@@ -17,8 +17,9 @@ from ...robot.robot import Robot
 from ..bench.checking import EXACT, LONG, LONG_EXACT, Disagreement, States, difference
 from ..bench.robots import entrant
 from ..bench.timing import QUICK, Contender, Spread, TimingSettings, measure
-from ..internals import TooLong, looped
-from .algorithms import Algorithm, TracedAlgorithm
+from ..internals import TooLong
+from ..loops.kernel import LoopedKernel
+from .algorithms import MATRICES, Algorithm, TracedAlgorithm
 from .growth import Growth
 
 Root = Literal["fixed", "free"]
@@ -181,7 +182,7 @@ class Lab:
                 if algorithm.looped is None:
                     continue
                 self.step(f"{title}, {name}, in loops")
-                kernel = looped(algorithm.looped, algorithm.inputs, tree, width)
+                kernel = LoopedKernel(algorithm.looped, algorithm.inputs, tree, width, MATRICES)
                 inputs = [states[key] for key in algorithm.inputs]
                 results = kernel(inputs)
                 first = first or results
