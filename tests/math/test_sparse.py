@@ -22,18 +22,14 @@ PARENTS = {
 
 
 def tables(parents: list[int]) -> dict[str, np.ndarray]:
-    """The ancestors of each row in runs, nearest first."""
-    start, first, stop = [0], [], []
+    """The ancestors of each row, nearest first."""
+    start, ancestors = [0], []
     for k in parents:
         while k >= 0:
-            end = k
-            while parents[k] == k - 1 >= 0:
-                k -= 1
-            first.append(k)
-            stop.append(end + 1)
+            ancestors.append(k)
             k = parents[k]
-        start.append(len(first))
-    return {name: np.array(x or [0], np.int64) for name, x in (("start", start), ("first", first), ("stop", stop))}
+        start.append(len(ancestors))
+    return {"start": np.array(start, np.int64), "ancestors": np.array(ancestors, np.int64)}
 
 
 def matrix(parents: list[int]) -> np.ndarray:
@@ -49,11 +45,11 @@ def matrix(parents: list[int]) -> np.ndarray:
 
 
 def solved(
-    t: Any, M: Any, B: Any, H: Any, X: Any, inverse: Any, panel: Any, n: Any, lanes: int, start: Any, first: Any,
-    stop: Any,
+    t: Any, M: Any, B: Any, H: Any, X: Any, inverse: Any, panel: Any, n: Any, lanes: int, start: Any,
+    ancestors: Any,
 ) -> None:  # fmt: skip
     """X = -M^-1 B, and M^-1."""
-    paths = sparse.Paths(start, first, stop)
+    paths = sparse.Paths(start, ancestors)
     sparse.factorise(t, M, H, paths, n)
     sparse.solve(t, H, B, X, panel, paths, n, lanes, plus=False)
     sparse.solve(t, H, None, inverse, panel, paths, n, lanes)
@@ -89,7 +85,7 @@ def test_machine_code_solves_as_the_definition(tree: str, cpu: str, monkeypatch:
     square = ("n", "n")
     spec = LoopSpec(
         "sparse", solved, {"M": square, "B": square}, {"H": square, "X": square, "inverse": square}, Fill.COLUMNS,
-        work={"panel": ("n", sparse.VECTORS * lanes)}, sizes=("n",), tables=("start", "first", "stop"),
+        work={"panel": ("n", sparse.VECTORS * lanes)}, sizes=("n",), tables=("start", "ancestors"),
         constants=(("lanes", lanes),),
     )  # fmt: skip
     M, B = matrix(parents), np.random.default_rng(0).normal(size=(len(parents),) * 2)

@@ -12,23 +12,15 @@ VECTORS = 8  # of columns that are solved for together: as many sums in register
 
 
 class Paths(NamedTuple):
-    """Tables: the ancestors of k are in runs start[k] to start[k + 1], nearest first; run r is first[r] to stop[r] - 1.
-
-    A path through consecutive numbers is one run, so that loops over ancestors read what follows each other.
-    """
+    """Tables: the ancestors of k are those from place start[k] to start[k + 1] of `ancestors`, nearest first."""
 
     start: Any
-    first: Any
-    stop: Any
-
-    def runs(self, t: Any, k: Any) -> Iterator[tuple[Any, Any]]:
-        for r in t.loop(self.start[k + 1], start=self.start[k]):
-            yield self.first[r], self.stop[r]
+    ancestors: Any
 
     def above(self, t: Any, k: Any) -> Iterator[Any]:
         """A loop over the ancestors of k."""
-        for first, stop in self.runs(t, k):
-            yield from t.loop(stop, start=first, down=True)
+        for at in t.loop(self.start[k + 1], start=self.start[k]):
+            yield self.ancestors[at]
 
 
 def factorise(t: Any, M: Any, H: Any, paths: Paths, n: Any) -> None:
@@ -41,46 +33,44 @@ def factorise(t: Any, M: Any, H: Any, paths: Paths, n: Any) -> None:
         for i in paths.above(t, k):
             l = H[k, i] * inverse
             H[i, i] = H[i, i] - l * H[k, i]
-            for first, stop in paths.runs(t, i):
-                row, line = H.beyond(i, first), H.beyond(k, first)
-                for c in t.columns(stop - first):
-                    row[0, c] = row[0, c] - l * line[0, c]
+            for j in paths.above(t, i):
+                H[i, j] = H[i, j] - l * H[k, j]
             H[k, i] = l
 
 
 def solve(t: Any, H: Any, B: Any, X: Any, panel: Any, paths: Paths, n: Any, lanes: int, plus: bool = True) -> None:
-    """X = M^-1 B, or minus that, with H from `factorise`; all (n, n). B None is the identity.
+    """X = M^-1 B, or minus that, with H from `factorise`; all (n, n) with n >= lanes. B None is the identity.
 
-    panel: memory (n, VECTORS lanes), for as many columns as are solved for together; lanes: how many fill a vector.
+    panel: memory (n, VECTORS lanes), for as many columns as are solved for together; lanes: how many fill a vector. The
+    last columns overlap those before them.
     """
-    done = 0
-    for vectors in (VECTORS, 1):
+    many = VECTORS * lanes
+    for vectors, fits in ((VECTORS, t.when(many - 1, n)), (1, t.when(n, many))):
         width = vectors * lanes
-        end = n // width * width
-        for first in t.loop(end, start=done, step=width):
-            starts = [k * lanes for k in range(vectors)]
-            _solve(t, H, B, X.beyond(0, first), panel, paths, n, first, starts, lanes, plus, first + width)
-        done = end
-    if lanes > 1:
-        _solve(t, H, B, X.beyond(0, done), panel, paths, n, done, [0], n - done, plus, n)
+        whole = n // width * width
+        for _ in fits:
+            for first in t.loop(whole, step=width):
+                _solve(t, H, B, X, panel, paths, n, first, vectors, lanes, plus)
+            for _ in t.when(whole, n):
+                _solve(t, H, B, X, panel, paths, n, n - width, vectors, lanes, plus)
 
 
 def _solve(
-    t: Any, H: Any, B: Any, X: Any, panel: Any, paths: Paths, n: Any, first: Any, starts: list[int], count: Any,
-    plus: bool, below: Any,
-) -> None:  # fmt: skip
-    """Vectors of columns from `first` on, `count` columns in each; of the identity, rows from `below` on are zero."""
-    parts = [panel.beyond(0, k) for k in starts]
-    given = B.beyond(0, first) if B is not None else None
-    for c in t.columns(count):
+    t: Any, H: Any, B: Any, X: Any, panel: Any, paths: Paths, n: Any, first: Any, vectors: int, lanes: int, plus: bool
+) -> None:
+    """Some vectors of columns from `first` on; of the identity's, rows beyond them are zero."""
+    below = n if B is not None else first + vectors * lanes
+    parts = [panel.beyond(0, k * lanes) for k in range(vectors)]
+    given = [B.beyond(0, first + k * lanes) if B is not None else None for k in range(vectors)]
+    found = [X.beyond(0, first + k * lanes) for k in range(vectors)]
+    for c in t.columns(lanes):
         for k in t.loop(n):
-            for part, start in zip(parts, starts, strict=True):
-                part[k, c] = given.beyond(0, start)[k, c] if given is not None else t.number(0.0)
-    if given is None:
-        for k in t.loop(below, start=first):
-            panel[k, k - first] = 1.0
-    for c in t.columns(count):
-        for k in t.loop(below if given is None else n, down=True):
+            for part, b in zip(parts, given, strict=True):
+                part[k, c] = b[k, c] if b is not None else t.number(0.0)
+    for k in t.loop(below, start=first) if B is None else ():
+        panel[k, k - first] = t.number(1.0)
+    for c in t.columns(lanes):
+        for k in t.loop(below, down=True):
             own = [part[k, c] for part in parts]
             for i in paths.above(t, k):
                 l = H[k, i]
@@ -93,6 +83,6 @@ def _solve(
                 l = H[k, i]
                 for part, total in zip(parts, totals, strict=True):
                     total[0] = total[0] - l * part[i, c]
-            for part, start, total in zip(parts, starts, totals, strict=True):
+            for part, target, total in zip(parts, found, totals, strict=True):
                 x = part[k, c] = total[0]
-                X.beyond(0, start)[k, c] = x if plus else -x
+                target[k, c] = x if plus else -x

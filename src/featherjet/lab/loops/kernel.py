@@ -16,7 +16,7 @@ from ...jit.engine import target
 from ...jit.loops.emit import contiguous
 from ...jit.loops.index import size
 from ...jit.loops.kernel import LoopKernel
-from ...jit.loops.program import LaneRole
+from ...jit.loops.program import LaneRole, Let
 from ...jit.loops.spec import Fill, LoopSpec
 from ...jit.loops.trace import Tracer
 from ...math.vec3 import Vec3
@@ -62,7 +62,11 @@ class LoopedAlgorithm:
             self.work[name] = axes
             return t.argument(name, contiguous(axes))
 
-        return self.memory.end(t.graph, self._run(Code(t, self.memory, arrays, found, make)))
+        settled = self.memory.end(t.graph, self._run(Code(t, self.memory, arrays, found, make)))
+        lets = (s for block in t.finished().blocks() for s in block.statements if isinstance(s, Let))
+        if settled and any(self.memory.is_missed(s.operation) for s in lets):
+            raise RuntimeError("a loop reads what nothing stores")
+        return settled
 
     def _run(self, code: Code) -> list[Key]:
         """Write the function; returns its results."""

@@ -80,6 +80,11 @@ class Memory:
         self.lengths = {name: len(offsets) for name, offsets in self.offsets.items()}
         return (self.read, self.shared, self.lengths) == before
 
+    def is_missed(self, operation: int) -> bool:
+        """Whether an operation loads what no result was found to need."""
+        key, name = self.loads.get(operation, (None, ""))
+        return key in self.unread.get(name, ())
+
     def readers(self, key: Key, first: str) -> list[str]:
         """The arrays that a number goes to; if nothing is known yet, the first."""
         return [first] if self.read is None else self.read.get(key, [])

@@ -27,7 +27,7 @@ class TorqueRows:
 
     def one_by_one(self) -> None:
         s, put_all = self.scan, self.matrices.put_all
-        first, *others = self.found
+        others = self.found[1:]
         for k in s.t.loop(s.n):
             own = self.dof(k, "row")
             handed, state, entries = self.start(None, 0, own)

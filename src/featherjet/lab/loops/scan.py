@@ -47,7 +47,7 @@ class LoopScan:
 
     @property
     def paths(self) -> sparse.Paths:
-        return sparse.Paths(*(self.code.tables[f"above_{x}"] for x in ("from", "first", "stop")))
+        return sparse.Paths(self.code.tables["path_from"], self.code.tables["path"])
 
     # Fields
 

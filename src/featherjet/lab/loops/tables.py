@@ -14,7 +14,14 @@ from ...treejit.tables import constants
 
 Run = tuple[int, int]  # first body, and the one after the last
 RUNS = ("above", "before", "after")
-INTEGERS = ("parent", "end", "children", *(f"{kind}_{part}" for kind in RUNS for part in ("from", "first", "stop")))
+INTEGERS = (
+    "parent",
+    "end",
+    "children",
+    "path_from",
+    "path",
+    *(f"{kind}_{part}" for kind in RUNS for part in ("from", "first", "stop")),
+)
 NUMBERS = ("bodies", "armature")
 
 
@@ -43,7 +50,9 @@ def tables(tree: Tree) -> dict[str, np.ndarray]:
         lists["above"].append(runs(sorted(path - {i}))[::-1])
         lists["before"].append(runs([k for k in range(i) if k not in path], only))
         lists["after"].append(runs(list(range(i + 1, n)), only))
+    paths = [[x.index for x in tree.path(i)][-2::-1] for i in range(n)]
     found: dict[str, Any] = {"parent": parents, "end": tree.ends, "children": children}
+    found |= {"path_from": np.cumsum([0, *map(len, paths)]), "path": [k for path in paths for k in path] or [0]}
     for kind, of in lists.items():
         found[f"{kind}_from"] = np.cumsum([0, *map(len, of)])
         for k, part in enumerate(("first", "stop")):
