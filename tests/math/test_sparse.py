@@ -57,11 +57,11 @@ def solved(
 
 def by_definition(parents: list[int], M: np.ndarray, B: np.ndarray, lanes: int) -> list[np.ndarray]:
     n = len(parents)
-    results = [LoopArray(np.zeros((n, n))) for _ in range(3)]
+    H, X, inverse = (LoopArray(np.zeros((n, n))) for _ in range(3))
     panel = LoopArray(np.zeros((n, sparse.VECTORS * lanes)))
     found = {k: LoopArray(x) for k, x in tables(parents).items()}
-    solved(ArrayLoops(), LoopArray(M), LoopArray(B), *results, panel, n, lanes, **found)
-    return [x.values for x in results]
+    solved(ArrayLoops(), LoopArray(M), LoopArray(B), H, X, inverse, panel, n, lanes, **found)
+    return [x.values for x in (H, X, inverse)]
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -115,5 +115,6 @@ def test_products_by_panels(n: int, plus: bool, cpu: str, monkeypatch: pytest.Mo
     true = A @ B if plus else -A @ B
     np.testing.assert_allclose(found[0], true, rtol=0, atol=1e-13 * n)
     defined = np.zeros((n, n))
-    multiplied(ArrayLoops(), *map(LoopArray, (A, B, defined, np.zeros((n, width)))), n, width, plus)
+    panel = LoopArray(np.zeros((n, width)))
+    multiplied(ArrayLoops(), LoopArray(A), LoopArray(B), LoopArray(defined), panel, n, width, plus)
     np.testing.assert_allclose(defined, true, rtol=0, atol=1e-13 * n)
