@@ -31,7 +31,7 @@ SECONDS: defaultdict[tuple[str, int, int, bool], float] = defaultdict(float)  # 
 class Gains:
     """A policy u = us - alpha k - K (x (-) xs), and the value function around xs (+) gaps, for p problems.
 
-    k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vf (p, T + 1, ndx): Vxx gaps, if there are any;
+    k (p, T, nu), K (p, T, nu, ndx), Vx (p, T + 1, ndx), Vf (p, T + 1, ndx): Vxx gaps;
     Vxx (p, T + 1, ndx, ndx), if it was to be kept;
     slope (p,), bend (p,): sum_t Qu^T k and sum_t k^T Quu k; without gaps, a step of length alpha gains
     alpha slope - alpha^2 bend / 2;
