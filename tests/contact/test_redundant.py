@@ -299,3 +299,31 @@ def test_contradictory_samples_are_nan_and_named(backend: str) -> None:
 def test_the_same_contact_twice_is_a_mistake() -> None:
     with pytest.raises(InputError, match="given twice"):
         fj.Contacts(fj.load("quadruped"), [fj.PointContact("LF_foot")] * 2)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-3, 1e-4])
+def test_points_that_nearly_coincide(gap: float) -> None:
+    """Accelerations by the null space of J, which grow inexact like its condition, not its square: 4e3 at 1 mm."""
+    robot = fj.load("quadruped", backend="numpy")
+    points = [fj.PointContact("LF_foot"), fj.PointContact("LF_foot", offset=(gap, 0, 0)), fj.PointContact("RH_foot")]
+    contacts, rng = fj.Contacts(robot, points), np.random.default_rng(0)
+    q, rest, tau = robot.neutral(), np.zeros(18), 3 * rng.normal(size=18)
+    q[8::3], q[9::3] = 0.6, -1.2
+    q = robot.integrate(q, 0.1 * rng.normal(size=18))
+
+    def projected(q: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """a and da/dtau at rest, and the condition of J."""
+        _, s, rows = np.linalg.svd(robot.contact_jacobian(q, contacts))
+        assert s[7] > 1e-6 * s[0] > 1e6 * s[8]  # of nine rows, eight are independent
+        N = rows[8:].T
+        by_tau = N @ np.linalg.solve(N.T @ robot.mass_matrix(q) @ N, N.T)
+        return by_tau @ (tau - robot.bias(q, rest)), by_tau, s[0] / s[7]
+
+    a, by_tau, condition = projected(q)
+    agree(robot.constrained_dynamics(q, rest, tau, contacts).a, a, 2e-15 * condition)
+    d = robot.constrained_dynamics_derivatives(q, rest, tau, contacts)
+    agree(d.da_dtau, by_tau, 2e-14 * condition)
+    h = 1e-5
+    moves = h * np.eye(18)
+    ends = [[projected(robot.integrate(q, way))[0] for way in ways] for ways in (moves, -moves)]
+    agree(d.da_dq, (np.array(ends[0]) - ends[1]).T / (2 * h), 1e-5)

@@ -185,7 +185,8 @@ def singular(name: str, contacts: Contacts, margin: SmallMargin) -> SingularCont
     elif name not in ("constrained_dynamics", "impulse_dynamics"):
         why = (
             f"there are no derivatives: in neighbouring states no force at {first!r} makes it move as required, or the "
-            "force jumps, since here it cannot move there (a limb is stretched out). Remove a contact"
+            "force jumps, since here it cannot move there (a limb is stretched out), or contacts are too close to each "
+            "other for rounding to tell (some 0.01 mm). Remove a contact"
         )
     return SingularContacts(
         f"contacts {', '.join(contacts.names)}: singular{where}: {why}, or give Contacts a damping, such as 1e-6"

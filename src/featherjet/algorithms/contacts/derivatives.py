@@ -243,8 +243,11 @@ def least(margins: Array, others: Array) -> Array:
 def steady(scan: Scan, contacts: ContactSet, s: Scene, q: Array, K: System, margins: Array) -> Array:
     """The margins, but zero where forces that do nothing here do something nearby; see `redundant`."""
     n = redundant.idle(K.whole, K.contact_margins)
-    if n is None:
+    some = ct.redundant_lanes(K)
+    if n is None or some is None:
         return margins
+    for _ in range(ct.REFINED):  # what is left in n of forces that do something
+        n[..., some] += ct.nearly(K, ct.missing(K, 0.0 * K.Y[:, 0], 0.0 * n, n)[..., some], some)
     rest = np.zeros((scan.nv, *scan.lanes), margins.dtype)
     pulls = ct.external_forces(scan, contacts, s, n, None)
     change, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, rest, rest, pulls)

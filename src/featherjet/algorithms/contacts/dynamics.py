@@ -56,6 +56,11 @@ def jacobian(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
 # The linear system (1)
 
 
+REFINED = 4  # corrections of redundant forces
+FILTERED = 2  # times, each of which leaves the share rounding / RHO of forces that do nothing
+RHO = 1e-11  # of the mean diagonal of G: damps them
+
+
 class System(NamedTuple):
     """Factors of M and of G = J M^-1 J^T + mu, Y = L^-T J^T (nv, rows), each contact's dofs and rows, and G itself."""
 
@@ -110,7 +115,50 @@ def hold(s: System, f: Array, g: Array) -> tuple[Array, Array, Array]:
     """
     y, rest = freed(s, f, g)
     forces, margins = redundant.settled(s.whole, s.G, rest, s.contact_margins)
+    some = redundant_lanes(s)
+    if some is not None:
+        forces, margins = forces.copy(), margins.copy()
+        for _ in range(REFINED):
+            forces[..., some] += nearly(s, missing(s, y, g, forces)[..., some], some)
+        holds = np.abs(missing(s, y, g, forces)) <= redundant.ENOUGH * (1.0 + np.abs(rest).max(0))
+        margins[..., some] = (holds if holds.ndim == margins.ndim else holds.all(1))[..., some]
     return under_forces(s, y, forces), forces, margins
+
+
+def redundant_lanes(s: System) -> Array | None:
+    """Where contacts are redundant; None if they are nowhere, or if it is not known, as of symbols."""
+    if s.contact_margins.dtype == object:
+        return None
+    found = np.asarray(~(np.real(s.contact_margins) > redundant.LEAST_MARGIN).all(0))
+    return found if found.any() else None
+
+
+def missing(s: System, y: Array, g: Array, forces: Array) -> Array:
+    """g - J x, by what forces do to the robot: this is exact where large forces nearly cancel.
+
+    In G forces they do not, so that accelerations would lose digits with the square of the condition of J.
+    """
+    pushed, rest = y.copy(), g.copy()
+    wide = y.ndim > s.M.D.ndim
+    for dofs, at in s.parts:
+        for k in dofs:
+            pushed[k] = pushed[k] + ((s.Y[k, at, None] if wide else s.Y[k, at]) * forces[at]).sum(0)
+    for dofs, at in s.parts:
+        for k in dofs:
+            rest[at] = rest[at] - (s.Y[k, at, None] if wide else s.Y[k, at]) * (pushed[k] * (1.0 / s.M.D[k]))
+    return rest
+
+
+def nearly(s: System, b: Array, some: Array) -> Array:
+    """G^-1 b of some lanes, hardly damped, without forces that do nothing, which have grown from rounding in b."""
+    G = np.moveaxis(s.whole[..., some], -1, 0)
+    damped = G + RHO * np.trace(G, axis1=1, axis2=2)[:, None, None] / len(s.whole) * np.eye(len(s.whole))
+    columns = np.moveaxis(b if b.ndim == 3 else b[:, None], -1, 0)
+    x = np.linalg.solve(damped, columns)
+    for _ in range(FILTERED):
+        x = np.linalg.solve(damped, G @ x)
+    x = np.moveaxis(x, 0, -1)
+    return x if b.ndim == 3 else x[:, 0]
 
 
 def freed(s: System, f: Array, g: Array) -> tuple[Array, Array]:
