@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,8 @@ def outputs(out: Out) -> tuple[Array, ...]:
             raise InputError(f"out: expected an array or a tuple of arrays, got {type(o).__name__}")
         if o.dtype.kind in "biu":
             raise InputError(f"out: expected arrays of float64 or float32, got {o.dtype}")
+        if not o.flags.writeable:
+            raise InputError("out: an array is read-only, such as one that was broadcast; give a copy")
     for k, o in enumerate(outs):
         if any(_share(o, other) for other in outs[:k]):
             raise InputError("out: two of the arrays share memory; give each result its own")
@@ -150,8 +154,19 @@ def _between(x: Any) -> bool:
         return False
 
 
-def whole_number(name: str, x: Any, least: int, why: str = "") -> int:
-    """x as an int; raises unless it is a whole number of at least `least`. `why` explains the bound."""
+def whole_number(name: str, x: Any, least: int, why: str = "", most: int | None = None) -> int:
+    """x as an int; raises unless it is a whole number from `least` to `most`. `why` explains `least`."""
     if isinstance(x, bool) or not isinstance(x, (int, np.integer)) or x < least:
-        raise InputError(f"{name}: expected a whole number, at least {least}{why}; got {x!r}")
+        raise InputError(f"{name}: expected a whole number, at least {least}{why}; got {shortened(x)}")
+    if most is not None and x > most:
+        raise InputError(f"{name}: expected at most {most}, got {shortened(int(x))}")
     return int(x)
+
+
+def path_of(given: Any) -> Path:
+    """A user's path; raises unless it is one of type str, or an object that has one."""
+    text = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(text, str):
+        hint = "; os.fsdecode(...) makes text of bytes" if isinstance(text, bytes) else ""
+        raise InputError(f"path: expected a str or a pathlib.Path, got {type(text).__name__}{hint}")
+    return Path(text)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -19,7 +22,7 @@ SHAPE = (SMALL // 8, 2)
 
 @pytest.fixture
 def pool() -> Pool:
-    return Pool(16 * SMALL)
+    return Pool(lambda: 16 * SMALL)
 
 
 def address(x: np.ndarray) -> int:
@@ -102,6 +105,23 @@ def test_how_much_is_kept(monkeypatch):
     monkeypatch.setenv("FEATHERJET_KEEP_MB", "much")
     with pytest.raises(InputError, match="FEATHERJET_KEEP_MB: expected a whole number of megabytes, got 'much'"):
         budget()
+
+
+def test_a_wrong_budget_is_told_where_memory_is_wanted():
+    """Not by a traceback of the import."""
+    script = """
+import featherjet as fj
+import numpy as np
+robot = fj.load("arm", backend="compiled")
+robot.mass_matrix(np.zeros(7))
+try:
+    robot.mass_matrix(np.zeros((1000, 7)))
+except fj.errors.InputError as error:
+    print(error)
+"""
+    environment = {**os.environ, "FEATHERJET_KEEP_MB": "9" * 5000}
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert found.stdout == f"FEATHERJET_KEEP_MB: expected a whole number of megabytes, got '{'9' * 20}'\n", found.stderr
 
 
 @pytest.mark.parametrize("threads", [1, 2])

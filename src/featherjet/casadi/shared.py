@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 
+from .. import arrays
 from ..atomic import atomic_write, named_in_errors, write_text
 from ..contact import Contacts
 from ..errors import FeatherjetError, InputError
@@ -61,7 +62,9 @@ def library(
     name = identifier(name or quantity, "name")
     traced, states = sparse_function(robot, quantity, Choices(fext, frame, viewpoint, contacts)), checked(horizon)
     functions = {name: traced}
-    return write_library(traced.evaluator, functions, Path(out), name, f"{name}{SUFFIX}", command, overwrite, states)
+    return write_library(
+        traced.evaluator, functions, arrays.path_of(out), name, f"{name}{SUFFIX}", command, overwrite, states
+    )
 
 
 def write_library(

@@ -10,6 +10,7 @@ from pathlib import Path
 import casadi as ca
 import numpy as np
 
+from .. import arrays
 from ..algorithms.integrators import TABLEAUX
 from ..control.compiled.phase import CompiledPhase
 from ..control.problem.problem import Problem
@@ -78,7 +79,9 @@ def stages(
     path = None
     if out is not None:
         file = f"lib{name}{SUFFIX}"
-        path = write_library(problem.evaluator, functions, Path(out), name, file, command, overwrite, second=hessian)
+        path = write_library(
+            problem.evaluator, functions, arrays.path_of(out), name, file, command, overwrite, second=hessian
+        )
         calls = {symbol: ca.external(symbol, str(path.resolve())) for symbol in functions}
     else:
         calls = {symbol: call(symbol, traced) for symbol, traced in functions.items()}

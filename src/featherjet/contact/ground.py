@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 
@@ -51,7 +51,7 @@ class Ground:
         restitution: ArrayLike = 0.0,
         terrain: Terrain | None = None,
     ) -> None:
-        if isinstance(feet, str | Foot) or not feet:
+        if isinstance(feet, str | Foot) or not isinstance(feet, Iterable) or not feet:
             raise InputError("feet: expected a list of frame names or Foot, at least one")
         self.feet = tuple(f if isinstance(f, Foot) else Foot(f) for f in feet)
         evaluator = evaluator_of(robot, "Ground")

@@ -28,12 +28,22 @@ from .objects import MANY, KernelCode, ObjectBuilder, WorkspaceQuery
 from .targets import Machine
 
 Shape = tuple[int, ...]
+LONGEST = 100  # characters of a name
 RESERVED = frozenset(
     "alignas alignof and asm auto bool break case catch char class concept const constexpr continue decltype default "
     "delete do double else enum explicit export extern false float for friend goto if inline int long mutable "
     "namespace new not nullptr operator or private protected public register requires restrict return short signed "
     "sizeof static struct switch template this throw true try typedef typename union unsigned using virtual void "
     "volatile while xor main std".split()
+)
+TAKEN = frozenset(  # targets of CMake, and names of the C library, with f and l for other precisions
+    "all clean depend edit_cache help install package preinstall rebuild_cache test uninstall abort abs atof atoi "
+    "bsearch calloc exit fprintf fputs fread free fwrite labs malloc memcmp memcpy memmove memset printf puts qsort "
+    "rand realloc remove rename scanf signal sprintf srand strcat strcmp strcpy strlen system time acos acosh asin "
+    "asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 fabs fdim floor fma fmax fmin fmod "
+    "frexp gamma hypot ilogb infinity isfinite isinf isnan isnormal j0 j1 jn ldexp lgamma llrint llround log log10 "
+    "log1p log2 logb lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round scalb "
+    "scalbln scalbn signbit signgam significand sin sincos sinh sqrt tan tanh tgamma trunc y0 y1 yn".split()
 )
 
 
@@ -102,7 +112,7 @@ def identifier(text: str, what: str) -> str:
     """A text as a C identifier, in lower case."""
     found = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_").lower()
     found = f"robot_{found}" if found[:1].isdigit() else found
-    if not found or found in RESERVED:
+    if not found or len(found) > LONGEST or found in RESERVED | TAKEN or (found[-1] in "fl" and found[:-1] in TAKEN):
         raise InputError(f"{what}: {text!r} makes no name for C; choose another with --name (in Python: name=...)")
     return found
 

@@ -10,6 +10,8 @@ The base of every array made here is a `Lease`, which Python destroys after the 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -43,13 +45,18 @@ KEPT_MB = 256  # megabytes that are kept, unless FEATHERJET_KEEP_MB says otherwi
 
 
 class Pool:
-    """Keeps up to `budget` bytes of unused memory."""
+    """Keeps up to `budget()` bytes of unused memory; it is asked when memory is first wanted."""
 
-    def __init__(self, budget: int) -> None:
-        self.budget = budget
+    def __init__(self, budget: Callable[[], int]) -> None:
+        self._asked = budget
         self._free: deque[np.ndarray] = deque()  # longest unused first
         self._unused = 0
         self._lock = Lock()
+
+    @cached_property
+    def budget(self) -> int:
+        """The most bytes that are kept."""
+        return self._asked()
 
     @property
     def unused(self) -> int:
@@ -105,4 +112,4 @@ def budget() -> int:
     return (KEPT_MB if given is None else given) << 20
 
 
-POOL = Pool(budget())
+POOL = Pool(budget)

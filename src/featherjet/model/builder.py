@@ -103,6 +103,9 @@ class ModelBuilder:
         for what, limit in (("velocity", velocity_limit), ("effort", effort_limit)):
             if (numbers(limit, f"{where}{what} limits") < 0).any():
                 raise ModelError(f"{where}its {what} limit must not be negative, got {limit}")
+        low, high = (per_dof(x, k.nq, f"{where}{what} limits") for x, what in ((lower, "lower"), (upper, "upper")))
+        if (low > high).any() and not self.source:  # readers of files warn of it, by line
+            raise ModelError(f"{where}lower limit {low} above upper limit {high}; exchange them")
         inertias = bounded(per_dof(armature, k.nv, where + "armature"), (k.nv,), where + "armature")
         if (inertias < 0).any():
             raise ModelError(f"{where}armature must not be negative, got {inertias}")
@@ -114,8 +117,8 @@ class ModelBuilder:
                 placement=rigid(placement, where + "placement"),
                 axis=direction(axis, name),
                 pitch=float(bounded(pitch, (), where + "pitch")),
-                lower=per_dof(lower, k.nq, where + "lower limits"),
-                upper=per_dof(upper, k.nq, where + "upper limits"),
+                lower=low,
+                upper=high,
                 velocity_limit=per_dof(velocity_limit, k.nv, where + "velocity limits"),
                 effort_limit=per_dof(effort_limit, k.nv, where + "effort limits"),
                 armature=inertias,
@@ -136,7 +139,7 @@ class ModelBuilder:
             raise ModelError("joint: its name is empty")
         if name in self._drafts:
             raise ModelError(f"joint {name!r} is defined twice")
-        if parent is not None and parent not in self._drafts:
+        if parent is not None and (not isinstance(parent, str) or parent not in self._drafts):
             raise ModelError(f"joint {name!r}: its parent {parent!r} has not been added")
         if mimic is not None and not isinstance(mimic, Mimic):
             raise ModelError(f"joint {name!r}: mimic: expected a Mimic, such as Mimic({str(mimic)[:40]!r}), or None")
@@ -222,6 +225,6 @@ class ModelBuilder:
         return Model(self.name, tuple(joints), tuple(frames), self.gravity)  # type: ignore[arg-type]
 
     def _draft(self, joint: str, what: str) -> _Draft:
-        if joint not in self._drafts:
+        if not isinstance(joint, str) or joint not in self._drafts:
             raise ModelError(f"{what}: there is no joint {joint!r}")
         return self._drafts[joint]

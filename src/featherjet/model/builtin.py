@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import shortened, whole_number
 from ..errors import InputError
 from .builder import ModelBuilder, transform
 from .joints import KINDS
 from .model import Array, Model
+
+MOST_JOINTS = 10_000  # which take some seconds to make
 
 
 def chain(n: int, *, seed: int = 0) -> Model:
@@ -59,7 +62,7 @@ def auto_tree(n: int, *, branching: float = 1.0, skew: float = 0.0, taper: float
 def random_tree(n: int, *, seed: int = 0) -> Model:
     """A tree of n joints of all kinds, with random branching, several roots, placements, axes and inertias."""
     _check_count(n)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
     kinds = list(KINDS)
     order = [*rng.permutation(kinds), *rng.choice(kinds, max(0, n - len(kinds)))][:n]
     b = ModelBuilder(f"random_tree{n}")
@@ -215,13 +218,14 @@ def _box(mass: float, size) -> Array:
 
 
 def _check_count(n: int) -> None:
-    if not isinstance(n, int) or n < 1:
-        raise InputError(f"the number of joints must be a positive whole number, got {n!r}")
+    if isinstance(n, bool) or not isinstance(n, int) or not 0 < n <= MOST_JOINTS:
+        wanted = f"a positive whole number, at most {MOST_JOINTS}"
+        raise InputError(f"the number of joints must be {wanted}; got {shortened(n)}")
 
 
 def _revolute_tree(name: str, n: int, branching: int, seed: int) -> Model:
     _check_count(n)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole_number("seed", seed, 0))
     b = ModelBuilder(name)
     for i in range(n):
         parent = f"joint{(i - 1) // branching}" if i else None

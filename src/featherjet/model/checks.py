@@ -16,9 +16,11 @@ def numbers(x: object, what: str) -> Array:
     if masked(x):
         raise ModelError(f"{what}: some entries are masked; fill them in first")
     try:
-        return np.array(x, dtype=float)
+        if np.asarray(x).dtype.kind in "biufO":
+            return np.array(x, dtype=float)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"{what}: expected numbers, got {type(x).__name__}") from None
+        pass
+    raise ModelError(f"{what}: expected numbers, got {type(x).__name__}")
 
 
 def require_name(what: str, name: object) -> None:

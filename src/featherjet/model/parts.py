@@ -39,8 +39,7 @@ class Body(Rebuilt):
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mass", float(self.mass))
-        bounded(self.mass, (), "mass")
+        object.__setattr__(self, "mass", float(bounded(self.mass, (), "mass")))
         object.__setattr__(self, "com", bounded(self.com, (3,), "centre of mass"))
         object.__setattr__(self, "inertia", bounded(self.inertia, (3, 3), "inertia"))
         bounded(self.mass * parallel_axis(self.com), (3, 3), "mass times squared distance")

@@ -324,7 +324,7 @@ class Robot(ContactMethods):
 
         choices = Choices(fext, frame, viewpoint, contacts)
         return export(
-            self.evaluator, quantities, Path(out), target=target, dtype=dtype, name=name, batch=batch,
+            self.evaluator, quantities, arrays.path_of(out), target=target, dtype=dtype, name=name, batch=batch,
             overwrite=overwrite, choices=choices,
         )  # fmt: skip
 

@@ -179,16 +179,17 @@ class _Record:
 
 def _count(dt: float, duration: float) -> int:
     for name, x in (("dt", dt), ("duration", duration)):
-        if arrays.finite(name, x, (), "a number").shape != () or not x > 0:
+        if arrays.finite(name, x, (), "a number").shape != () or not 0 < x < 1e300:
             raise InputError(f"{name}: expected a positive time in seconds, got {x!r}")
     if dt > duration:
         raise InputError(f"dt: a step of {dt:g} s does not fit into a duration of {duration:g} s")
-    steps = math.ceil(duration / dt - 1e-9)
-    if steps > MOST:
+    steps = duration / dt if duration < dt * (MOST + 1) else np.inf
+    if steps > MOST + 1e-9:
+        many = f"{math.ceil(duration / dt - 1e-9)} steps" if duration / dt < np.inf else "too many steps"
         raise InputError(
-            f"dt: {duration:g} s in steps of {dt:g} s would be {steps} steps; the limit is {MOST}. Use a larger dt"
+            f"dt: {duration:g} s in steps of {dt:g} s would be {many}; the limit is {MOST}. Use a larger dt"
         )
-    return steps
+    return math.ceil(steps - 1e-9)
 
 
 def _step(

@@ -271,6 +271,6 @@ def checked_robot(robot: HasEvaluator, contacts: Ground | None, dt: float, what:
         raise InputError(f"{what}: does not know the convention {evaluator.convention!r}; use robot.simulate")
     if contacts is not None and not (isinstance(contacts, Ground) and contacts.model.same_robot(evaluator.model)):
         raise InputError("contacts: expected a Ground of this robot, or None")
-    if not (isinstance(dt, (int, float)) and 0 < dt < np.inf):
-        raise InputError(f"dt: expected a positive time in seconds, got {dt!r}")
+    if not (isinstance(dt, (int, float)) and 0 < dt < 1e30):
+        raise InputError(f"dt: expected a positive time in seconds, got {arrays.shortened(dt)}")
     return evaluator.standard

@@ -94,7 +94,7 @@ class Trajectory:
 
         entries: dict[str, Any] = {name: getattr(self, name) for name in (*ARRAYS, *FACTS, *LATER)}
         model = "" if self.model is None else saved.dumps(self.model)
-        return write_npz(Path(path), {"format": f"{KIND} {VERSION}", "model": model, **entries}, overwrite)
+        return write_npz(arrays.path_of(path), {"format": f"{KIND} {VERSION}", "model": model, **entries}, overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
@@ -102,7 +102,7 @@ class Trajectory:
         with unforked:
             from ..files.npz import read_npz, require_arrays, require_format
 
-        found = read_npz(Path(path))
+        found = read_npz(arrays.path_of(path))
         try:
             require_format(found, KIND, VERSION)
             require_arrays(found, KIND, (*ARRAYS, *FACTS, "model"))

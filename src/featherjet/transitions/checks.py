@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,8 @@ def checked_supports(
     """
     if isinstance(given, (str, PointContact, SurfaceContact)):
         given = (given,)
+    if not isinstance(given, Iterable):
+        raise InputError(f"supports: expected frames, PointContact or SurfaceContact, got {type(given).__name__}")
     supports = tuple(SurfaceContact(x) if isinstance(x, str) else x for x in given)
     for support in supports:
         _refuse_bad_support(robot, support)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import arrays
 from ..errors import InputError, UnknownName
 from ..model import configuration
 from ..model.manifolds import Euclidean
@@ -67,6 +68,8 @@ def bounds(robot: Robot, given: Any, ends: tuple[EndState, EndState]) -> list[Bo
     """
     if isinstance(given, str):
         given = (given,)
+    if not isinstance(given, Iterable):
+        raise InputError(f"limits: expected names of {', '.join(LIMITED)}, or a mapping of them, got {given!r}")
     wanted = dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
     places = np.full(robot.nv, -1)
     for _, manifold, iq, iv in configuration.parts(robot.model):
@@ -105,9 +108,12 @@ def _bounds_of(robot: Robot, quantity: str, limit: Any, places: Array, ends: tup
 
 def _limit_array(robot: Robot, name: str, x: Any) -> Array:
     """A user's limit as an array (nv,); infinite entries mean no limit."""
-    a = np.asarray(x, float)
+    try:
+        a = np.asarray(x, float)
+    except (TypeError, ValueError, OverflowError):
+        a = np.array(np.nan)
     if a.shape not in ((), (robot.nv,)) or np.isnan(a).any():
-        raise InputError(f"{name}: expected one number or nv = {robot.nv} of them, got {x!r}")
+        raise InputError(f"{name}: expected one number or nv = {robot.nv} of them, got {arrays.shortened(x)}")
     return np.broadcast_to(a, (robot.nv,)).copy()
 
 

@@ -24,6 +24,7 @@ from .spline import FIXED, Spline, require_scipy
 
 Array = np.ndarray
 LEAST_DEGREE = 3  # so that accelerations, and so torques, do not jump
+MOST_INTERVALS, MOST_POINTS = 1000, 64  # of points, in each interval; matrices are dense
 MOST_DEGREE = 12  # beyond it, basis functions are almost dependent
 SHORTEST, LONGEST = 1e-6, 1e6  # seconds
 
@@ -108,8 +109,9 @@ def _checked_spline(duration: Any, degree: Any, intervals: Any, points: Any) -> 
     if degree > MOST_DEGREE:
         raise InputError(f"degree: expected at most {MOST_DEGREE}, got {degree}; take more intervals")
     least = max(1, 2 * FIXED + 1 - degree)
-    intervals = arrays.whole_number("intervals", intervals, least, ", so that something is left to choose")
-    points = degree + 1 if points is None else arrays.whole_number("points", points, 1)
+    why = ", so that something is left to choose"
+    intervals = arrays.whole_number("intervals", intervals, least, why, MOST_INTERVALS)
+    points = degree + 1 if points is None else arrays.whole_number("points", points, 1, most=MOST_POINTS)
     return Spline(degree, intervals, seconds), points
 
 

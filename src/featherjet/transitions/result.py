@@ -225,7 +225,7 @@ class Transition:
                 entries |= {} if clip.v is None else {f"{name}_v": np.asarray(clip.v)}
         t = self.times()
         entries |= dict(t=t, q=self.q(t), v=self.v(t), a=self.a(t), tau=self.tau(t))  # for readers without featherjet
-        return write_npz(Path(path), entries, overwrite)
+        return write_npz(arrays.path_of(path), entries, overwrite)
 
     @staticmethod
     def load(path: str | os.PathLike[str], *, backend: str | None = None) -> Transition:
@@ -233,7 +233,7 @@ class Transition:
         with unforked:
             from ..files.npz import read_npz, require_arrays, require_format
 
-        found = read_npz(Path(path))
+        found = read_npz(arrays.path_of(path))
         try:
             require_format(found, KIND, VERSION)
             require_arrays(found, KIND, ARRAYS)
@@ -249,7 +249,7 @@ class Transition:
             from ..files.csv import write_csv
 
         t = self.times(arrays.whole_number("count", count, 2))
-        return write_csv(Path(path), self.model, t, self.q(t), self.v(t), self.a(t), self.tau(t), overwrite)
+        return write_csv(arrays.path_of(path), self.model, t, self.q(t), self.v(t), self.a(t), self.tau(t), overwrite)
 
     def to_bvh(
         self,
@@ -273,7 +273,9 @@ class Transition:
             n = max(2, round(self.duration * fps) + 1)
             q, dt = self.q(self.times(n)), self.duration / (n - 1)
         rest = self.robot.forward_kinematics(self.robot.neutral())
-        return write_bvh(Path(path), self.model, rest, self.robot.forward_kinematics(q), dt, up, scale, overwrite)
+        return write_bvh(
+            arrays.path_of(path), self.model, rest, self.robot.forward_kinematics(q), dt, up, scale, overwrite
+        )
 
     def view(self, **options: Unpack[ViewOptions]) -> Viewer:
         """Play the motion in the browser; see `Robot.view` for the options."""

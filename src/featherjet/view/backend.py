@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from .. import arrays
 from ..atomic import atomic_write
 from ..errors import InputError, MissingExtra
 from ..forks import unforked
@@ -36,11 +37,11 @@ def save_png(figure: Any, path: Path, dpi: int = 110, overwrite: bool = True) ->
 def drawn(figure: Any, path: str | os.PathLike[str] | None, overwrite: bool = True) -> Any:
     """The figure, written as a PNG if there is a path."""
     if path is not None:
-        save_png(figure, Path(path), overwrite=overwrite)
+        save_png(figure, arrays.path_of(path), overwrite=overwrite)
     return figure
 
 
 def refuse_other_formats(path: str | os.PathLike[str] | None) -> None:
     """Raise an InputError unless the name of a picture, if there is one, ends in .png."""
-    if path is not None and Path(path).suffix.lower() != ".png":
+    if path is not None and arrays.path_of(path).suffix.lower() != ".png":
         raise InputError(f"{os.fspath(path)}: pictures are PNG files; give it a name that ends in .png")

@@ -178,14 +178,14 @@ class Viewer:
 
         It is drawn by a browser that has the page open, or else by a chromium without a window.
         """
-        if path is not None and Path(path).suffix.lower() != ".png":
+        if path is not None and arrays.path_of(path).suffix.lower() != ".png":
             raise InputError(f"{path}: pictures are PNG files; give it a name that ends in .png")
         with self._camera(size) as shoot:
             if t is not None:
                 self.show(t)
             pixels = shoot()
         if path is not None:
-            save_picture(Path(path), pixels, overwrite)
+            save_picture(arrays.path_of(path), pixels, overwrite)
         return pixels
 
     def record(
@@ -202,7 +202,11 @@ class Viewer:
         size: width and height [pixels]. speed: 0.5 is slow motion. follow: whether the camera goes along with the
         robots. Pictures are drawn by a browser, as in `screenshot`; a page is written without one.
         """
-        path, fps, speed = Path(path), arrays.positive_number("fps", fps), arrays.positive_number("speed", speed)
+        path, fps, speed = (
+            arrays.path_of(path),
+            arrays.positive_number("fps", fps),
+            arrays.positive_number("speed", speed),
+        )
         refuse_other_recordings(path)
         count = max(1, round(self.duration / speed * fps))
         times = np.arange(count) * speed / fps
