@@ -59,7 +59,7 @@ class Ground:
         self.terrain: Terrain = Plane() if terrain is None else terrain
         if isinstance(terrain, type) or not callable(getattr(self.terrain, "nearest", None)):
             raise InputError(f"terrain: expected fj.Plane(...) or fj.HeightField(...), got {terrain!r}")
-        self._nearest(np.zeros((2, 3)))
+        self.nearest(np.zeros((2, 3)))
         self.friction = self._per_foot("friction", friction, np.inf)
         self.restitution = self._per_foot("restitution", restitution, 1.0)
         offsets = [self._checked(f) for f in self.feet]
@@ -90,6 +90,16 @@ class Ground:
         """Where each foot's force is in the vector of all forces."""
         return [slice(3 * k, 3 * k + 3) for k in range(len(self.feet))]
 
+    def nearest(self, points: Array) -> Nearest:
+        """What the terrain says of points (n, 3), which may be a user's own terrain."""
+        try:
+            distance, normal = (np.asarray(x, dtype=float) for x in self.terrain.nearest(points))
+        except (TypeError, ValueError):
+            distance = normal = np.zeros(0)
+        if distance.shape != points.shape[:1] or normal.shape != points.shape:
+            raise InputError("terrain: nearest(points) must give distances (n,) and normals (n, 3) of points (n, 3)")
+        return Nearest(distance, normal)
+
     def gap(self, robot: HasEvaluator, q: ArrayLike) -> Array:
         """The height of each foot above the ground, (..., n) [m], at configurations q (..., nq)."""
         return self.gaps(robot.evaluator, q)
@@ -97,13 +107,13 @@ class Ground:
     def gaps(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         """`gap`, with an evaluator in place of a robot."""
         centres = self._centres(evaluator, q)
-        distance, _ = self._nearest(centres.reshape(-1, 3))
+        distance, _ = self.nearest(centres.reshape(-1, 3))
         return distance.reshape(centres.shape[:-1]) - self._radii
 
     def arrows(self, evaluator: Evaluator, q: ArrayLike, forces: Array) -> Array:
         """The feet's lowest points and their forces, (..., n, 2, 3) in the world, from forces (..., 3 n)."""
         centres = self._centres(evaluator, q)
-        _, normals = self._nearest(centres.reshape(-1, 3))
+        _, normals = self.nearest(centres.reshape(-1, 3))
         lowest = centres - self._radii[:, None] * normals.reshape(centres.shape)
         return np.stack([lowest, forces.reshape(centres.shape)], -2)
 
@@ -119,11 +129,11 @@ class Ground:
         """
         if self.flat:
             normal, distance = np.zeros((len(self.feet), 3)), np.zeros(len(self.feet))
-            found = self._nearest(np.zeros((1, 3)))
+            found = self.nearest(np.zeros((1, 3)))
             normal[:], distance[:] = found.normal[0], -found.distance[0]
         else:
             centres = self._centres(evaluator, q)
-            found = self._nearest(centres.reshape(-1, 3))
+            found = self.nearest(centres.reshape(-1, 3))
             normal = found.normal.reshape(centres.shape)
             distance = (normal * centres).sum(-1) - found.distance.reshape(centres.shape[:-1])
         shape = normal.shape[:-1]
@@ -145,16 +155,6 @@ class Ground:
             axes = np.swapaxes(across(Vec3(*(table[..., k] for k in range(3)))).to_array(), -1, -2)
         radii = np.broadcast_to(self._radii, table.shape[:-1])
         return PlacedFeet(self._paths, self._centres(evaluator, q), axes, radii, evaluator("joint_columns", q))
-
-    def _nearest(self, points: Array) -> Nearest:
-        """What the terrain says of points (n, 3), which may be a user's own terrain."""
-        try:
-            distance, normal = (np.asarray(x, dtype=float) for x in self.terrain.nearest(points))
-        except (TypeError, ValueError):
-            distance = normal = np.zeros(0)
-        if distance.shape != points.shape[:1] or normal.shape != points.shape:
-            raise InputError("terrain: nearest(points) must give distances (n,) and normals (n, 3) of points (n, 3)")
-        return Nearest(distance, normal)
 
     def _centres(self, evaluator: Evaluator, q: ArrayLike) -> Array:
         T = evaluator("forward_kinematics", q)[..., self._joints, :, :]

@@ -113,7 +113,7 @@ class HeightField:
                 j = np.clip(first[some, 1, None, None] + steps, 0, len(grid[1]) - 2)
                 i, j = (a.reshape(len(some), -1) for a in np.broadcast_arrays(i, j))
             else:
-                i, j = _cells_near(points[some], *grid, z)
+                i, j = _cells_near(points[some], first[some], last[some] + 1, *grid, z)
             found.distance[some], found.normal[some] = _of_cells(points[some], i, j, *grid, z, height[some])
         return found
 
@@ -142,19 +142,21 @@ class HeightField:
         return a + np.maximum(s, t) * (b - a) + np.minimum(s, t) * (d - b)
 
 
-def _cells_near(points: Array, x: Array, y: Array, z: Array) -> tuple[Array, Array]:
+def _cells_near(points: Array, first: Array, stop: Array, x: Array, y: Array, z: Array) -> tuple[Array, Array]:
     """Indices i, j (n, m) of cells, among them the one that is nearest to each point; the last is repeated.
 
-    A cell is left out if its box is farther than some corner of the grid.
+    Cells from `first` to `stop` (n, 2) are looked at, and left out if their box is farther than some corner of them.
     """
     top = np.max([z[:-1, :-1], z[1:, :-1], z[:-1, 1:], z[1:, 1:]], 0)
     low = np.min([z[:-1, :-1], z[1:, :-1], z[:-1, 1:], z[1:, 1:]], 0)
     near = []
-    for p in points:
-        corner = ((x - p[0])[:, None] ** 2 + (y - p[1]) ** 2 + (z - p[2]) ** 2).min()
-        dx, dy = (np.maximum(np.maximum(g[:-1] - c, c - g[1:]), 0) for g, c in ((x, p[0]), (y, p[1])))
-        dz = np.maximum(np.maximum(low - p[2], p[2] - top), 0)
-        cells = np.argwhere(dx[:, None] ** 2 + dy**2 + dz**2 <= corner * (1 + 1e-12))
+    for p, start, end in zip(points, first, stop, strict=True):
+        (i, k), (j, m) = zip(start, end, strict=True)
+        u, v, w = x[i : k + 1] - p[0], y[j : m + 1] - p[1], z[i : k + 1, j : m + 1] - p[2]
+        corner = ((u * u)[:, None] + v * v + w * w).min()
+        du, dv = (np.maximum(np.maximum(g[:-1], -g[1:]), 0) for g in (u, v))
+        dw = np.maximum(np.maximum(low[i:k, j:m] - p[2], p[2] - top[i:k, j:m]), 0)
+        cells = start + np.argwhere((du * du)[:, None] + dv * dv + dw * dw <= corner * (1 + 1e-12))
         near.append(cells if len(cells) else np.zeros((1, 2), int))  # none is near a point that is NaN
     most = max(map(len, near))
     found = np.stack([c[np.minimum(np.arange(most), len(c) - 1)] for c in near])

@@ -26,7 +26,7 @@ def buried(evaluator: Evaluator, ground: Ground, t: Array, q: Array) -> str:
     points[: len(heavy)] = [joints[k].body.com for k in heavy]
     placed = T[..., heavy + held, :, :]
     where = (placed[..., :3, :3] @ points[:, :, None])[..., 0] + placed[..., :3, 3]
-    height = ground.terrain.nearest(where.reshape(-1, 3)).distance.reshape(where.shape[:-1])
+    height = ground.nearest(where.reshape(-1, 3)).distance.reshape(where.shape[:-1])
     height = height - np.minimum(ground.gaps(evaluator, q[at]).min(-1), 0.0)[..., None]  # feet may start there, too
     if not height.size or height.min() > -DEEP:
         return ""
