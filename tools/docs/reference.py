@@ -33,7 +33,7 @@ LENGTHS = {"q": "nq", "v": "nv", "dofs": "nv", "joints": "njoints", "parameters"
 INSIDE = {  # public for other parts of the package, not for users
     "Clip": ("checked", "end_state", "velocities"),
     "Contacts": ("arrows", "remember", "surface"),
-    "Ground": ("arrows", "core", "flat", "footing", "gaps", "rows", "surface", "table"),
+    "Ground": ("arrows", "core", "flat", "footing", "gaps", "nearest", "rows", "surface", "table"),
     "HeightField": ("nearest", "surface"),
     "JaxRobot": ("call",),
     "Model": ("has_mimic", "joint_limits", "modest", "parts", "q_starts", "same_robot", "v_starts"),
