@@ -49,7 +49,7 @@ def solved(
     ancestors: Any,
 ) -> None:  # fmt: skip
     """X = -M^-1 B, and M^-1."""
-    paths = sparse.Paths(start, ancestors)
+    paths = sparse.TreePaths(start, ancestors)
     sparse.factorise(t, M, H, paths, n)
     sparse.solve(t, H, B, X, panel, paths, n, lanes, plus=False)
     sparse.solve(t, H, None, inverse, panel, paths, n, lanes)

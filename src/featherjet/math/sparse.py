@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 VECTORS = 8  # of columns that are solved for together: as many sums in registers
 
 
-class Paths(NamedTuple):
+class TreePaths(NamedTuple):
     """Tables: the ancestors of k are those from place start[k] to start[k + 1] of `ancestors`, nearest first."""
 
     start: Any
@@ -23,7 +23,7 @@ class Paths(NamedTuple):
             yield self.ancestors[at]
 
 
-def factorise(t: Any, M: Any, H: Any, paths: Paths, n: Any) -> None:
+def factorise(t: Any, M: Any, H: Any, paths: TreePaths, n: Any) -> None:
     """H (n, n) becomes D on its diagonal and L below it."""
     for k in t.loop(n):
         for c in t.columns(k + 1):
@@ -38,7 +38,7 @@ def factorise(t: Any, M: Any, H: Any, paths: Paths, n: Any) -> None:
             H[k, i] = l
 
 
-def solve(t: Any, H: Any, B: Any, X: Any, panel: Any, paths: Paths, n: Any, lanes: int, plus: bool = True) -> None:
+def solve(t: Any, H: Any, B: Any, X: Any, panel: Any, paths: TreePaths, n: Any, lanes: int, plus: bool = True) -> None:
     """X = M^-1 B, or minus that, with H from `factorise`; all (n, n) with n >= lanes. B None is the identity.
 
     panel: memory (n, VECTORS lanes), for as many columns as are solved for together; lanes: how many fill a vector. The
@@ -56,7 +56,17 @@ def solve(t: Any, H: Any, B: Any, X: Any, panel: Any, paths: Paths, n: Any, lane
 
 
 def _solve(
-    t: Any, H: Any, B: Any, X: Any, panel: Any, paths: Paths, n: Any, first: Any, vectors: int, lanes: int, plus: bool
+    t: Any,
+    H: Any,
+    B: Any,
+    X: Any,
+    panel: Any,
+    paths: TreePaths,
+    n: Any,
+    first: Any,
+    vectors: int,
+    lanes: int,
+    plus: bool,
 ) -> None:
     """Some vectors of columns from `first` on; of the identity's, rows beyond them are zero."""
     below = n if B is not None else first + vectors * lanes

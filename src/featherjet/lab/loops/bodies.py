@@ -9,7 +9,7 @@ from typing import Any
 
 from ...jit.graph import Expr
 from ...treejit.pytree import Member, leaves, mapped
-from .code import Code
+from .code import LoopCode
 from .memory import Group, Key
 
 LANES = "lanes"  # how names of arrays begin whose records lie side by side, so that those of some dofs are vectors
@@ -22,14 +22,14 @@ SEEN = {  # the groups of a parent's set that a body's groups lie in
 }
 
 
-class Input:
+class LoopInput:
     """A number of each joint that is an input, or a value that all joints share: at(body)."""
 
-    def __init__(self, at: Callable[[Body], Any]) -> None:
+    def __init__(self, at: Callable[[LoopBody], Any]) -> None:
         self.at = at
 
 
-class Field:
+class LoopField:
     """One value for each joint. values: as traced, at the root (True) and elsewhere; sets have only the own dof."""
 
     def __init__(self, number: int, walk: Any) -> None:
@@ -38,7 +38,7 @@ class Field:
 
 
 @dataclass
-class Body:
+class LoopBody:
     """Where a walk is. member: the dof of a group that an inner loop is at."""
 
     i: Any
@@ -50,14 +50,14 @@ class Body:
     loaded: dict[Any, Expr] = field(default_factory=dict)  # that inner loops need not load again
     results: dict[int, Any] = field(default_factory=dict)  # by field, of the walk that is under way
 
-    def inside(self, group: Group, member: Any) -> Body:
-        return Body(self.i, self.root, self.parent, self.node, group, member, self.loaded)
+    def inside(self, group: Group, member: Any) -> LoopBody:
+        return LoopBody(self.i, self.root, self.parent, self.node, group, member, self.loaded)
 
 
-class Places:
+class LoopPlaces:
     """Loads and stores of the numbers of fields."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: LoopCode) -> None:
         self.code, self.memory = code, code.memory
 
     def at(self, name: str, key: Key, *index: Any) -> tuple[Any, tuple]:
@@ -89,9 +89,9 @@ class Places:
 
     # Values of fields
 
-    def value(self, f: Field | Input, body: Body) -> Any:
+    def value(self, f: LoopField | LoopInput, body: LoopBody) -> Any:
         """A field at a body; its sets have the dof that an inner loop is at, or else only the own one."""
-        if isinstance(f, Input):
+        if isinstance(f, LoopInput):
             return f.at(body)
         if f.number in body.results:
             return body.results[f.number]
@@ -108,7 +108,7 @@ class Places:
 
         return rebuilt(f.values[body.root], leaf, members)
 
-    def parent(self, f: Field, body: Body) -> Any:
+    def parent(self, f: LoopField, body: LoopBody) -> Any:
         """The value of the parent, all loaded."""
         if body.root:
             return None
@@ -120,7 +120,7 @@ class Places:
         shape = next(iter(f.values.values()))
         return rebuilt(shape, lambda path, _: self._joint(body, f.number, path, "parent"), members)
 
-    def accumulated(self, number: int, seed: Any, body: Body) -> Any:
+    def accumulated(self, number: int, seed: Any, body: LoopBody) -> Any:
         """What a body and its children have added up, whose seed looks like this."""
 
         def members(of: dict, path: tuple) -> dict:
@@ -132,7 +132,7 @@ class Places:
 
         return rebuilt(seed, lambda path, _: self._joint(body, number, path, "self"), members)
 
-    def record(self, f: Field, dof: Any, role: str) -> Any:
+    def record(self, f: LoopField, dof: Any, role: str) -> Any:
         """A field of one record for each dof, at any of them; what is read in a role lies together."""
         root, rest = (dict(leaves(f.values[x])) for x in (True, False))
 
@@ -144,13 +144,13 @@ class Places:
 
         return mapped(f.values[False][0], leaf, (0,))
 
-    def _joint(self, body: Body, number: int, path: tuple, role: str) -> Expr:
+    def _joint(self, body: LoopBody, number: int, path: tuple, role: str) -> Expr:
         key = number, path
         if (role, key) not in body.loaded:
             body.loaded[role, key] = self.load("joints", key, body.parent if role == "parent" else body.i)
         return body.loaded[role, key]
 
-    def _member(self, body: Body, number: int, path: tuple, joint: Any, dof: Any, keep: bool = False) -> Expr:
+    def _member(self, body: LoopBody, number: int, path: tuple, joint: Any, dof: Any, keep: bool = False) -> Expr:
         key = number, path
         cached = "own", joint is body.i, key
         if keep and cached in body.loaded:
@@ -161,7 +161,7 @@ class Places:
             body.loaded[cached] = found
         return found
 
-    def _others(self, body: Body, number: int, path: tuple, joint: Any, groups: tuple[Group, ...]) -> dict:
+    def _others(self, body: LoopBody, number: int, path: tuple, joint: Any, groups: tuple[Group, ...]) -> dict:
         """The member that an inner loop is at, if the set has it."""
         m = self.memory
         if body.member is None or not any(m.has(number, path, g) for g in groups):
@@ -169,7 +169,7 @@ class Places:
         shape = m.members[number, path]
         return {MEMBER: mapped(shape, lambda p, _: self._member(body, number, p, joint, body.member), path)}
 
-    def _seen(self, body: Body, number: int, path: tuple, group: Group) -> dict | None:
+    def _seen(self, body: LoopBody, number: int, path: tuple, group: Group) -> dict | None:
         """A body's own dof in its parent's set."""
         if not any(self.memory.has(number, path, g) for g in SEEN[group]):
             return None
@@ -178,7 +178,7 @@ class Places:
 
     # Stores
 
-    def keep(self, number: int, value: Any, body: Body) -> None:
+    def keep(self, number: int, value: Any, body: LoopBody) -> None:
         """Store a body's value of a field: without an inner loop all but other members, within one only these."""
         m = self.memory
         for x, member, rest in parts(value):
@@ -191,7 +191,7 @@ class Places:
                 self._put(key, x, body, body.i, body.member if member == MEMBER else body.i, False)
         self._learn(number, value, body, body.group)
 
-    def hand(self, number: int, value: Any, body: Body) -> None:
+    def hand(self, number: int, value: Any, body: LoopBody) -> None:
         """Add what a body hands over to what its parent has; members at or below it are new to the parent."""
         m = self.memory
         for x, member, rest in parts(value):
@@ -210,7 +210,7 @@ class Places:
         if body.group is not Group.ABOVE:
             self._learn(number, value, body, Group.BELOW)
 
-    def _put(self, key: Key, x: Any, body: Body, joint: Any, dof: Any, add: bool) -> None:
+    def _put(self, key: Key, x: Any, body: LoopBody, joint: Any, dof: Any, add: bool) -> None:
         m = self.memory
         copied = isinstance(x, Expr) and m.loads.get(x.index, (None,))[0] == key
         if body.member is not None and (add or not copied):
@@ -219,7 +219,7 @@ class Places:
         if m.readers(key, name) and not (copied and key in m.shared):
             self.store(name, key, index, x, add)
 
-    def _learn(self, number: int, value: Any, body: Body, group: Group) -> None:
+    def _learn(self, number: int, value: Any, body: LoopBody, group: Group) -> None:
         wanted = OWN if body.member is None else MEMBER
 
         def members(of: dict, path: tuple) -> dict:

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ...treejit.program import TABLE
-from .memory import Memory
+from .memory import LoopMemory
 
 WIDTH = sum(TABLE.values())
 
 
-class Code:
+class LoopCode:
     """The function that is being written; parts of it become functions of their own, which compile to better code.
 
     make(name, axes): an array that is not there yet, while it is being found out which there are; later there is none.
     """
 
     def __init__(
-        self, t: Any, memory: Memory, arrays: dict[str, Any], tables: dict[str, Any],
+        self, t: Any, memory: LoopMemory, arrays: dict[str, Any], tables: dict[str, Any],
         make: Callable[[str, tuple], Any] | None,
     ) -> None:  # fmt: skip
         self.t, self.memory, self.arrays, self.tables, self.make = t, memory, arrays, tables, make

@@ -22,8 +22,8 @@ from ...jit.loops.trace import Tracer
 from ...math.vec3 import Vec3
 from ...model.joints import KINDS
 from ...model.tree import Tree
-from .code import Code
-from .memory import Key, Memory
+from .code import LoopCode
+from .memory import Key, LoopMemory
 from .scan import LoopScan
 from .tables import INTEGERS, NUMBERS, tables
 
@@ -43,7 +43,7 @@ class LoopedAlgorithm:
     ) -> None:  # fmt: skip
         self.function, self.inputs, self.kind, self.gravity, self.lanes = function, inputs, kind, gravity, lanes
         self.axes = {x: ("n", "n") if x in matrices else ("n",) for x in inputs}
-        self.memory, self.count = Memory(), 0
+        self.memory, self.count = LoopMemory(), 0
         self.work: dict[str, tuple] = {}
         for _ in range(PASSES):
             if self._settled():
@@ -62,13 +62,13 @@ class LoopedAlgorithm:
             self.work[name] = axes
             return t.argument(name, contiguous(axes))
 
-        settled = self.memory.end(t.graph, self._run(Code(t, self.memory, arrays, found, make)))
+        settled = self.memory.end(t.graph, self._run(LoopCode(t, self.memory, arrays, found, make)))
         lets = (s for block in t.finished().blocks() for s in block.statements if isinstance(s, Let))
         if settled and any(self.memory.is_missed(s.operation) for s in lets):
             raise RuntimeError("a loop reads what nothing stores")
         return settled
 
-    def _run(self, code: Code) -> list[Key]:
+    def _run(self, code: LoopCode) -> list[Key]:
         """Write the function; returns its results."""
         self.memory.begin()
         scan = LoopScan(code, size("n"), KINDS[self.kind], Vec3(*self.gravity), self.lanes)
@@ -83,7 +83,7 @@ class LoopedAlgorithm:
 
         def run(t: Any, *rest: Any, **found: Any) -> None:
             arrays = dict(zip([*self.axes, *results], rest, strict=False))
-            self._run(Code(t, self.memory, arrays, found, None))
+            self._run(LoopCode(t, self.memory, arrays, found, None))
 
         return LoopSpec("looped", run, self.axes, results, Fill.COLUMNS, sizes=("n",), tables=INTEGERS, factors=NUMBERS)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...jit.loops.index import least
 from ...math import dense, sparse
-from .bodies import LANES, Field
+from .bodies import LANES, LoopField
 from .memory import Group, Key
 from .rows import TorqueRows
 
@@ -90,7 +90,9 @@ class Matrices:
 
     # Pairs of dofs
 
-    def pairs(self, within: Callable, across: Callable, dofs: Field, diagonal: Any = None, own: Any = None) -> tuple:
+    def pairs(
+        self, within: Callable, across: Callable, dofs: LoopField, diagonal: Any = None, own: Any = None
+    ) -> tuple:
         """See `Scan.pairs`: the rows of dofs, entry by entry: its own, those above it, and those below it."""
         s, record = self.scan, self.scan.places.record
         root = record(dofs, 0, "row")

@@ -28,7 +28,7 @@ class Group(Enum):
 
 
 @dataclass
-class Memory:
+class LoopMemory:
     """What has been found by tracing, and where the trace that is under way puts things.
 
     read: of each key that some loop reads, the arrays it reads it from; shared: those of members that dofs have once.

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...jit.loops.index import least
 from ...treejit.pytree import leaves, mapped
-from .bodies import LANES, Field
+from .bodies import LANES, LoopField
 from .memory import Group
 
 
@@ -15,7 +15,14 @@ class TorqueRows:
     """The rows of some matrices, of which the first is symmetric."""
 
     def __init__(
-        self, matrices: Any, start: Callable, up: Callable, above: Callable, turn: Callable, out: Callable, dofs: Field
+        self,
+        matrices: Any,
+        start: Callable,
+        up: Callable,
+        above: Callable,
+        turn: Callable,
+        out: Callable,
+        dofs: LoopField,
     ) -> None:
         self.matrices, self.scan, self.code = matrices, matrices.scan, matrices.code
         self.start, self.up, self.above, self.turn, self.out, self.dofs = start, up, above, turn, out, dofs

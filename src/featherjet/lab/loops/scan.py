@@ -10,20 +10,20 @@ from ...jit.loops.index import least
 from ...math import sparse
 from ...math.vec3 import Vec3
 from ...treejit.rolled import node_from
-from .bodies import MEMBER, OWN, SEEN, Body, Field, Input, Places
-from .code import Code
+from .bodies import MEMBER, OWN, SEEN, LoopBody, LoopField, LoopInput, LoopPlaces
+from .code import LoopCode
 from .matrices import Matrices, Matrix
 from .memory import Group
 
 CHUNK = 64  # columns that go through all walks together: enough to hide latency, few enough for a near cache
 
 
-class Walk:
+class LoopWalk:
     """A loop over bodies: what it does at each, and the fields that other loops have made and it reads."""
 
     def __init__(self, direction: str) -> None:
-        self.direction, self.actions, self.inputs = direction, list[Callable[[Body], None]](), list[Any]()
-        self.parents: list[Field] = []  # whose value at the parent it reads
+        self.direction, self.actions, self.inputs = direction, list[Callable[[LoopBody], None]](), list[Any]()
+        self.parents: list[LoopField] = []  # whose value at the parent it reads
         self.totals: list[int] = []  # that it accumulates
 
 
@@ -33,11 +33,11 @@ class LoopScan:
     Walks run when a matrix needs them, so that those in one direction become one loop. lanes: columns in a vector.
     """
 
-    def __init__(self, code: Code, n: Any, kind: Any, gravity: Vec3, lanes: int) -> None:
+    def __init__(self, code: LoopCode, n: Any, kind: Any, gravity: Vec3, lanes: int) -> None:
         self.code, self.memory, self.n, self.kind, self.lanes = code, code.memory, n, kind, lanes
-        self.places = Places(code)
+        self.places = LoopPlaces(code)
         self.matrices = Matrices(self)
-        self.waiting: list[Walk] = []  # walks that have not run
+        self.waiting: list[LoopWalk] = []  # walks that have not run
         self._fields = 0
         self.tree = SimpleNamespace(gravity=gravity)
 
@@ -46,48 +46,48 @@ class LoopScan:
         return self.code.t
 
     @property
-    def paths(self) -> sparse.Paths:
-        return sparse.Paths(self.code.tables["path_from"], self.code.tables["path"])
+    def paths(self) -> sparse.TreePaths:
+        return sparse.TreePaths(self.code.tables["path_from"], self.code.tables["path"])
 
     # Fields
 
-    def coordinates(self, name: str) -> Input:
-        return Input(lambda body: (self._loaded(body, name),))
+    def coordinates(self, name: str) -> LoopInput:
+        return LoopInput(lambda body: (self._loaded(body, name),))
 
     def rates(self, v: Any) -> Any:
-        return v.field if isinstance(v, Vector) else self.coordinates(v)
+        return v.field if isinstance(v, LoopVector) else self.coordinates(v)
 
-    def no_rates(self) -> Input:
-        return Input(lambda body: (0.0,))
+    def no_rates(self) -> LoopInput:
+        return LoopInput(lambda body: (0.0,))
 
-    def constant(self, value: Any) -> Input:
-        return Input(lambda body: value)
+    def constant(self, value: Any) -> LoopInput:
+        return LoopInput(lambda body: value)
 
-    def vector(self, field: Field) -> Vector:
-        return Vector(field)
+    def vector(self, field: LoopField) -> LoopVector:
+        return LoopVector(field)
 
-    def _loaded(self, body: Body, name: str) -> Any:
+    def _loaded(self, body: LoopBody, name: str) -> Any:
         if name not in body.loaded:
             body.loaded[name] = self.code.array(name, ("n",))[body.i]
         return body.loaded[name]
 
     # Walks
 
-    def each(self, step: Callable[..., Any], *inputs: Any) -> Field:
+    def each(self, step: Callable[..., Any], *inputs: Any) -> LoopField:
         return self._stepped(self._walk(), step, inputs)
 
-    def outward(self, step: Callable[..., Any], *inputs: Any) -> Field:
+    def outward(self, step: Callable[..., Any], *inputs: Any) -> LoopField:
         walk = self._walk("outward")
-        found = Field(self.number(), walk)
+        found = LoopField(self.number(), walk)
         walk.parents.append(found)
         return self._stepped(walk, step, inputs, found)
 
-    def inward(self, step: Callable[..., Any], seed: Any, *inputs: Any) -> Field:
+    def inward(self, step: Callable[..., Any], seed: Any, *inputs: Any) -> LoopField:
         total = self.number()
-        host = seed.walk if isinstance(seed, Field) else self._walk()
+        host = seed.walk if isinstance(seed, LoopField) else self._walk()
         shapes: dict[bool, Any] = {}
 
-        def begin(body: Body) -> None:
+        def begin(body: LoopBody) -> None:
             value = self.places.value(seed, body)
             if body.member is None:
                 shapes[body.root] = value
@@ -96,12 +96,12 @@ class LoopScan:
         host.actions.append(begin)
         walk = self._walk("inward")
         if walk is host:
-            walk = self.begin(Walk("inward"))
+            walk = self.begin(LoopWalk("inward"))
         walk.inputs += inputs
         walk.totals.append(total)
-        found = Field(self.number(), walk)
+        found = LoopField(self.number(), walk)
 
-        def act(body: Body) -> None:
+        def act(body: LoopBody) -> None:
             acc = self.places.accumulated(total, shapes[body.root], body)
             handed, value = step(body.node, acc, *(self.places.value(x, body) for x in inputs))
             self._found(found, value, body)
@@ -111,18 +111,20 @@ class LoopScan:
         walk.actions.append(act)
         return found
 
-    def _stepped(self, walk: Walk, step: Callable[..., Any], inputs: Sequence[Any], outward: Any = None) -> Field:
-        found = outward or Field(self.number(), walk)
+    def _stepped(
+        self, walk: LoopWalk, step: Callable[..., Any], inputs: Sequence[Any], outward: Any = None
+    ) -> LoopField:
+        found = outward or LoopField(self.number(), walk)
         walk.inputs += inputs
 
-        def act(body: Body) -> None:
+        def act(body: LoopBody) -> None:
             given = [self.places.parent(found, body)] if outward else []
             self._found(found, step(body.node, *given, *(self.places.value(x, body) for x in inputs)), body)
 
         walk.actions.append(act)
         return found
 
-    def _found(self, field: Field, value: Any, body: Body) -> None:
+    def _found(self, field: LoopField, value: Any, body: LoopBody) -> None:
         body.results[field.number] = value
         if body.member is None:
             field.values[body.root] = value
@@ -132,13 +134,13 @@ class LoopScan:
         self._fields += 1
         return self._fields
 
-    def _walk(self, direction: str = "") -> Walk:
+    def _walk(self, direction: str = "") -> LoopWalk:
         """The last loop, if it is a walk in this direction, or a new one."""
         if self.waiting and direction in ("", self.waiting[-1].direction):
             return self.waiting[-1]
-        return self.begin(Walk(direction or "outward"))
+        return self.begin(LoopWalk(direction or "outward"))
 
-    def begin(self, walk: Walk) -> Walk:
+    def begin(self, walk: LoopWalk) -> LoopWalk:
         self.waiting.append(walk)
         return walk
 
@@ -147,11 +149,11 @@ class LoopScan:
     def matrix(self, entries: str | Matrix) -> Matrix:
         return self.matrices.named(entries) if isinstance(entries, str) else entries
 
-    def entries(self, field: Field) -> tuple[Matrix, ...]:
+    def entries(self, field: LoopField) -> tuple[Matrix, ...]:
         """Matrices from what each joint has found, by row and column; never read by walks that follow at once."""
         found: list[Matrix] = []
 
-        def act(body: Body) -> None:
+        def act(body: LoopBody) -> None:
             at = {OWN: body.i, MEMBER: body.member}
             for (r, c), values in body.results[field.number].items():
                 if (MEMBER in (r, c)) == (body.member is not None):
@@ -163,7 +165,9 @@ class LoopScan:
         self.run()
         return tuple(found)
 
-    def pairs(self, within: Callable, across: Callable, dofs: Field, diagonal: Any = None, own: Any = None) -> tuple:
+    def pairs(
+        self, within: Callable, across: Callable, dofs: LoopField, diagonal: Any = None, own: Any = None
+    ) -> tuple:
         self.run()
         return self.matrices.pairs(within, across, dofs, diagonal, own)
 
@@ -196,7 +200,7 @@ class LoopScan:
         for walk in waiting:
             self.code.part(lambda walk=walk: self.walk(walk))
 
-    def walk(self, walk: Walk) -> None:
+    def walk(self, walk: LoopWalk) -> None:
         if walk.direction == "outward":
             self._visit(walk, self.body(0, True))
         for i in self.t.loop(self.n, start=1, down=walk.direction == "inward"):
@@ -204,13 +208,13 @@ class LoopScan:
         if walk.direction == "inward":
             self._visit(walk, self.body(0, True))
 
-    def body(self, i: Any, root: bool) -> Body:
+    def body(self, i: Any, root: bool) -> LoopBody:
         code, armature = self.code, self.code.tables["armature"]
         node = node_from(self.kind, root, lambda k: code.constant(i, k), lambda k: armature[i + k])
         node.v, node.dofs = slice(0, 1), range(1)
-        return Body(i, root, None if root else code.tables["parent"][i], node)
+        return LoopBody(i, root, None if root else code.tables["parent"][i], node)
 
-    def _visit(self, walk: Walk, body: Body) -> None:
+    def _visit(self, walk: LoopWalk, body: LoopBody) -> None:
         for action in walk.actions:
             action(body)
         for group in (Group.BELOW,) if body.root else (Group.BELOW, Group.ABOVE, Group.BESIDE):
@@ -220,9 +224,9 @@ class LoopScan:
                     for action in walk.actions:
                         action(inner)
 
-    def _carries(self, walk: Walk, group: Group) -> bool:
+    def _carries(self, walk: LoopWalk, group: Group) -> bool:
         """Whether some set that a walk reads has dofs of a group."""
-        numbers = {x.number for x in walk.inputs if isinstance(x, Field)} | set(walk.totals)
+        numbers = {x.number for x in walk.inputs if isinstance(x, LoopField)} | set(walk.totals)
         parents = {x.number for x in walk.parents}
         groups = self.memory.groups.items()
         return any(
@@ -250,17 +254,17 @@ class LoopScan:
             yield first[r], stop[r]
 
 
-class Vector:
+class LoopVector:
     """A field of one number for each dof."""
 
-    def __init__(self, field: Field) -> None:
+    def __init__(self, field: LoopField) -> None:
         self.field = field
 
 
-class WidePlaces(Places):
+class WidePlaces(LoopPlaces):
     """Numbers that joints have for every column of a chunk, besides those of joints."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: LoopCode) -> None:
         super().__init__(code)
         self.wide: set[int] = set()  # the fields that have them
         self.column: Any = None
@@ -288,18 +292,18 @@ class WideScan(LoopScan):
         return found
 
     def rates(self, v: Any) -> Any:
-        return v.field if isinstance(v, Vector) else Input(lambda body: (self._entry(v, body),))
+        return v.field if isinstance(v, LoopVector) else LoopInput(lambda body: (self._entry(v, body),))
 
-    def _entry(self, M: Matrix, body: Body) -> Any:
+    def _entry(self, M: Matrix, body: LoopBody) -> Any:
         found = self.matrices.array(M)[body.i, self.first + self.places.column]
         self.memory.loads[found.index] = M.key, ""
         return found
 
-    def vector(self, field: Field) -> Matrix:  # type: ignore[override]
+    def vector(self, field: LoopField) -> Matrix:  # type: ignore[override]
         """A field of rates as a matrix."""
         found = self.matrices.new()
 
-        def act(body: Body) -> None:
+        def act(body: LoopBody) -> None:
             (x,) = body.results[field.number]
             self.matrices.put(found, body.i, self.first + self.places.column, x)
 
@@ -311,14 +315,14 @@ class WideScan(LoopScan):
                 self.code.part(lambda first, walk=walk: self.chunk(walk, first), first)
         return found
 
-    def chunk(self, walk: Walk, first: Any) -> None:
+    def chunk(self, walk: LoopWalk, first: Any) -> None:
         """A walk for the columns from `first` on."""
         self.first, self.width = first, least(CHUNK, self.n - first)
         self.walk(walk)
 
-    def _visit(self, walk: Walk, body: Body) -> None:
+    def _visit(self, walk: LoopWalk, body: LoopBody) -> None:
         for x in walk.inputs:
-            if isinstance(x, Field) and x.number not in self.places.wide:
+            if isinstance(x, LoopField) and x.number not in self.places.wide:
                 self.places.value(x, body)  # before the loop over columns
         for column in self.t.columns(self.width):
             self.places.column = column
