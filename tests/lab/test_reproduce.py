@@ -41,6 +41,7 @@ from featherjet.lab.reproduce.report import (
     about,
     at_most,
     counted,
+    error_of,
     exactly,
     span,
     verdict,
@@ -293,9 +294,8 @@ HOLDS, SIZE, FAILS = "holds", "holds, but not in size", "does not hold"
         (Figure.of([3.0, 2.5]), [1.7, 4.4], HOLDS),
         (FAVOURED, [0.96, 1e6], HOLDS),
         (FAVOURED, [0.94, 1e6], FAILS),
-        (about(1e-12, 10), [2e-12, 9e-12, 2e-13], HOLDS),
-        (about(1e-12, 10), [2e-11], SIZE),  # both are small
-        (about(1e-12, 10), [2.0], FAILS),
+        (error_of(1e-12), [2e-12, 9e-12, 2e-13], HOLDS),
+        (error_of(1e-12), [2e-11], FAILS),  # an error has no side
         (about(1.0), [0.7, 1.4], HOLDS),  # alike
         (about(1.0), [0.6], FAILS),
         (Figure(0.5, 2.0), [0.4, 2.9], HOLDS),  # neither side of one
@@ -313,12 +313,32 @@ def test_verdicts_follow_one_rule(paper, found, expected):
     assert verdict(paper, found) == Claim("said", paper, found, "found", "why").verdict == expected
 
 
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [([10.0, 4.0], HOLDS), ([3.1, 4.0], SIZE), ([10.0, 0.9], FAILS), ([4.0, 10.0], SIZE), ([], "not tested")],
+)
+def test_each_robot_is_judged_by_its_own_number(found, expected):
+    """3.1 where the paper has 10.4 is of another size, though within the range of all robots."""
+    assert Claim("said", Figure(4.0, 10.4), found, "found", "why", [about(10.4), about(4.0)]).verdict == expected
+
+
+def test_pairs_without_a_crossover_count():
+    rest = {"dmm_aza": 20, "ltl_aza": 20, "others_direct": 20, "straight": 20.0, "on_numpy": None}
+    some = products.Crossovers(scalar=60.0, product_in_lanes=None, lanes=60.0, **rest)
+    all_three = products.Crossovers(scalar=60.0, product_in_lanes=300.0, lanes=60.0, **rest)
+    assert products.overtakes(some, False).verdict == SIZE
+    assert products.overtakes(all_three, False).verdict == HOLDS
+    assert products.overtakes(some, True).verdict == "not tested"  # quick runs end before any
+    assert products.overtakes(some, False).data()["numbers"] == [60.0, None, 60.0]
+
+
 def test_a_claim_on_record_has_its_numbers():
     assert Claim("s", FAVOURED, [2.0], "f", "w").data() == {
         "said": "s",
         "paper": {"low": 1.0, "high": None},
         "found": "f",
         "numbers": [2.0],
+        "cases": [],
         "verdict": "holds",
         "why": "",
     }

@@ -5,31 +5,37 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from .plots import Panel
 
 Form = Literal["text", "time", "count", "ratio", "error"]
 Cell = str | int | float | None
 Verdict = Literal["holds", "holds, but not in size", "does not hold", "not tested"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)  # each worse than those before
 
 NOISE = 0.95  # a ratio of times above this counts as no slower
 SLACK = 1.5  # a number within this factor of the paper's counts as of the same size
 RULE = (
     "A claim holds if every number found lies on the paper's side of one (ratios of times within "
     f"{1 - NOISE:.0%} of one count as equal) and within a factor of {SLACK:g} of the paper's number or range; errors "
-    "within a factor of ten. On the right side but of another size, it holds but not in size. A bound (at most) has no "
-    "side: beyond that factor it does not hold."
+    "within a factor of ten. On the right side but of another size, it holds but not in size. A bound (at most) and an "
+    "error have no side: beyond that factor it does not hold. Where the paper has a number for each robot, each robot "
+    "is judged by its own, and the worst counts."
 )
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What a paper says of a number: it lies between `low` and `high`, and within a factor `slack` it is the same."""
+    """What a paper says of a number: it lies between `low` and `high`, and within a factor `slack` it is the same.
+
+    sided: whether it matters on which side of one a number of another size lies; for errors it does not.
+    """
 
     low: float
     high: float = math.inf
     slack: float = SLACK
+    sided: bool = True
 
     @staticmethod
     def of(numbers: Iterable[float]) -> Figure:
@@ -46,6 +52,10 @@ def about(number: float, slack: float = SLACK) -> Figure:
     return Figure(number, number, slack)
 
 
+def error_of(number: float, slack: float = 10.0) -> Figure:
+    return Figure(number, number, slack, sided=False)
+
+
 def at_most(number: float) -> Figure:
     return Figure(0.0, number)
 
@@ -60,7 +70,7 @@ def verdict(paper: Figure, found: Sequence[float]) -> Verdict:
     size = all(paper.low / paper.slack <= x <= paper.high * paper.slack for x in found)
     if paper.low == paper.high == 1:  # neither side of one
         return "holds" if size else "does not hold"
-    above, below = paper.low >= 1, paper.high <= 1
+    above, below = paper.sided and paper.low >= 1, paper.sided and paper.high <= 1
     side = all((x >= NOISE or not above) and (x <= 1 / NOISE or not below) for x in found)
     if not side or not (size or above or below):
         return "does not hold"
@@ -90,22 +100,31 @@ class Table:
 
 @dataclass(frozen=True)
 class Claim:
-    """A paper's statement and its figure, the numbers found here and the same in words, and a reason if they differ."""
+    """A paper's statement and its figure, the numbers found here and the same in words, and a reason if they differ.
+
+    cases: the paper's figure for each number, if it has one of its own, such as for each robot.
+    """
 
     said: str
     paper: Figure
     numbers: Sequence[float]
     found: str
     why: str = ""
+    cases: Sequence[Figure] = ()
 
     @property
     def verdict(self) -> Verdict:
-        return verdict(self.paper, self.numbers)
+        """Of cases, the worst."""
+        if not self.cases or not self.numbers:
+            return verdict(self.paper, self.numbers)
+        found = [verdict(case, [x]) for case, x in zip(self.cases, self.numbers, strict=True)]
+        return max(found, key=VERDICTS.index)
 
     def data(self) -> dict[str, Any]:
         paper = {"low": self.paper.low, "high": self.paper.high if math.isfinite(self.paper.high) else None}
         why = "" if self.verdict == "holds" else self.why
-        found = {"found": self.found, "numbers": list(self.numbers)}
+        numbers = [x if math.isfinite(x) else None for x in self.numbers]
+        found = {"found": self.found, "numbers": numbers, "cases": [[c.low, c.high] for c in self.cases]}
         return {"said": self.said, "paper": paper, **found, "verdict": self.verdict, "why": why}
 
 
