@@ -117,7 +117,7 @@ class Claim:
         """Of cases, the worst."""
         if not self.cases or not self.numbers:
             return verdict(self.paper, self.numbers)
-        found = [verdict(case, [x]) for case, x in zip(self.cases, self.numbers, strict=True)]
+        found: list[Verdict] = [verdict(case, [x]) for case, x in zip(self.cases, self.numbers, strict=True)]
         return max(found, key=VERDICTS.index)
 
     def data(self) -> dict[str, Any]:
