@@ -246,8 +246,7 @@ def steady(scan: Scan, contacts: ContactSet, s: Scene, q: Array, K: System, marg
     some = ct.redundant_lanes(K)
     if n is None or some is None:
         return margins
-    for _ in range(ct.REFINED):  # what is left in n of forces that do something
-        n[..., some] += ct.nearly(K, ct.missing(K, 0.0 * K.Y[:, 0], 0.0 * n, n)[..., some], some)
+    n[..., some] = ct.refined(K, 0.0 * K.Y[:, 0], 0.0 * n, n, some)[0]  # without forces that do something
     rest = np.zeros((scan.nv, *scan.lanes), margins.dtype)
     pulls = ct.external_forces(scan, contacts, s, n, None)
     change, _, _ = inverse_dynamics_derivatives(_weightless(scan), q, rest, rest, pulls)

@@ -56,9 +56,8 @@ def jacobian(scan: Scan, contacts: ContactSet, s: Scene) -> Array:
 # The linear system (1)
 
 
-REFINED = 4  # corrections of redundant forces
-FILTERED = 2  # times, each of which leaves the share rounding / RHO of forces that do nothing
-RHO = 1e-11  # of the mean diagonal of G: damps them
+REFINED = 2  # corrections of redundant forces
+RHO = 1e-11  # of the mean diagonal of G: damps corrections
 
 
 class System(NamedTuple):
@@ -118,10 +117,9 @@ def hold(s: System, f: Array, g: Array) -> tuple[Array, Array, Array]:
     some = redundant_lanes(s)
     if some is not None:
         forces, margins = forces.copy(), margins.copy()
-        for _ in range(REFINED):
-            forces[..., some] += nearly(s, missing(s, y, g, forces)[..., some], some)
-        holds = np.abs(missing(s, y, g, forces)) <= redundant.ENOUGH * (1.0 + np.abs(rest).max(0))
-        margins[..., some] = (holds if holds.ndim == margins.ndim else holds.all(1))[..., some]
+        forces[..., some], left = refined(s, y, g, forces, some)
+        holds = np.abs(left) <= redundant.ENOUGH * (1.0 + np.abs(rest[..., some]).max(0))
+        margins[..., some] = holds if holds.ndim == 2 else holds.all(1)
     return under_forces(s, y, forces), forces, margins
 
 
@@ -133,32 +131,25 @@ def redundant_lanes(s: System) -> Array | None:
     return found if found.any() else None
 
 
-def missing(s: System, y: Array, g: Array, forces: Array) -> Array:
-    """g - J x, by what forces do to the robot: this is exact where large forces nearly cancel.
+def refined(s: System, y: Array, g: Array, forces: Array, some: Array) -> tuple[Array, Array]:
+    """Forces of redundant lanes, and g - J x, what they leave, by what they do to the robot.
 
-    In G forces they do not, so that accelerations would lose digits with the square of the condition of J.
+    This is exact where large forces nearly cancel. In G forces they do not, so that accelerations would lose digits
+    with the square of the condition of J. y: L^-T f.
     """
-    pushed, rest = y.copy(), g.copy()
-    wide = y.ndim > s.M.D.ndim
-    for dofs, at in s.parts:
-        for k in dofs:
-            pushed[k] = pushed[k] + ((s.Y[k, at, None] if wide else s.Y[k, at]) * forces[at]).sum(0)
-    for dofs, at in s.parts:
-        for k in dofs:
-            rest[at] = rest[at] - (s.Y[k, at, None] if wide else s.Y[k, at]) * (pushed[k] * (1.0 / s.M.D[k]))
-    return rest
-
-
-def nearly(s: System, b: Array, some: Array) -> Array:
-    """G^-1 b of some lanes, hardly damped, without forces that do nothing, which have grown from rounding in b."""
-    G = np.moveaxis(s.whole[..., some], -1, 0)
-    damped = G + RHO * np.trace(G, axis1=1, axis2=2)[:, None, None] / len(s.whole) * np.eye(len(s.whole))
-    columns = np.moveaxis(b if b.ndim == 3 else b[:, None], -1, 0)
-    x = np.linalg.solve(damped, columns)
-    for _ in range(FILTERED):
-        x = np.linalg.solve(damped, G @ x)
-    x = np.moveaxis(x, 0, -1)
-    return x if b.ndim == 3 else x[:, 0]
+    lanes = [x[..., some] if x.ndim > s.M.D.ndim else x[:, None][..., some] for x in (y, g, forces)]
+    given = (*lanes, s.Y[..., some], s.whole[..., some])
+    y, g, x, Y, G = (np.ascontiguousarray(np.moveaxis(a, -1, 0)) for a in given)
+    weighted = np.swapaxes(Y, -1, -2) / np.moveaxis(s.M.D[..., some], -1, 0)[:, None]
+    one = np.eye(G.shape[-1])
+    inverse = np.linalg.inv(G + RHO * np.trace(G, axis1=1, axis2=2)[:, None, None] / len(one) * one)
+    left = g - weighted @ (y + Y @ x)
+    for _ in range(REFINED):
+        change = inverse @ left
+        x = x + inverse @ (G @ change)  # without forces that do nothing, which have grown from rounding
+        left = g - weighted @ (y + Y @ x)
+    x, left = np.moveaxis(x, 0, -1), np.moveaxis(left, 0, -1)
+    return (x, left) if forces.ndim > s.M.D.ndim else (x[:, 0], left[:, 0])
 
 
 def freed(s: System, f: Array, g: Array) -> tuple[Array, Array]:
