@@ -12,6 +12,7 @@ from featherjet.jit.loops.replay import replayed
 from featherjet.jit.number import DOUBLE
 from featherjet.math.loops import ArrayLoops, LoopArray
 from featherjet.model.tree import Tree
+from featherjet.treejit.loops import INTEGERS, run
 from featherjet.treejit.program import (
     Blocks,
     Key,
@@ -29,7 +30,7 @@ from featherjet.treejit.program import (
 from featherjet.treejit.results import COUNTS, write
 from featherjet.treejit.tables import Tables, variants
 from featherjet.treejit.tiles import ACROSS, DIAGONAL, OWN, UNRELATED, WITHIN, entry_codes
-from featherjet.treejit.walks import INTEGERS, MemoryLayout, run
+from featherjet.treejit.walks import MemoryLayout
 
 Array = np.ndarray
 Load = Callable[[Ref], Any]

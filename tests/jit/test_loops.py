@@ -10,12 +10,13 @@ import pytest
 
 from featherjet.jit import engine
 from featherjet.jit.flags import Flag
-from featherjet.jit.graph import Op
+from featherjet.jit.graph import Graph, Op
 from featherjet.jit.loops.emit import trace
 from featherjet.jit.loops.index import least
 from featherjet.jit.loops.interpret import interpret
 from featherjet.jit.loops.kernel import LoopKernel, key_of
 from featherjet.jit.loops.program import LaneRole, Let
+from featherjet.jit.loops.replay import evaluated
 from featherjet.jit.loops.spec import Fill, LoopSpec
 from featherjet.jit.loops.text import text
 from featherjet.jit.loops.trace import Tracer
@@ -116,6 +117,20 @@ def turned(t, A, x, out, n, m):
     t.transpose(out.beyond(2, 1), A.beyond(1, 2), (m - 2, n - 1))
 
 
+def viewed(t, x, out):
+    """A vector as a matrix, without the rest of the last row; variables that a loop changes; a loop over nothing."""
+    X, sums = x.matrix(2), t.cells(2)
+    for i in t.loop(3):
+        for k in range(2):
+            sums[k] = sums[k] + (1.0 + k) * X[i, k]
+    for i in t.loop(0):
+        out[i] = x[100]
+    for k in range(2):
+        out[k] = sums[k] * x.matrix(3).T[1][k]
+    y = out.matrix(1).beyond(2, 0)
+    y[0, 0] = x.beyond(1).matrix(3)[1, 0]
+
+
 SQUARE: tuple[Axes, Axes] = ({"A": ("n", "m"), "x": ("n",)}, {"out": ("n", "m")})
 CASES: dict[str, tuple[Callable[..., None], Axes, Axes]] = {
     "counted": (counted, {"A": ("n", "m"), "x": ("n",)}, {"out": ("n",)}),
@@ -125,6 +140,7 @@ CASES: dict[str, tuple[Callable[..., None], Axes, Axes]] = {
     "settled": (settled, {"x": (1,)}, {"out": (2,)}),
     "branched": (branched, {"x": (4,)}, {"out": (4,)}),
     "vectors": (vectors, {"x": (3,)}, {"out": (3,)}),
+    "viewed": (viewed, {"x": (7,)}, {"out": (3,)}),
 }
 SAMPLES = 11
 
@@ -328,6 +344,24 @@ def test_loads_are_not_shared_across_stores() -> None:
     values = np.array([[1.0], [2.0], [0.0]])
     swap(ArrayLoops((1,)), LoopArray(values, 1))
     assert values[:, 0].tolist() == [2.0, 1.0, 2.0]
+
+
+def test_recorded_expressions_mean_the_same_in_a_program() -> None:
+    """Sums as chains of products: subtracted, negated, of values that others use, too."""
+    recorded = Graph()
+    a, b, c = (recorded.load(k) for k in range(3))
+    shared = a * b + c
+    of = [shared, a - b * c - a * c, -(a * b) - c, (shared - a * a) / c, sqrt(a + b * b), a]
+    given = np.random.default_rng(8).uniform(0.5, 2.0, (3, SAMPLES))
+    true = recorded.interpret([x.index for x in of], lambda k: given[k])
+    values = evaluated(ArrayLoops((SAMPLES,)), of, lambda k: given[k])
+    np.testing.assert_allclose(values, true, rtol=1e-14)
+    t, out = Tracer("recorded", True), np.zeros((len(of), SAMPLES))
+    x, y = t.argument("x", [1], fixed=True), t.argument("out", [1])
+    for k, z in enumerate(evaluated(t, of, lambda k: x[k])):
+        y[k] = z
+    interpret(t.finished(), [given, out])
+    np.testing.assert_array_equal(out, np.array(values))
 
 
 def test_what_is_wrong_is_said() -> None:

@@ -56,6 +56,11 @@ class LoopArray:
         """The transpose of a matrix."""
         return LoopArray(np.swapaxes(self.values, 0, 1), self.axes)
 
+    def matrix(self, width: int) -> LoopArray:
+        """A vector as a matrix: rows of `width` entries that follow each other, as far as there are whole rows."""
+        count = len(self.values) // width
+        return LoopArray(self.values[: count * width].reshape(count, width, *self.values.shape[1:]), 2)
+
     @property
     def rows(self) -> LoopArray:
         """As a matrix: the first axis, and all others as one, whose entries follow each other."""

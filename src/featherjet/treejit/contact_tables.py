@@ -24,7 +24,8 @@ class Layout:
     grip: (case, first body, second body, their roots), the world being the body after the last; grip_values: GRIP.
     climbs: where each grip's entries begin that move only the first body, only the second, both; and where they end.
     entry: (dof, grip, case); entry_values: ENTRY. meeting: entries of two grips at the same dof; `meets` says where
-    those of grips t and s <= t begin, at t (t + 1) / 2 + s.
+    those of grips t and s <= t begin, at t (t + 1) / 2 + s. ways: where the entries of each grip, then of each stop,
+    begin and end.
     """
 
     def __init__(self, tree: Tree, contacts: ContactSet, stops: Sequence[int] = ()) -> None:
@@ -43,9 +44,9 @@ class Layout:
             climbs.append(len(entries))
         own = [range(climbs[4 * g], climbs[4 * g + 3]) for g in range(len(held))]
         meets, meeting = map(integers, meetings([[entries[e][0] for e in part] for part in own]))
-        rows, paths = 3 * len(held), []
+        rows, ways = 3 * len(held), [(part.start, part.stop) for part in own]
         for way in (stop_way(tree, dof) for dof in stops):
-            paths.append((way[0], len(entries), len(entries) + len(way)))
+            ways.append((len(entries), len(entries) + len(way)))
             entries += [(k, 0, 0) for k in way]
             sides += [(0.0, 0.0, 0.0)] * len(way)
         self.counts = {
@@ -57,9 +58,9 @@ class Layout:
             "climbs": integers(climbs),
             "entry": integers(entries),
             "entry_values": np.array(sides, float),
+            "ways": integers(ways),
             "meets": meets,
             "meeting": meeting,
-            "stop": integers(paths or [(0, 0, 0)]),
         }
 
 

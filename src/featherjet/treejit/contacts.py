@@ -17,6 +17,7 @@ from ..math.vec3 import Mat3, Sym3, Vec3
 from .program import (
     ENTRY,
     GRIP,
+    Climb,
     ContactSolve,
     GripLoop,
     Hold,
@@ -133,17 +134,16 @@ class RolledContactScan(RolledScan):
         before = next((loop for loop in self.program.loops if isinstance(loop, Hold)), None)
         n, keys = self._number(), [str(k) for k in range(3)]
         loop = Hold(
-            **self._climbing(dofs, grips),
+            before.climb if before else self._climb(n, dofs, grips),
             rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
             drift=[x for _, x in leaves(self._loaded(drift, CASES[0]))],
-            held=Key("D", n, ()),
+            left=Key("D", n, ()),
             forces=[Key("T", n, (k,)) for k in keys],
-            Y=before.Y if before else self._climbed(n),
             again=before is not None,
             redundant=redundant,
         )
         self.program.loops.append(loop)
-        after = {v: [self._load(Ref("D", "self", k, loop.held)) for k in range(v.nv)] for v in self.program.variants}
+        after = {v: [self._load(Ref("D", "self", k, loop.left)) for k in range(v.nv)] for v in self.program.variants}
         forces = tuple(self._load(Ref("T", "self", 0, key)) for key in loop.forces)
         return Field(n, loop, after), GripField("T", n, loop, {c: forces for c in CASES}), GripRows("factor")
 
@@ -163,62 +163,51 @@ class RolledContactScan(RolledScan):
         n, keys = self._number(), [str(k) for k in range(3)]
         x = [self._load(Ref("H", "law", k)) for k in range(19)]
         block = FootBlock(Sym3(*x[:6]), Sym3(*x[6:12]), x[12])
-        found = laws.block(Sym3(*x[:6]))
         for name in inputs:
             self.program.inputs.setdefault(name, "whole")
         vector = [Vec3(*x[k : k + 3]) for k in (0, 3, 6, 13, 16)]
         loop = ContactSolve(
-            **self._climbing(dofs, grips),
+            self._climb(n, dofs, grips),
             rest=self.graph.const(0.0) if isinstance(left, Source) else self._dof(left, "dof"),
-            drift=self._listed(laws.velocity(t.gamma)),
-            held=Key("D", n, ()),
+            before=self._listed(laws.velocity(t.gamma)),
+            left=Key("D", n, ()),
             forces=[Key("T", n, (k,)) for k in keys],
-            Y=self._climbed(n),
             start=self._listed(laws.start),
-            setup=self._listed((found.inverse, found.step)),
-            law=self._listed(laws.percussion(block, vector[3], vector[4])),
-            world=self._listed(laws.world(vector[0])),
+            percussion=self._listed(laws.percussion(block, vector[3], vector[4])),
             sticks=self._listed(laws.sticks(vector[0])),
             lands=self._listed((laws.lands(*vector[:3]),)),
+            world=self._listed(laws.world(vector[0])),
             pass_K=self._listed(dof.K),
-            stop_law=self._listed(laws.stops(x[0], x[1], x[2:5], Stop(x[5], x[6]))),
-            own=[Key("T", n, ("own", str(k))) for k in range(19)],
+            stop=self._listed(laws.stops(x[0], x[1], x[2:5], Stop(x[5], x[6]))),
             report=[Key("G", n, (str(k),)) for k in range(4)],
             inputs=inputs,
         )
         self.program.loops.append(loop)
-        after = {v: [self._load(Ref("D", "self", k, loop.held)) for k in range(v.nv)] for v in self.program.variants}
+        after = {v: [self._load(Ref("D", "self", k, loop.left)) for k in range(v.nv)] for v in self.program.variants}
         forces = tuple(self._load(Ref("T", "self", 0, key)) for key in loop.forces)
         report = [self._load(Ref("G", "self", 0, key)) for key in loop.report]
         return Field(n, loop, after), GripField("T", n, loop, {c: forces for c in CASES}), GripRows("stops"), report
 
     def system(self, dofs: Field, grips: GripField) -> GripRows:
         """Y^T D^-1 Y (rows, rows): how the rows of all grips accelerate under forces of one."""
-        n = self._number()
-        climbing = self._climbing(dofs, grips)
-        nothing = self.graph.const(0.0)
-        self.program.loops.append(
-            Meet(**climbing, rest=nothing, drift=[], held=Key("D", n, ()), forces=[], Y=self._climbed(n))
-        )
+        self.program.loops.append(Meet(self._climb(self._number(), dofs, grips)))
         return GripRows("system")
 
-    def _climbing(self, dofs: Field, grips: GripField) -> dict[str, Any]:
-        """What a `Hold` needs for grips' rows to go up the tree."""
+    def _climb(self, number: int, dofs: Field, grips: GripField) -> Climb:
+        """How grips' rows go up the tree."""
         dof, t = self._dof(dofs, "dof"), self._loaded(grips, CASES[0])
-        handed = self._loads(t.rows, lambda path: Ref("H", "self", 0, Key("J", 0, path)))
+        places = {path: k for k, (path, _) in enumerate(leaves(t.rows))}
+        handed = self._loads(t.rows, lambda path: Ref("H", "climb", places[path]))
         felt = [dof.S.dot(p) for p in handed]
         passed = [p + x * dof.K for p, x in zip(handed, felt, strict=True)]
-        return {
-            "first": self._listed(t.rows),
-            "second": self._listed(getattr(t, "others", None)),
-            "felt": felt,
-            "handed": [x for p in passed for _, x in leaves(p)],
-            "dinv": dof.dinv,
-        }
-
-    def _climbed(self, number: int) -> list[Key]:
-        """Where entries keep Y and D^-1 Y."""
-        return [Key("E", number, (part, str(k))) for part in ("Y", "Z") for k in range(3)]
+        return Climb(
+            first=self._listed(t.rows),
+            second=self._listed(getattr(t, "others", None)),
+            felt=felt,
+            handed=self._listed(passed),
+            dinv=dof.dinv,
+            Y=[Key("E", number, (part, str(k))) for part in ("Y", "Z") for k in range(3)],
+        )
 
     def _listed(self, value: Any) -> list[Expr]:
         """All scalars of a value."""

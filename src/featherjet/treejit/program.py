@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from ..algorithms.contacts.redundant import ProximalMemory
+from ..algorithms.contacts.solver import SolverMemory
 from ..jit.graph import Expr, Graph
 
 # The slots of `data`, eight bytes each: counts, then pointers to tables of integers and of numbers.
@@ -20,7 +22,7 @@ TABLES = (
 )  # fmt: skip
 # Those of contacts follow, in kernels that know contacts.
 CONTACT_COUNTS = ("grips", "rows", "entries", "factor", "stops")
-CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "meets", "meeting", "stop")
+CONTACT_TABLES = ("grip", "grip_values", "climbs", "entry", "entry_values", "ways", "meets", "meeting")
 SLOTS = (*COUNTS, *TABLES, *CONTACT_COUNTS, *CONTACT_TABLES)
 
 # The constants of each joint in the table, in this order, and how many numbers each has.
@@ -105,87 +107,122 @@ class GripLoop:
 
 
 @dataclass
-class Hold:
-    """The forces that hold all grips: G lambda = -(drift + Y^T left), G = Y^T D^-1 Y + mu; then left += D^-1 Y lambda.
-
-    A grip's rows go up from its bodies as three forces ("H", from `first` and `second`) and leave `felt` at each dof.
-    """
+class Climb:
+    """How grips' rows go up the tree, as three forces ("H", from `first` and `second`) that each dof feels."""
 
     first: list[Expr]  # T
     second: list[Expr]  # T; empty if all grips are held by the world
     felt: list[Expr]  # role "dof", and H
     handed: list[Expr]
     dinv: Expr  # role "dof"
-    rest: Expr  # role "dof": left, before
-    drift: list[Expr]  # T
-    held: Key  # D: left, after
-    forces: list[Key]  # T: lambda
     Y: list[Key]  # E: what each dof feels, and the same times dinv
-    again: bool = False  # an earlier loop has found Y and the factors of G
-    redundant: bool = False  # grips may be redundant, and no later loop needs the factors of G
+
+    @property
+    def values(self) -> list[Expr]:
+        """All expressions that it computes."""
+        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv]
+
+
+class RowLoop:
+    """A loop over the rows of contacts: `climb`, unless an earlier loop's rows serve, and more."""
+
+    climb: Climb
+    again: bool  # an earlier loop's rows have gone up
 
     @property
     def values(self) -> list[Expr]:
         """All expressions that the loop computes."""
-        own = [] if self.again else [*self.first, *self.second, *self.felt, *self.handed, self.dinv]
-        return [*own, self.rest, *self.drift]
+        return [] if self.again else self.climb.values
 
     @property
     def keys(self) -> list[Key]:
         """All numbers that the loop stores."""
-        return [self.held, *self.forces, *self.Y]
+        return self.climb.Y
+
+    @property
+    def work(self) -> dict[str, tuple]:
+        """The axes of the arrays that it works in, or leaves results in."""
+        return {}
 
 
 @dataclass
-class Meet(Hold):
-    """Y^T D^-1 Y alone: its two triangles, in place of G."""
+class Hold(RowLoop):
+    """The forces that hold all grips: G lambda = -(drift + Y^T left), G = Y^T D^-1 Y + mu; then left += D^-1 Y lambda.
 
-    @property
-    def values(self) -> list[Expr]:
-        return [*self.first, *self.second, *self.felt, *self.handed, self.dinv]
-
-    @property
-    def keys(self) -> list[Key]:
-        return self.Y
-
-
-@dataclass
-class ContactSolve(Hold):
-    """Percussions that obey the contact laws, by sweeps over all grips and stops; then left += D^-1 Y P.
-
-    `drift` is each grip's velocity without `left`. Laws read "H", role "law", in the order of the expressions' names.
-    A stop is a row for one dof: it goes up the tree like those of grips, and feels itself first.
+    G's factor L^T D L stays in `system`, 1 / D in `dinv`. If `again`, an earlier loop has found them.
     """
 
-    start: list[Expr] = field(default_factory=list)  # T: a guess of P
-    setup: list[Expr] = field(default_factory=list)  # H: G (6); gives what `law` needs besides, 7 numbers
-    law: list[Expr] = field(default_factory=list)  # H: G (6), setup (7), gamma (3), P (3); and T
-    world: list[Expr] = field(default_factory=list)  # H: P (3); and T
-    sticks: list[Expr] = field(default_factory=list)  # H: P (3); and T: 1 or 0 (3)
-    lands: list[Expr] = field(default_factory=list)  # H: gamma before (3), gamma (3), P (3); and T
-    pass_K: list[Expr] = field(default_factory=list)  # role "dof": what a stop's row hands on
-    stop_law: list[Expr] = field(default_factory=list)  # H: G, rate, below, above, dry, P.dry, P.limit
-    own: list[Key] = field(default_factory=list)  # T: G (6), setup (7), gamma before (3), P (3)
-    report: list[Key] = field(default_factory=list)  # G: residual, flies, sweeps, afloat
-    inputs: tuple[str, ...] = ()  # rates, stops, and a guess of their percussions; empty if there are no stops
+    climb: Climb
+    rest: Expr  # role "dof": left, before
+    drift: list[Expr]  # T
+    left: Key  # D: left, after
+    forces: list[Key]  # T: lambda
+    again: bool = False
+    redundant: bool = False  # grips may be redundant, and no later loop needs the factor of G
 
     @property
     def values(self) -> list[Expr]:
-        laws = [
-            *self.start,
-            *self.setup,
-            *self.law,
-            *self.world,
-            *self.sticks,
-            *self.lands,
-            *self.pass_K,
-            *self.stop_law,
-        ]
-        return [*super().values, *laws]
+        return [*super().values, self.rest, *self.drift]
 
     @property
     def keys(self) -> list[Key]:
-        return [*super().keys, *self.own, *self.report]
+        return [self.left, *self.forces, *super().keys]
+
+    @property
+    def work(self) -> dict[str, tuple]:
+        vectors = dict.fromkeys(("dinv", "margins", "solution"), ("rows",))
+        more = {"needed": ("rows",)} | ProximalMemory.shapes("rows") if self.redundant else {}
+        return {"system": ("rows", "rows")} | vectors | more
+
+
+@dataclass
+class Meet(RowLoop):
+    """Y^T D^-1 Y (rows, rows): how the rows of all grips accelerate under forces of one."""
+
+    climb: Climb
+    again: bool = False
+
+    @property
+    def work(self) -> dict[str, tuple]:
+        return {"system": ("rows", "rows")}
+
+
+@dataclass
+class ContactSolve(RowLoop):
+    """Percussions that obey the contact laws (`algorithms.contacts.solver`); then left += D^-1 Y P.
+
+    A foot's laws are those of `feet.Law`; they read "H", role "law", in the order of their arguments' numbers. A stop
+    is a row for one dof: it goes up the tree like those of feet, and feels itself first.
+    """
+
+    climb: Climb
+    rest: Expr  # role "dof": left, before
+    before: list[Expr]  # T: each foot's velocity without `left`
+    left: Key  # D: left, after
+    forces: list[Key]  # T: P in world axes
+    start: list[Expr]  # T: a guess of P
+    percussion: list[Expr]  # H: G (6), its inverse (6), step, gamma (3), P (3); and T
+    sticks: list[Expr]  # H: P (3); and T: 1 or 0 (3)
+    lands: list[Expr]  # H: gamma before (3), gamma (3), P (3); and T
+    world: list[Expr]  # H: P (3); and T
+    pass_K: list[Expr]  # role "dof": what a stop's row hands on
+    stop: list[Expr]  # H: G, rate, below, above, dry, P.dry, P.limit
+    report: list[Key]  # G: residual, flies, sweeps, afloat
+    inputs: tuple[str, ...] = ()  # rates, stops, and a guess of their percussions; empty if there are no stops
+    again: bool = False
+
+    @property
+    def values(self) -> list[Expr]:
+        laws = [*self.start, *self.percussion, *self.sticks, *self.lands, *self.world, *self.pass_K, *self.stop]
+        return [*super().values, self.rest, *self.before, *laws]
+
+    @property
+    def keys(self) -> list[Key]:
+        return [self.left, *self.forces, *super().keys, *self.report]
+
+    @property
+    def work(self) -> dict[str, tuple]:
+        return SolverMemory.shapes("grips", "stops", "rows") | {"kept": ("v",)}
 
 
 @dataclass
@@ -332,7 +369,7 @@ class Program:
 
     graph: Graph
     variants: tuple[Variant, ...]
-    loops: list[Walk | GripLoop | Hold | Pairs | Responses | Torques | Sum | Triples | Blocks] = field(
+    loops: list[Walk | GripLoop | RowLoop | Pairs | Responses | Torques | Sum | Triples | Blocks] = field(
         default_factory=list
     )
     inputs: dict[str, Entries] = field(default_factory=dict)  # by name: which entries each joint has
@@ -351,7 +388,7 @@ class Program:
                         makers.setdefault(_key(store.ref), []).append(store.value)
             else:
                 queue += loop.values
-        found: set[Key] = {key for loop in self.loops if isinstance(loop, Hold) for key in loop.keys}
+        found: set[Key] = {key for loop in self.loops if isinstance(loop, RowLoop) for key in loop.keys}
 
         def want(key: Key) -> None:
             if key not in found:

@@ -9,13 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ..jit.loops.index import size
+from ..jit.loops.index import contiguous, size
 from ..jit.loops.program import LaneRole, LoopFunction
 from ..jit.loops.replay import replayed
 from ..jit.loops.trace import Tracer
-from .emit.contacts import STOP
 from .program import Output, Ref
-from .walks import NUMBERS, MemoryLayout
+from .walks import MemoryLayout
 
 MATRICES = ("matrix", "blocks")  # kinds of outputs that are written where they are computed
 COUNTS = ("joints", "nv", "grips", "rows", "entries", "factor", "stops")
@@ -28,8 +27,10 @@ def traced_results(layout: MemoryLayout, axes: Sequence[Axes]) -> LoopFunction |
     Its arguments are the spaces, the inputs and these results.
     """
     t = Tracer("results", True)
-    memory: dict[str, Any] = {x: t.argument(x, [1], fixed=True) for x in (*layout.spaces, *layout.program.inputs)}
-    memory["param"] = t.table(NUMBERS["param"], [1], LaneRole.NUMBERS)
+    memory: dict[str, Any] = {x: t.argument(x, [1], fixed=True) for x in layout.spaces}
+    memory["work"] = {x: t.argument(x, contiguous(axes), fixed=True) for x, axes in layout.work.items()}
+    memory |= {x: t.argument(x, [1], fixed=True) for x in layout.program.inputs}
+    memory["param"] = t.table("param", [1], LaneRole.NUMBERS)
     entry, counts = t.table("entry", [1], LaneRole.INTEGERS), {name: size(name) for name in COUNTS}
     for out, core in zip(layout.program.outputs, axes, strict=True):
         if out.kind not in MATRICES:
@@ -42,7 +43,7 @@ def write(
     t: Any, layout: MemoryLayout, out: Output, axes: Axes, result: Any, memory: Mapping[str, Any], entry: Any,
     counts: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """One result. memory: spaces, inputs and the table "param" by name; entry: the table of grips' entries."""
+    """One result. memory: as for `loops.run`, but of tables "param" alone; entry: the table of grips' entries."""
     rows, nv = counts["rows"], counts["nv"]
     if out.kind == "total":
         load, roots = of_sums(layout, memory, nv), [x.index for x in out.values]
@@ -57,13 +58,15 @@ def write(
             for k, key in enumerate(out.keys):
                 result[first + k * nv] = memory["E"][e * layout.NE + layout.offset[key]]
     elif out.kind in ("factor", "system"):
-        for k in t.loop(counts["factor"] if out.kind == "factor" else rows * rows):
-            result[k] = memory["W"][k]
+        for i in t.loop(rows):
+            for j in t.loop(rows):
+                result[i * rows + j] = memory["work"]["system"][i, j]
+        for i in t.loop(rows if out.kind == "factor" else 0):
+            result[rows * rows + i] = memory["work"]["dinv"][i]
     elif out.kind == "stops":
         for k in t.loop(counts["stops"]):
-            first = nv + rows * (rows + rows + 5) + k * STOP  # after the two systems of percussions
             for i in range(2):
-                result[2 * k + i] = memory["W"][first + (1 + i)]
+                result[2 * k + i] = memory["work"]["stops"][k, 1 + i]
     else:
         numbers(t, layout, out, axes, result, memory, counts)
 

@@ -1,34 +1,30 @@
-"""The loops of a rolled program over bodies and contacts, as functions of the loop language.
-
-They are traced into machine code; run on arrays by `math.loops.ArrayLoops`, they say what a rolled program means.
-"""
+"""The loops of a rolled program over bodies and contacts, as functions of the loop language."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..jit.loops.index import size
-from ..jit.loops.program import LaneRole, LoopFunction
+from ..jit.loops.program import LoopFunction
 from ..jit.loops.replay import applied, replayed
-from ..jit.loops.trace import Tracer
-from .program import ENTRY, GRIP, TABLE, GripLoop, Key, Program, Ref, Store, Walk
+from .program import ENTRY, GRIP, TABLE, GripLoop, Key, Program, Ref, RowLoop, Store, Walk
 
 BODIES = ("first", "second", "root1", "root2")  # what a grip's row of integers names, after its case
-NUMBERS = {"table": "table", "dofs": "dofs", "param": "param", "grip": "grip_values", "entry": "entry_values"}
-INTEGERS = ("parent", "variant", "q_start", "v_start")
-CONTACT_INTEGERS = ("grip", "entry")
 Place = tuple[Any, Any]  # an array, and where in it the numbers of a joint, a dof, a contact... begin
 
 
 class MemoryLayout:
     """Where a program's numbers lie: so many for each joint in J, dof in D, grip in T, entry of a grip's row in E.
 
-    After the dofs, D holds the sums over all bodies.
+    After the dofs, D holds the sums over all bodies. work: the axes of arrays that loops over rows work in. settles:
+    whether these solve for redundant contacts; code in single precision leaves them to that in double.
     """
 
-    def __init__(self, program: Program, spaces: Sequence[str]) -> None:
-        self.program, self.spaces = program, tuple(spaces)
+    def __init__(self, program: Program, spaces: Sequence[str], settles: bool = True) -> None:
+        self.program, self.spaces, self.settles = program, tuple(spaces), settles
+        self.work: dict[str, tuple] = {}
+        for loop in program.loops:
+            self.work |= loop.work if isinstance(loop, RowLoop) else {}
         columns = program.column_keys()  # first in D, as `arrange` reads them together
         rest = sorted(program.wanted() - set(columns), key=lambda k: (k.space, k.field, k.path))
         self.offset: dict[Key, int] = {}
@@ -37,41 +33,12 @@ class MemoryLayout:
             self.offset[key] = self.counts[key.space]
             self.counts[key.space] += 1
         self.NJ, self.ND, self.NT, self.NE = (max(self.counts.get(space, 0), 1) for space in "JDTE")
-        self._traced: dict[int, LoopFunction] = {}
+        self.traced: dict[int, LoopFunction] = {}  # loops by number; see `loops.traced`
+        self.called: dict[Any, Any] = {}  # the functions that they call
 
     def at(self, ref: Ref) -> int:
         """How far a reference is from where its joint, dof, ... begins."""
         return ref.k if ref.key is None else ref.k * self.ND + self.offset[ref.key]
-
-    def traced(self, number: int, loop: Walk | GripLoop) -> LoopFunction:
-        """A loop as a program, for samples in lanes; its arguments are the spaces and the inputs."""
-        if number not in self._traced:
-            self._traced[number] = self._trace(number, loop)
-        return self._traced[number]
-
-    def _trace(self, number: int, loop: Walk | GripLoop) -> LoopFunction:
-        t = Tracer(f"loop{number}", True)
-        memory: dict[str, Any] = {space: t.argument(space, [1]) for space in self.spaces}
-        memory |= {name: t.argument(name, [1], fixed=True) for name in self.program.inputs}
-        contacts = isinstance(loop, GripLoop)
-        memory |= {name: t.table(slot, [1], LaneRole.NUMBERS) for name, slot in NUMBERS.items()
-                   if contacts or name not in CONTACT_INTEGERS}  # fmt: skip
-        names = CONTACT_INTEGERS if contacts else INTEGERS
-        tables = {name: t.table(name, [1], LaneRole.INTEGERS) for name in names}
-        counts = {name: size(name) for name in ("joints", "nv", *(("grips", "entries") if contacts else ()))}
-        run(t, self, loop, memory, tables, counts)
-        return t.finished()
-
-
-def run(
-    t: Any, layout: MemoryLayout, loop: Walk | GripLoop, memory: Mapping[str, Any], tables: Mapping[str, Any],
-    counts: Mapping[str, Any],
-) -> None:  # fmt: skip
-    """One loop. memory: spaces, inputs and tables of numbers, by name; tables: of integers; counts: by their names."""
-    if isinstance(loop, Walk):
-        walk(t, layout, loop, memory, tables, counts)
-    else:
-        sweep(t, layout, loop, memory, tables, counts)
 
 
 def walk(t: Any, layout: MemoryLayout, loop: Walk, memory: Any, tables: Any, counts: Any) -> None:
@@ -119,27 +86,34 @@ def places_of_joint(layout: MemoryLayout, memory: Any, tables: Any, counts: Any,
 
 
 def places_of_grip(layout: MemoryLayout, memory: Any, tables: Any, g: Any) -> dict[Any, Place]:
-    """Where the numbers of grip g and of its bodies begin; of inputs with so many numbers for each grip, those."""
-    row = g * (1 + len(BODIES))
+    """Where the numbers of grip g and of its bodies begin."""
+    row, bodies = g * (1 + len(BODIES)), enumerate(BODIES)
+    at = {("J", role): (memory["J"], tables["grip"][row + 1 + k] * layout.NJ) for k, role in bodies}
+    return places_at_grip(layout, memory, g) | at
+
+
+def places_at_grip(layout: MemoryLayout, memory: Any, g: Any) -> dict[Any, Place]:
+    """Where grip g's own numbers begin; of inputs with so many numbers for each grip, those."""
     inputs = layout.program.inputs.items()
     return {
         ("T", "self"): (memory["T"], g * layout.NT),
         "grip": (memory["grip"], g * sum(GRIP.values())),
         "param": (memory["param"], 0),
-        **{("J", role): (memory["J"], tables["grip"][row + 1 + k] * layout.NJ) for k, role in enumerate(BODIES)},
         **{x: (memory[x], g * n if isinstance(n, int) else 0) for x, n in inputs},
     }
+
+
+def place_of(layout: MemoryLayout, places: Mapping[Any, Place], ref: Ref) -> Place:
+    """The array that has a number, and where in it."""
+    array, first = places[ref.space if ref.key is None else (ref.space, ref.role)]
+    return array, first + layout.at(ref)
 
 
 def execute(t: Any, layout: MemoryLayout, stores: Sequence[Store], places: Mapping[Any, Place]) -> None:
     """Compute what is stored and needed, in the order in which it was traced, and store it as soon as it is known."""
 
-    def place(ref: Ref) -> Place:
-        array, first = places[ref.space if ref.key is None else (ref.space, ref.role)]
-        return array, first + layout.at(ref)
-
     def load(ref: Ref) -> Any:
-        array, at = place(ref)
+        array, at = place_of(layout, places, ref)
         return array[at]
 
     sinks: dict[int, list[Store]] = {}
@@ -148,5 +122,5 @@ def execute(t: Any, layout: MemoryLayout, stores: Sequence[Store], places: Mappi
             sinks.setdefault(store.value.index, []).append(store)
     for i, x in replayed(t, layout.program.graph, sinks, load):
         for store in sinks.get(i, ()):
-            array, at = place(store.ref)
+            array, at = place_of(layout, places, store.ref)
             array[at] = applied(t, "add", [array[at], x]) if store.add else x

@@ -171,8 +171,9 @@ class ContactScan(Scan):
         velocity = [numbers(x.velocity(t.gamma)) for x, t in zip(each, grips, strict=True)]
         laws = GivenLaws(each, np.concatenate([self.vector(velocity), rates[stops]]), ways, each[0].h)
         (Y, Z, *tables), own = self.tree_rows(dofs, grips, bool(inputs)), self.vector(left)
-        arrays = [LoopArray(self.zeros(*size), len(size)) for size in SolverMemory.shapes(n, len(stops))]
-        t, memory = ArrayLoops(self.lanes, dtype=self.dtype), SolverMemory(*arrays)
+        shapes = SolverMemory.shapes(n, len(stops), 3 * n)
+        arrays = {name: LoopArray(self.zeros(*size), len(size)) for name, size in shapes.items()}
+        t, memory = ArrayLoops(self.lanes, dtype=self.dtype), SolverMemory(**arrays)
         memory.stops.values[:, 1:] = guess
         rows = TreeRows(t, Y, Z, LoopArray(own, 1), LoopArray(np.zeros_like(own), 1), tables, n, self.nv)
         solver = ContactSolver(t, laws, rows, memory, n, len(stops), self.nv)

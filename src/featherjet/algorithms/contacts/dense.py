@@ -93,8 +93,9 @@ def settle(G: Array, laws: GivenLaws, guess: Array | None = None, at_once: bool 
     at_once: let sweeps begin with all feet that stick solved for at once.
     """
     lanes, n, stops = G.shape[2:], len(laws.feet), len(G) - 3 * len(laws.feet)
-    arrays = [LoopArray(np.zeros((*size, *lanes)), len(size)) for size in SolverMemory.shapes(n, stops)]
-    t, memory, rows = ArrayLoops(lanes), SolverMemory(*arrays), DenseRows(G, n)
+    shapes = SolverMemory.shapes(n, stops, 3 * n)
+    arrays = {name: LoopArray(np.zeros((*size, *lanes)), len(size)) for name, size in shapes.items()}
+    t, memory, rows = ArrayLoops(lanes), SolverMemory(**arrays), DenseRows(G, n)
     if guess is not None:
         memory.stops.values[:, 1:] = guess
     solver = ContactSolver(t, laws, rows, memory, n, stops, 3 * n if at_once else 0)

@@ -17,8 +17,14 @@ J^T n accelerates nothing that the contacts leave free; `idle` draws an n, and o
 
 from __future__ import annotations
 
+import math
+from typing import Any, NamedTuple
+
 import numpy as np
 
+from ...math.dense import factorise, solve
+from ...math.loops import ArrayLoops, LoopArray
+from ...math.scalars import Scalar, where_less
 from ..dynamics import ltl
 from ..scan import Array
 
@@ -43,10 +49,19 @@ def settled(G: Array, factor: ltl.Factor, b: Array, margins: Array) -> tuple[Arr
     if not redundant.any():
         return x, margins
     x, margins = x.copy(), margins.copy()
-    found, holds = proximal(G[..., redundant], b[..., redundant])
-    x[..., redundant] = found
-    margins[..., redundant] = holds
+    x[..., redundant], margins[..., redundant] = solved(G[..., redundant], b[..., redundant])
     return x, margins
+
+
+def solved(G: Array, b: Array) -> tuple[Array, Array]:
+    """The smallest solution of G x = b, and one for rows that it solves, in all columns, else zero; lanes last."""
+    n, columns = len(G), b.reshape(len(b), -1, b.shape[-1])
+    lanes = columns.shape[1:]
+    t = ArrayLoops(lanes, dtype=np.result_type(G, b))
+    arrays = {name: LoopArray(np.zeros((*x, *lanes), t.dtype), len(x)) for name, x in ProximalMemory.shapes(n).items()}
+    x, margins = (LoopArray(np.zeros(columns.shape, t.dtype), 1) for _ in range(2))
+    proximal(t, LoopArray(G[:, :, None], 2), margins, LoopArray(columns, 1), x, *ProximalMemory(**arrays), n)
+    return x.values.reshape(b.shape), np.real(margins.values).min(1)
 
 
 def idle(G: Array, margins: Array) -> Array | None:
@@ -60,8 +75,11 @@ def idle(G: Array, margins: Array) -> Array | None:
     if not redundant.any():
         return None
     found = np.zeros_like(margins)
-    weights = np.moveaxis(own_inverse_inertia(G[..., redundant]), -1, 0)[..., None]
-    rho = RHO[0] * weights
+    weights = LoopArray(np.zeros_like(np.real(G[0][..., redundant])), 1)
+    own_inverse_inertias(
+        ArrayLoops(weights.values.shape[1:]), LoopArray(np.real(G[..., redundant]), 2), weights, len(G)
+    )
+    rho = RHO[0] * np.moveaxis(weights.values, -1, 0)[..., None]
     damped = np.moveaxis(G[..., redundant], -1, 0) + rho * np.eye(len(G))
     n = np.broadcast_to(np.random.default_rng(0).normal(size=(len(G), 1)), rho.shape)
     for _ in range(INVERSE_STEPS):
@@ -70,28 +88,98 @@ def idle(G: Array, margins: Array) -> Array | None:
     return found
 
 
-def proximal(G: Array, b: Array) -> tuple[Array, Array]:
-    """x (rows, [columns,] n), and which rows of G x = b it solves (rows, n); G (rows, rows, n)."""
-    weights = np.moveaxis(own_inverse_inertia(G), -1, 0)
-    G, columns = np.moveaxis(G, -1, 0), np.moveaxis(b if b.ndim == 3 else b[:, None], -1, 0)
-    unit = 1.0 + np.abs(columns).max(1, keepdims=True)
-    x, rest = np.zeros_like(columns), columns
+class ProximalMemory(NamedTuple):
+    """Arrays that `proximal` works in: a matrix and vectors over rows."""
+
+    damped: Any
+    damped_dinv: Any
+    damped_margins: Any
+    inertias: Any
+    rest: Any
+    smallest: Any
+
+    @staticmethod
+    def shapes(rows: Any) -> dict[str, tuple[Any, ...]]:
+        """The axes of each array, of whatever stands for the number of rows."""
+        return {name: (rows, rows) if name == "damped" else (rows,) for name in ProximalMemory._fields}
+
+
+def proximal(t: Any, G: Any, margins: Any, b: Any, x: Any, *memory: Any) -> None:
+    """Where a margin is small, x (n,) becomes the smallest solution of G x = b, margins one for rows that it solves.
+
+    G (n, n) has its lower triangle; other rows of such margins become zero. memory: `ProximalMemory`, then n.
+    """
+    *arrays, n = memory
+    m = ProximalMemory(*arrays)
+    unit, worst, total, redundant = (t.cell(x) for x in (1.0, 0.0, 0.0, any_redundant(t, margins, n)))
+    for i in t.loop(n):
+        m.rest[i], m.smallest[i] = b[i], t.number(0.0)
+        total[0] = larger(size(b[i]), total[0])
+    unit[0] = 1.0 + total[0]
+    worst[0] = where_less(0.0, redundant[0], math.inf, 0.0)
+    own_inverse_inertias(t, G, m.inertias, n)
     for rho in RHO:
-        damped = G + rho * weights[..., None] * np.eye(G.shape[-1])
-        for _ in range(STEPS):
-            on = ~(np.abs(rest) <= GOAL * unit).all(1, keepdims=True)
-            if not on.any():
-                break
-            x = x + np.where(on, np.linalg.solve(damped, rest), 0.0)
-            rest = columns - G @ x
-    holds = (np.abs(rest) <= ENOUGH * unit).all(-1)
-    found = np.moveaxis(x, 0, -1)
-    return found if b.ndim == 3 else found[:, 0], np.moveaxis(holds, 0, -1)
+        for _ in t.when(GOAL * unit[0], worst[0]):
+            damp(t, rho, G, m.inertias, m.damped, n)
+            t.call(factorise, m.damped, m.damped_dinv, m.damped_margins, n)
+            for _ in t.until(lambda: (GOAL * unit[0], worst[0]), STEPS):
+                on = where_less(GOAL * unit[0], worst[0], 1.0, 0.0)
+                t.call(solve, m.damped, m.damped_dinv, m.rest, n)
+                for i in t.loop(n):
+                    m.smallest[i] = m.smallest[i] + where_less(0.5, on, m.rest[i], 0.0)
+                remainder(t, G, b, m, total, n)
+                worst[0] = where_less(0.5, on, total[0], worst[0])
+    for i in t.loop(n):
+        holds = where_less(size(m.rest[i]), ENOUGH * unit[0], 1.0, 0.0)
+        x[i] = where_less(0.0, redundant[0], m.smallest[i], x[i])
+        margins[i] = where_less(0.0, redundant[0], holds, margins[i])
 
 
-def own_inverse_inertia(G: Array) -> Array:
-    """What rho is a share of (rows, n): the mean of a grip's three rows, but not less than LEAST_SHARE allows."""
-    own = np.stack([np.real(G[i, i]) for i in range(len(G))])
-    mean = own.reshape(-1, 3, *own.shape[1:]).mean(1)
-    least = np.maximum(LEAST_SHARE * mean.max(0), LEAST_INVERSE)
-    return np.repeat(np.maximum(mean, least), 3, axis=0)
+def any_redundant(t: Any, margins: Any, n: Any) -> Scalar:
+    """One where a margin is of rounding size, or none, else zero."""
+    found = t.cell(0.0)
+    for i in t.loop(n):
+        found[0] = where_less(LEAST_MARGIN, margins[i], found[0], 1.0)
+    return found[0]
+
+
+def damp(t: Any, rho: float, G: Any, inertias: Any, damped: Any, n: Any) -> None:
+    """The lower triangle of G + rho, with this share of each row's own inverse inertia."""
+    for i in t.loop(n):
+        for j in t.loop(i):
+            damped[i, j] = G[i, j]
+        damped[i, i] = G[i, i] + rho * inertias[i]
+
+
+def own_inverse_inertias(t: Any, G: Any, inertias: Any, n: Any) -> None:
+    """What rho is a share of (n,): the mean of a grip's three rows, but not less than LEAST_SHARE allows."""
+    most = t.cell(0.0)
+    for g in t.loop(n // 3):
+        mean = (G[g * 3, g * 3] + G[g * 3 + 1, g * 3 + 1] + G[g * 3 + 2, g * 3 + 2]) / 3.0
+        most[0] = larger(mean, most[0])
+        for k in range(3):
+            inertias[g * 3 + k] = mean
+    for i in t.loop(n):
+        inertias[i] = larger(inertias[i], larger(LEAST_SHARE * most[0], LEAST_INVERSE))
+
+
+def remainder(t: Any, G: Any, b: Any, m: ProximalMemory, worst: Any, n: Any) -> None:
+    """rest = b - G x, and the largest size of it."""
+    worst[0] = t.number(0.0)
+    for i in t.loop(n):
+        total = t.cell(b[i])
+        for j in t.loop(i + 1):
+            total[0] = total[0] - G[i, j] * m.smallest[j]
+        for j in t.loop(n, start=i + 1):
+            total[0] = total[0] - G[j, i] * m.smallest[j]
+        m.rest[i] = total[0]
+        worst[0] = larger(size(total[0]), worst[0])
+
+
+def size(x: Scalar) -> Scalar:
+    return where_less(x, 0.0, -1.0 * x, x)
+
+
+def larger(x: Scalar, y: Scalar) -> Scalar:
+    """The larger of two, or y where x is not a number."""
+    return where_less(y, x, x, y)

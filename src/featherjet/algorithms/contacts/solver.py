@@ -24,7 +24,8 @@ which rounds by 2^-52; with hundreds of dofs, smaller changes are noise."""
 SWEEPS = 3000
 """At most: where a sweep leaves 99 % of the error, so many reach the tolerance (0.99^2750 = 1e-12). Slower ones do not
 settle in any time that a step may take."""
-TRIAL_EVERY = 3  # sweeps
+TRIAL_EVERY = 3
+"""Sweeps from one solution of all sticking feet at once to the next: the two between them find which feet stick."""
 ROUNDS = 4  # solutions at once, at most, each without the feet that the one before would have to pull
 REFINED = 2  # solutions with one factor: the second removes what REGULAR makes wrong
 REGULAR = 1e-10  # of the diagonal; feet that stick may be redundant
@@ -75,21 +76,28 @@ class Laws(Protocol):
 class SolverMemory(NamedTuple):
     """Arrays that the solver works in; `shapes` has their sizes.
 
-    feet: FootBlock, velocity before, percussion; stops: STOP_NUMBERS, of which percussions begin as guesses.
+    feet: FootBlock, velocity before, percussion; stops: STOP_NUMBERS, of which percussions begin as guesses. system,
+    sticking, and the vectors after them: what feet that stick need, to be solved for at once.
     """
 
     feet: Any
     stops: Any
     system: Any
     sticking: Any
-    vectors: Any
+    dinv: Any
+    margins: Any
+    change: Any
+    mask: Any
     kept_feet: Any
     kept_stops: Any
 
     @staticmethod
-    def shapes(feet: Any, stops: Any) -> tuple[tuple[Any, ...], ...]:
-        n = feet * 3
-        return (feet, FOOT_NUMBERS), (stops, STOP_NUMBERS), (n, n), (n, n), (4, n), (feet, 3), (stops, 2)
+    def shapes(feet: Any, stops: Any, rows: Any) -> dict[str, tuple[Any, ...]]:
+        """The axes of each array, of whatever stands for the numbers of feet, of stops, and of the rows of all feet."""
+        square = dict.fromkeys(("system", "sticking"), (rows, rows))
+        vectors = dict.fromkeys(("dinv", "margins", "change", "mask"), (rows,))
+        own = {"feet": (feet, FOOT_NUMBERS), "stops": (stops, STOP_NUMBERS)}
+        return own | square | vectors | {"kept_feet": (feet, 3), "kept_stops": (stops, 2)}
 
 
 class ContactSolver:
@@ -191,7 +199,7 @@ class ContactSolver:
     def stick_together(self, on: Any) -> None:
         """Solve for all feet that stick, in samples that are on."""
         t, n = self.t, self.feet * 3
-        A, (dinv, margins, x, mask) = self.m.sticking, (self.m.vectors[i] for i in range(4))
+        A, x, mask = self.m.sticking, self.m.change, self.m.mask
         dropped = t.cell(0.0)
         for k in t.loop(self.feet):
             sticks = self.laws.foot(k).sticks(Vec3(*self.percussion(k)))
@@ -199,12 +207,12 @@ class ContactSolver:
                 mask[k * 3 + i] = on[0] * y
         for _ in t.until(lambda: (0.5, dropped[0]), ROUNDS):
             self.masked(A, mask)
-            t.call(factorise, A, dinv, margins, n)
+            t.call(factorise, A, self.m.dinv, self.m.margins, n)
             for _ in t.loop(REFINED):
                 for k in t.loop(self.feet):
                     for i, y in enumerate(self.velocity(k)):
                         x[k * 3 + i] = -mask[k * 3 + i] * y
-                t.call(solve, A, dinv, x, n)
+                t.call(solve, A, self.m.dinv, x, n)
                 for k in t.loop(self.feet):
                     self.change(k, [x[k * 3 + i] for i in range(3)])
             self.drop(mask, dropped)

@@ -15,6 +15,7 @@ from ..schedule import SUMS, Schedule
 from .sincos import Value, sincos_function
 
 # All that the other modules need of llvmlite.
+ArrayType: TypeAlias = ir.ArrayType
 Builder: TypeAlias = ir.IRBuilder
 Constant: TypeAlias = ir.Constant
 Function: TypeAlias = ir.Function

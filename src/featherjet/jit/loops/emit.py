@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ..emit.border import Border, emit_entry, operands_of
 from ..emit.lanes import I64, Lanes, Value
@@ -10,7 +10,7 @@ from ..emit.platform import Platform
 from ..graph import Graph
 from ..number import Number
 from ..objects import ModuleText, sources
-from .index import Index, lifted, size
+from .index import contiguous, size
 from .lower import Lowering
 from .program import LaneRole, LoopFunction
 from .spec import Fill, LoopSpec
@@ -36,15 +36,6 @@ def trace(spec: LoopSpec) -> LoopFunction:
     found = t.finished()
     verify(found)
     return found
-
-
-def contiguous(axes: Sequence[int | str]) -> list[Index]:
-    """How far apart the entries of an array are along each axis."""
-    strides, step = [], lifted(1)
-    for axis in reversed(axes):
-        strides.insert(0, step)
-        step = step * (size(axis) if isinstance(axis, str) else axis)
-    return strides
 
 
 def emit_loops(spec: LoopSpec, lanes: int, platform: Platform, kind: Number) -> Iterator[ModuleText]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -96,6 +96,15 @@ def size(name: str) -> Index:
 def lifted(x: Any) -> Index:
     """An integer as an Index."""
     return x if isinstance(x, Index) else constant(x.__index__())
+
+
+def contiguous(axes: Sequence[Any]) -> list[Index]:
+    """How far apart the entries of an array are along each axis."""
+    strides, step = [], lifted(1)
+    for axis in reversed(axes):
+        strides.insert(0, step)
+        step = step * (size(axis) if isinstance(axis, str) else axis)
+    return strides
 
 
 def least(x: Any, y: Any) -> Index:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 
-from ..emit.lanes import I32, I64, PTR, Function, Lanes, Value
+from ..emit.lanes import I64, PTR, ArrayType, Function, Lanes, Value
 from ..flags import Flag
 from . import program
 from .index import Index, constant
@@ -99,9 +99,10 @@ class FunctionCode(FunctionValues):
             width = self.columns.width
         kind = w.kind.vector(width)
         with self.b.goto_entry_block():
-            memory = self.b.alloca(kind, I32(array.local))
-        memory.align = w.bytes * width  # type: ignore[attr-defined]
-        self.bases[s.array], self.kinds[s.array] = memory, kind
+            memory = self.b.alloca(ArrayType(kind, array.local))  # one value, whose entries become registers
+            memory.align = w.bytes * width  # type: ignore[attr-defined]
+            self.bases[s.array] = self.b.bitcast(memory, kind.as_pointer())
+        self.kinds[s.array] = kind
 
     def on_Loop(self, s: program.Loop) -> None:
         if s.columns:

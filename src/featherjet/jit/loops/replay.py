@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from ..graph import OPERATIONS, Graph, Op
+from ..graph import OPERATIONS, Expr, Graph, Op
+from ..schedule import SUMS, Schedule
 from .trace import Tracer
 
 Load = Callable[[Any], Any]  # the value at a reference of a recorded load
@@ -35,3 +37,34 @@ def applied(t: Any, name: str, operands: list[Any]) -> Any:
     meaning = OPERATIONS[name].meaning
     assert meaning is not None
     return meaning(*operands)
+
+
+def evaluated(t: Any, of: Sequence[Expr], load: Load) -> list[Any]:
+    """The values of recorded expressions, whose sums become chains of products that fuse with their additions."""
+    if not of:
+        return []
+    graph, values = of[0].graph, dict[int, Any]()
+    plan = Schedule(graph, [x.index for x in of], piece=sys.maxsize)
+
+    def value(i: int) -> Any:
+        op = graph.ops[i]
+        if i not in values:
+            if op.name in ("const", "load"):
+                values[i] = load(op.data) if op.name == "load" else t.number(op.data[0])  # type: ignore[index]
+            else:
+                values[i] = chain(i) if op.name in SUMS else applied(t, op.name, [value(a) for a in op.args])
+        return values[i]
+
+    def term(i: int) -> Any:
+        return applied(t, "mul", [value(a) for a in graph.ops[i].args]) if i in plan.inlined else value(i)
+
+    def chain(i: int) -> Any:
+        (_, first), rest, flip = plan.chain(i)
+        total = term(first)
+        for minus, k in rest:
+            total = applied(t, "sub" if minus else "add", [total, term(k)])
+        return applied(t, "neg", [total]) if flip else total
+
+    for i in plan.pieces[0].ops:
+        value(i)
+    return [value(x.index) for x in of]

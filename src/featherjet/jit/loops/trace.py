@@ -62,6 +62,11 @@ class TracedArray:
         """The transpose of a matrix."""
         return TracedArray(self.tracer, self.array, self.offset, self.strides[::-1])
 
+    def matrix(self, width: Any) -> TracedArray:
+        """A vector as a matrix: rows of `width` entries that follow each other."""
+        (step,) = self.strides
+        return TracedArray(self.tracer, self.array, self.offset, (step * width, step))
+
     @property
     def rows(self) -> TracedArray:
         """As a matrix: the first axis, and all others as one, whose entries follow each other."""
@@ -146,6 +151,8 @@ class Tracer:
         yield from self._loop(lifted(n), constant(0), 1, False, not self.samples)
 
     def _loop(self, n: Index, start: Index, step: int, down: bool, columns: bool) -> Iterator[Any]:
+        if n.value is not None and start.value is not None and n.value <= start.value:
+            return
         variable = self._variable()
         with self._scope(again=True) as block:
             yield variable

@@ -8,18 +8,17 @@ from ...jit.effort import Effort
 from ...jit.emit.border import Operand, emit_entry
 from ...jit.emit.lanes import I1, I64, Builder, Function, Value
 from ...jit.emit.platform import Platform
-from ...jit.number import Number
+from ...jit.number import DOUBLE, Number
 from ...jit.objects import ModuleText, sources
 from ..program import (
     MATRICES,
     Blocks,
-    ContactSolve,
     GripLoop,
-    Hold,
     Output,
     Pairs,
     Program,
     Responses,
+    RowLoop,
     Sum,
     Torques,
     Triples,
@@ -31,14 +30,12 @@ from ..tiles import samples_at_once, tile_size
 from ..walks import MemoryLayout
 from .blocks import emit_block_columns, emit_blocks, padded
 from .columns import Columns
-from .contacts import ContactWalks
 from .matrices import MatrixOutput
 from .responses import ResponsesCode
-from .strikes import SolveWalks
 from .tiles import TilesCode
 from .torques import TorquesCode
 from .triples import TriplesCode
-from .walks import Walks
+from .walks import ContactWalks, Walks
 
 OWN = (Responses, Torques, Triples)  # loops that have scratch memory of their own
 
@@ -61,7 +58,7 @@ def emit_rolled(
     blocks = next((emit_blocks(columns, loop) for loop in program.loops if isinstance(loop, Blocks)), None)
     W = walks_of(program)
     several = samples_at_once(lanes, kind) if matrices and not blocks else lanes
-    layout = MemoryLayout(program, W.spaces)
+    layout = MemoryLayout(program, W.spaces, settles=kind is DOUBLE)
     one, some = W(module, layout, 1, kind), W(module, layout, several, kind)
     tiles = {} if effort is Effort.ONE else emit_tiles(some, lanes)
     few = many = None
@@ -92,8 +89,6 @@ def emit_tiles(w: Walks, lanes: int) -> dict[int, Function]:
 
 def walks_of(program: Program) -> type[Walks]:
     """What a program walks over."""
-    if any(isinstance(loop, ContactSolve) for loop in program.loops):
-        return SolveWalks
     return ContactWalks if any(isinstance(loop, GripLoop) for loop in program.loops) else Walks
 
 
@@ -133,8 +128,7 @@ class RolledCode(MatrixOutput):
 
     def emit(self, name: str = "samples") -> Function:
         loops = enumerate(self.program.loops)
-        walks = [(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | Hold)]
-        self.calls = [(self.w.emit(k, loop), isinstance(loop, Hold)) for k, loop in walks]
+        self.calls = [self.w.emit(k, loop) for k, loop in loops if isinstance(loop, Walk | GripLoop | RowLoop)]
         axes = [self.operands[o].core for o in self.outputs()]
         results = traced_results(self.w.layout, axes)
         self.write_results = results and self.w.lowering.emit(results)
@@ -150,16 +144,12 @@ class RolledCode(MatrixOutput):
             sums = w.sums(b, self.data, self.spaces["D"])
             for k in range(w.counts["G"]):
                 w.store(b, w.const(0.0), w.vector(b, sums, I64(k)))
-        for walk, unwatched in self.calls:
-            b.call(walk, [self.data, *([] if unwatched else [self.report]), *self.spaces.values(), *self.inputs])
+        for walk in self.calls:
+            b.call(walk, [self.data, self.report, *self.spaces.values(), *self.inputs])
         if self.program.watched:
             with w.loop(b, I64(0), self.nv) as k:
                 at = b.add(b.mul(k, I64(w.ND)), I64(w.offset[self.program.watched]))
                 self.watch(w.load(b, w.vector(b, self.spaces["D"], at)))
-        if any(type(loop) is Hold for loop in self.program.loops):
-            rows = w.slot(b, self.data, "rows")
-            with w.loop(b, I64(0), rows) as k:
-                self.watch(w.load(b, w.vector(b, self.spaces["W"], b.add(b.mul(rows, b.add(rows, I64(1))), k))))
         self.write_vectors()
         if self.blocks:
             b.call(self.block_columns, [self.data, self.spaces["J"], self.Q, self.block_area])
@@ -219,14 +209,14 @@ class RolledCode(MatrixOutput):
             columns = self.product(self.joints, I64(self.blocks.width))
             spare = b.select(self.dense(o), spare, self.product(self.nv, columns))
         inner = self.product(self.nv, self.nv, I64(len(self.inner())))
-        areas = [self.product(count, I64(w.L)) for count in w.areas(b, self.data)]
+        areas = {name: self.product(count, I64(w.L)) for name, count in w.areas(b, self.data).items()}
         columns = [self.product(area, I64(w.L)) for area in (self.area, self.block_area)]
         vectors = [o for o, out in self.results() if out.kind not in MATRIX_KINDS]
         results = [self.product(self.count(self.operands[o].core), I64(w.L)) for o in vectors]
-        counts = [*columns, own, inner, spare, *areas, *inputs, *results]
+        counts = [*columns, own, inner, spare, *areas.values(), *inputs, *results]
         memory, pieces = self.allocate(counts)
         self.P, self.Q, self.own, self.inner_matrices, self.spare, *rest = pieces
-        self.spaces = dict(zip(w.spaces, rest, strict=False))
+        self.spaces = dict(zip(areas, rest, strict=False))
         rest = rest[len(areas) :]
         self.inputs, self.vectors = rest[: len(inputs)], dict(zip(vectors, rest[len(inputs) :], strict=True))
         return memory

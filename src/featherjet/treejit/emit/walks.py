@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from ...jit.emit.lanes import I64, Builder, Function, Module, Value
 from ...jit.loops.lower import Lowering
 from ...jit.number import Number
-from ..program import TABLE, GripLoop, Hold, Ref, Store, Walk
+from ..loops import traced
+from ..program import TABLE, GripLoop, Ref, RowLoop, Store, Walk
 from ..walks import MemoryLayout
 from .lanes import TreeLanes
 
@@ -29,19 +30,18 @@ class Walks(TreeLanes):
         self.lowering = Lowering(self, self.slot)
         self.arguments = 1 + len(self.spaces) + len(self.program.inputs)  # of every loop: data, spaces, inputs
 
-    def areas(self, b: Builder, data: Value) -> list[Value]:
+    def areas(self, b: Builder, data: Value) -> dict[str, Value]:
         """How many vectors each space has."""
         J, D = (b.mul(self.slot(b, data, s), I64(n)) for s, n in (("joints", self.NJ), ("nv", self.ND)))
-        return [J, b.add(D, I64(self.counts["G"]))]
+        return {"J": J, "D": b.add(D, I64(self.counts["G"]))}
 
     def sums(self, b: Builder, data: Value, D: Value) -> Value:
         """Where the sums over all bodies begin."""
         return self.vector(b, D, b.mul(self.slot(b, data, "nv"), I64(self.ND)))
 
-    def emit(self, number: int, loop: Walk | GripLoop | Hold) -> Function:
+    def emit(self, number: int, loop: Walk | GripLoop | RowLoop) -> Function:
         """A function of (data, report, spaces..., inputs...) that runs one loop."""
-        assert isinstance(loop, Walk | GripLoop)
-        return self.lowering.emit(self.layout.traced(number, loop))
+        return self.lowering.emit(traced(self.layout, number, loop))
 
     def environment(self, b: Builder, memory: Sequence[Value], i: Value, parent: Value | None) -> dict:
         """Pointers to the memory of joint i, by space."""
@@ -89,3 +89,23 @@ class Walks(TreeLanes):
             self.store(b, x, pointer)
 
         return put
+
+
+class ContactWalks(Walks):
+    """Code of walks over bodies and contacts. T holds NT vectors for each grip, E holds NE for each entry.
+
+    What loops over rows work in follows.
+    """
+
+    spaces = ("J", "D", "T", "E")
+
+    def areas(self, b: Builder, data: Value) -> dict[str, Value]:
+        layout, found = self.layout, super().areas(b, data)
+        found["J"] = b.add(found["J"], I64(self.NJ))  # the world is a body after the last joint
+        for space, count, n in (("T", "grips", layout.NT), ("E", "entries", layout.NE)):
+            found[space] = b.mul(self.slot(b, data, count), I64(n))
+        for name, axes in layout.work.items():
+            found[name] = I64(1)
+            for axis in axes:
+                found[name] = b.mul(found[name], self.dimension(b, data, axis))
+        return found
