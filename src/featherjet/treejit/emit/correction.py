@@ -284,7 +284,7 @@ class Correction:
         return f
 
     def emit_solve(self) -> ir.Function:
-        """(factor, X, rows, width): X = (L^T D L)^-1 X in all blocks, three rows at a time; see `jit.emit.dense`."""
+        """(factor, X, rows, width): X = (L^T D L)^-1 X in all blocks, three rows at a time; see `math.dense`."""
         w = self.w
         f = w.function("solve_columns", [PTR, PTR, I64, I64])
         code = Substitution(w, ir.IRBuilder(f.append_basic_block("entry")), *f.args)
