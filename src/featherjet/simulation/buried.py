@@ -9,15 +9,17 @@ from ..evaluate.evaluator import Evaluator
 from ..model.model import WORLD, Array
 
 DEEP = 1e-3  # m: less is rounding, or the way that a foot sinks in
-LOOKS = 50  # at most, at a motion
+EVERY, LOOKS = 50, 50  # steps between two looks at a motion, each of which takes as long as a step, and looks at most
 
 
 def buried(evaluator: Evaluator, ground: Ground, t: Array, q: Array) -> str:
     """A warning if bodies go below the ground in a motion, q (n, ..., nq) at times t (n,), else nothing.
 
-    Looks at some instants, at centres of mass and at joints, which are inside bodies.
+    Looks at every fiftieth state, or fewer, at centres of mass and at joints, which are inside bodies.
     """
-    at = np.unique(np.linspace(0, len(t) - 1, LOOKS).astype(int))
+    at = np.arange(EVERY, len(t), max(EVERY, len(t) // LOOKS))
+    if not len(at):
+        return ""
     joints = evaluator.model.joints
     T = evaluator("forward_kinematics", q[at])
     heavy = [k for k, j in enumerate(joints) if j.body.mass > 0]
