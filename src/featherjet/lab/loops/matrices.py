@@ -53,6 +53,7 @@ class Matrices:
             self.put(M, r, c, x)
 
     def negative(self, M: Matrix) -> Matrix:
+        """Minus a matrix that is used nowhere else."""
         self.memory.negative.add(M.key)
         return M
 

@@ -37,6 +37,8 @@ class LoopScan:
         self.code, self.memory, self.n, self.kind, self.lanes = code, code.memory, n, kind, lanes
         self.places = LoopPlaces(code)
         self.matrices = Matrices(self)
+        m = self.matrices
+        self.product, self.factor, self.solve, self.negative = m.product, m.factor, m.solve, m.negative
         self.waiting: list[LoopWalk] = []  # walks that have not run
         self._fields = 0
         self.tree = SimpleNamespace(gravity=gravity)
@@ -174,19 +176,6 @@ class LoopScan:
     def torques(self, *steps: Any) -> tuple[Matrix, ...]:
         self.run()
         return self.matrices.torques(*steps)
-
-    def product(self, left: Matrix, right: Matrix) -> Matrix:
-        return self.matrices.product(left, right)
-
-    def factor(self, M: Matrix) -> Matrix:
-        return self.matrices.factor(M)
-
-    def solve(self, factor: Matrix, right: Matrix | None = None) -> Matrix:
-        return self.matrices.solve(factor, right)
-
-    def negative(self, M: Matrix) -> Matrix:
-        """Minus a matrix that is used nowhere else."""
-        return self.matrices.negative(M)
 
     def wide(self, matrix: Matrix) -> WideScan:
         """A scan whose every step is a loop over the columns of a matrix."""

@@ -14,14 +14,8 @@ from ...treejit.tables import constants
 
 Run = tuple[int, int]  # first body, and the one after the last
 RUNS = ("above", "before", "after")
-INTEGERS = (
-    "parent",
-    "end",
-    "children",
-    "path_from",
-    "path",
-    *(f"{kind}_{part}" for kind in RUNS for part in ("from", "first", "stop")),
-)
+LISTS = [f"{kind}_{part}" for kind in RUNS for part in ("from", "first", "stop")]
+INTEGERS = ("parent", "end", "children", "path_from", "path", *LISTS)
 NUMBERS = ("bodies", "armature")
 
 
@@ -34,11 +28,8 @@ def tables(tree: Tree) -> dict[str, np.ndarray]:
     Runs before and after are limbs, in which each body is the only child of the one before it.
     """
     nodes, n = tree.nodes, tree.nv
-    if (
-        {x.kind.name for x in nodes} != {nodes[0].kind.name}
-        or nodes[0].kind.nv != 1
-        or sum(x.is_root for x in nodes) > 1
-    ):
+    kinds = {x.kind for x in nodes}
+    if len(kinds) > 1 or nodes[0].kind.nv != 1 or sum(x.is_root for x in nodes) > 1:
         raise InputError("loops are made of trees of one-dof joints of one kind, with one root")
     parents = [x.parent for x in nodes]
     children = np.bincount(parents[1:], minlength=n)
