@@ -66,11 +66,13 @@ smoke: demo  ## the demo, and the derivatives of two more robots by complex step
 	$(BIN)/featherjet check arm
 	$(BIN)/featherjet check humanoid
 
-release: $(VENV)/.release  ## build wheel and sdist in dist/, check them, and try the wheel in a fresh environment
-	rm -rf dist
+release: $(VENV)/.release  ## build wheel and sdist in dist/ twice, compare and check them, and try the wheel
+	rm -rf dist dist-again
 	$(BIN)/python -m build
+	$(BIN)/python -m build --outdir dist-again
 	$(BIN)/python -m twine check --strict dist/*
-	$(BIN)/python tools/check_release.py dist
+	$(BIN)/python tools/check_release.py dist dist-again
+	rm -rf dist-again
 
 $(VENV)/.demo: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -98,4 +100,4 @@ $(VENV)/.release: pyproject.toml
 	touch $@
 
 clean:  ## remove the environment and everything generated
-	rm -rf .venv .venv-oldest .venv-emulated demo site build dist .pytest_cache .ruff_cache
+	rm -rf .venv .venv-oldest .venv-emulated demo site build dist dist-again .pytest_cache .ruff_cache

@@ -1,6 +1,9 @@
 """Check the wheel and the sdist in a folder: complete, and the wheel works in a fresh environment.
 
-    python tools/check_release.py dist
+    python tools/check_release.py dist AGAIN
+
+AGAIN holds a second build of the same sources, which must have the same bytes. What an installation brings along is
+written beside the wheel as a bill of materials (CycloneDX).
 
 `python -m build` builds the wheel from the sdist, so a wheel that has every module proves that the sdist has what the
 build needs.
@@ -26,6 +29,7 @@ TOP = (
     "CONTRIBUTING.md",
     "LICENSE",
     "CITATION.cff",
+    "SECURITY.md",
     "Makefile",
     "mkdocs.yml",
     "PKG-INFO",
@@ -39,11 +43,14 @@ print("computed with", fj.__version__, "from", fj.__file__)
 """
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, again: Path) -> None:
     wheel, sdist = only(folder, "*.whl"), only(folder, "*.tar.gz")
+    for x in (wheel, sdist):
+        if x.read_bytes() != (again / x.name).read_bytes():
+            sys.exit(f"{x.name}: a second build has other bytes")
     check_wheel(wheel)
     check_sdist(sdist)
-    try_wheel(wheel)
+    try_wheel(wheel, folder / f"{wheel.name.partition('-py3')[0]}.cdx.json")
     print(f"good: {wheel.name}, {sdist.name}")
 
 
@@ -84,8 +91,8 @@ def same(archive: Path, has: set[str], wanted: set[str]) -> None:
             sys.exit(f"{archive.name}: {', '.join(sorted(names))} {problem}")
 
 
-def try_wheel(wheel: Path) -> None:
-    """Install the wheel in a fresh environment, ask for its version, and compute something."""
+def try_wheel(wheel: Path, materials: Path) -> None:
+    """Install the wheel in a fresh environment, ask for its version, compute something, and list what is installed."""
     with tempfile.TemporaryDirectory() as place:
         venv.create(place, with_pip=True)
         programs = Path(place, "Scripts" if os.name == "nt" else "bin")
@@ -95,9 +102,11 @@ def try_wheel(wheel: Path) -> None:
             [programs / "python", "-m", "pip", "install", "-q", wheel.resolve()],
             [programs / "featherjet", "--version"],
             [programs / "python", "-c", COMPUTATION],
+            [programs / "python", "-m", "pip", "uninstall", "-q", "-y", "pip", "setuptools"],
+            [sys.executable, "-m", "cyclonedx_py", "environment", programs / "python", "-o", materials.resolve()],
         ):
             subprocess.run([str(part) for part in command], check=True, cwd=place, env=environment)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "dist"))
+    main(*map(Path, sys.argv[1:3]))
