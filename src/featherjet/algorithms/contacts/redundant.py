@@ -27,6 +27,7 @@ from ...math.loops import ArrayLoops, LoopArray
 from ...math.scalars import Scalar, where_less
 from ..dynamics import ltl
 from ..scan import Array
+from .solver import larger, size
 
 LEAST_MARGIN = 1e-12  # smaller margins of G are rounding errors
 RHO = (1e-8, 1e-11)  # shares of a grip's own inverse inertia; rounding grows by 1 / rho, in forces that do nothing
@@ -174,12 +175,3 @@ def remainder(t: Any, G: Any, b: Any, m: ProximalMemory, worst: Any, n: Any) -> 
             total[0] = total[0] - G[j, i] * m.smallest[j]
         m.rest[i] = total[0]
         worst[0] = larger(size(total[0]), worst[0])
-
-
-def size(x: Scalar) -> Scalar:
-    return where_less(x, 0.0, -1.0 * x, x)
-
-
-def larger(x: Scalar, y: Scalar) -> Scalar:
-    """The larger of two, or y where x is not a number."""
-    return where_less(y, x, x, y)

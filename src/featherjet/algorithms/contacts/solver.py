@@ -19,8 +19,8 @@ from ...math.vec3 import Sym3, Vec3
 from .percussion import FootBlock, Stop, block
 
 TOLERANCE = 1e-12
-"""Settled: changes in a sweep, relative to what each contact alone would need. Velocities are sums over dofs, each of
-which rounds by 2^-52; with hundreds of dofs, smaller changes are noise."""
+"""Settled: the largest change in a sweep, relative to the most that a contact alone would need. Velocities are sums over
+dofs, each of which rounds by 2^-52; with hundreds of dofs, smaller changes are noise."""
 SWEEPS = 3000
 """At most: where a sweep leaves 99 % of the error, so many reach the tolerance (0.99^2750 = 1e-12). Slower ones do not
 settle in any time that a step may take."""
@@ -108,7 +108,7 @@ class ContactSolver:
         self.feet, self.stops, self.dofs = feet, stops, dofs
 
     def settle(self) -> tuple[Any, Any]:
-        """Sweep until nothing changes; cells of the changes in the last sweep, added up, and of the sweeps."""
+        """Sweep until nothing changes; cells of the largest change in the last sweep, and of the sweeps."""
         t = self.t
         goal, on, worst, sweeps, moved = (t.cell(x) for x in (0.0, 1.0, 0.0, 0.0, 0.0))
         self.begin(goal)
@@ -149,12 +149,12 @@ class ContactSolver:
             velocity = rows.felt(k, numbers(before))
             for i, x in enumerate([*sym(G), *sym(of.inverse), of.step, *numbers(before), *numbers(P)]):
                 feet[k, i] = x
-            need = of.step * total(velocity)
-            goal[0] = goal[0] + where_less(velocity[2], 0.0, need, 0.0)
+            need = of.step * largest(velocity)
+            goal[0] = larger(goal[0], where_less(velocity[2], 0.0, need, 0.0))
         for k in t.loop(self.stops):
             (G,) = rows.own(self.feet + k, 1)
             stops[k, 0] = G
-            goal[0] = goal[0] + total(rows.felt(self.feet + k, [self.laws.rate(k)])) / G
+            goal[0] = larger(goal[0], largest(rows.felt(self.feet + k, [self.laws.rate(k)])) / G)
         for k in t.loop(self.feet):
             rows.push(k, self.percussion(k))
         for k in t.loop(self.stops):
@@ -182,7 +182,7 @@ class ContactSolver:
             change = [x - p for x, p in zip(new, P, strict=True)]
             for i, x in enumerate(new):
                 feet[k, PERCUSSION + i] = x
-            moved[0] = moved[0] + total(change)
+            moved[0] = larger(moved[0], largest(change))
             rows.push(k, change)
         for k in t.loop(self.stops):
             P = Stop(stops[k, 1], stops[k, 2])
@@ -191,7 +191,7 @@ class ContactSolver:
             new = Stop(*(where_less(0.5, on[0], x, p) for x, p in zip(found, P, strict=True)))
             change = new.dry + new.limit - (P.dry + P.limit)
             stops[k, 1], stops[k, 2] = new
-            moved[0] = moved[0] + size(change)
+            moved[0] = larger(moved[0], size(change))
             rows.push(self.feet + k, [change])
 
     # All feet that stick at once
@@ -363,9 +363,14 @@ def size(x: Scalar) -> Scalar:
     return where_less(x, 0.0, -1.0 * x, x)
 
 
-def total(values: Sequence[Scalar]) -> Scalar:
-    """The sum of sizes: not a number if one of them is none."""
+def larger(x: Scalar, y: Scalar) -> Scalar:
+    """The larger of two numbers; y if either is none."""
+    return where_less(y, x, x, y)
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    """The largest size of some numbers."""
     found = size(values[0])
     for x in values[1:]:
-        found = found + size(x)
+        found = larger(found, size(x))
     return found
