@@ -19,8 +19,8 @@ from ...math.vec3 import Sym3, Vec3
 from .percussion import FootBlock, Stop, block
 
 TOLERANCE = 1e-12
-"""Settled: the largest change in a sweep, relative to the most that a contact alone would need. Velocities are sums over
-dofs, each of which rounds by 2^-52; with hundreds of dofs, smaller changes are noise."""
+"""Settled: the largest change in a sweep, relative to the most that a contact alone would need. Velocities are sums
+over dofs, each of which rounds by 2^-52; with hundreds of dofs, smaller changes are noise."""
 SWEEPS = 3000
 """At most: where a sweep leaves 99 % of the error, so many reach the tolerance (0.99^2750 = 1e-12). Slower ones do not
 settle in any time that a step may take."""
