@@ -32,6 +32,14 @@ def per_dof(value: object, n: int, what: str) -> Array:
     return frozen(np.full(n, a) if a.ndim == 0 else a, (n,), what)
 
 
+def nonnegative(value: object, n: int, where: str, what: str) -> Array:
+    """The same of numbers that must not be negative: "velocity limit", "armature"."""
+    found = per_dof(value, n, f"{where}{what}")
+    if (found < 0).any():
+        raise ModelError(f"{where}its {what} must not be negative, got {value}")
+    return found
+
+
 def direction(axis: object, joint: str) -> Array:
     """The axis of a joint, (3,), as a unit vector."""
     axis = frozen(axis, (3,), f"joint {joint!r}: axis")
@@ -100,15 +108,10 @@ class ModelBuilder:
         self._refuse_bad_place(name, parent, mimic)
         k = kind_named(kind)
         where = f"joint {name!r}: "
-        for what, limit in (("velocity", velocity_limit), ("effort", effort_limit)):
-            if (numbers(limit, f"{where}{what} limits") < 0).any():
-                raise ModelError(f"{where}its {what} limit must not be negative, got {limit}")
         low, high = (per_dof(x, k.nq, f"{where}{what} limits") for x, what in ((lower, "lower"), (upper, "upper")))
         if (low > high).any() and not self.source:  # readers of files warn of it, by line
             raise ModelError(f"{where}lower limit {low} above upper limit {high}; exchange them")
-        inertias = bounded(per_dof(armature, k.nv, where + "armature"), (k.nv,), where + "armature")
-        if (inertias < 0).any():
-            raise ModelError(f"{where}armature must not be negative, got {inertias}")
+        bounded(per_dof(armature, k.nv, where + "armature"), (k.nv,), where + "armature")
         self._drafts[name] = _Draft(
             dict[str, Any](
                 name=name,
@@ -119,9 +122,9 @@ class ModelBuilder:
                 pitch=float(bounded(pitch, (), where + "pitch")),
                 lower=low,
                 upper=high,
-                velocity_limit=per_dof(velocity_limit, k.nv, where + "velocity limits"),
-                effort_limit=per_dof(effort_limit, k.nv, where + "effort limits"),
-                armature=inertias,
+                velocity_limit=nonnegative(velocity_limit, k.nv, where, "velocity limit"),
+                effort_limit=nonnegative(effort_limit, k.nv, where, "effort limit"),
+                armature=nonnegative(armature, k.nv, where, "armature"),
                 damping=per_dof(damping, k.nv, where + "damping"),
                 friction=per_dof(friction, k.nv, where + "friction"),
                 stiffness=stiffness,
