@@ -19,9 +19,9 @@ stance[8::3], stance[9::3] = 0.6, -1.2
 # A thousand drops: from 5 to 25 cm, turned and turning a little, joints held by servos.
 worlds = 1000
 ground = fj.Ground(robot, [fj.Foot(f, radius=0.02) for f in FEET], friction=0.7)
-q = robot.integrate(stance, 0.15 * rng.normal(size=(worlds, robot.nv)) * (np.arange(robot.nv) < 6))
+q = robot.integrate(stance, 0.06 * rng.normal(size=(worlds, robot.nv)) * (np.arange(robot.nv) < 6))
 q[:, 2] -= ground.gap(robot, q).min(-1) - rng.uniform(0.05, 0.25, worlds)
-v = 0.5 * rng.normal(size=(worlds, robot.nv)) * (np.arange(robot.nv) < 6)
+v = 0.3 * rng.normal(size=(worlds, robot.nv)) * (np.arange(robot.nv) < 6)
 servo = fj.Servo(robot, kp=600.0, kd=20.0, target=stance)
 
 robot.simulate(q, v, servo, ground, dt=4e-3, duration=4e-3, progress=False)  # compiles, once
@@ -39,7 +39,7 @@ up = robot.frame_placement(motion.q[:, -1], "root")[:, 2, 2]
 print(f"{np.mean(up > 0.9):.0%} stand upright after {motion.t[-1]:.1f} s")
 assert (upward >= -1e-9).all()  # the ground does not pull
 assert ground.gap(robot, motion.q).min() > -5e-3
-assert np.mean(up > 0.9) > 0.8
+assert np.mean(up > 0.9) > 0.95
 
 # One drops onto a stair: its front feet stand higher than its hind feet.
 stair = fj.HeightField([-2.0, 0.1, 0.1001, 2.0], [-2.0, 2.0], np.array([[0, 0], [0, 0], [0.08, 0.08], [0.08, 0.08]]))

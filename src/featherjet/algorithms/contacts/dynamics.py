@@ -142,7 +142,8 @@ def refined(s: System, y: Array, g: Array, forces: Array, some: Array) -> tuple[
     y, g, x, Y, G = (np.ascontiguousarray(np.moveaxis(a, -1, 0)) for a in given)
     weighted = np.swapaxes(Y, -1, -2) / np.moveaxis(s.M.D[..., some], -1, 0)[:, None]
     one = np.eye(G.shape[-1])
-    inverse = np.linalg.inv(G + RHO * np.trace(G, axis1=1, axis2=2)[:, None, None] / len(one) * one)
+    scale = np.maximum(np.real(np.trace(G, axis1=1, axis2=2)) / len(one), redundant.LEAST_INVERSE)
+    inverse = np.linalg.inv(G + RHO * scale[:, None, None] * one)
     left = g - weighted @ (y + Y @ x)
     for _ in range(REFINED):
         change = inverse @ left

@@ -133,14 +133,14 @@ def cached(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: State
 def rounded(call: Callable[..., Any], quantity: BenchmarkedQuantity, inputs: Sequence[Array]) -> float:
     """What single precision may differ by at these states.
 
-    M^-1 magnifies rounding, by how much depends on the robot. Double precision tells: it computes with rounded inputs.
+    Terms that cancel, and M^-1, magnify rounding, by how much depends on the robot and the state. Double precision
+    tells: it computes with rounded inputs.
     """
-    if not quantity.divides_by_mass:
-        return ROUNDED
+    least = ROUNDED_INVERSE if quantity.divides_by_mass else ROUNDED
     given = [np.atleast_2d(x) for x in inputs]
     near, exact = (call(*x) for x in ([x.astype(np.float32).astype(float) for x in given], given))
     pairs = zip(near, exact, strict=True) if isinstance(exact, tuple) else [(near, exact)]
-    return max(ROUNDED_INVERSE, MAGNIFIED * max(difference(x, y) for x, y in pairs))
+    return max(least, MAGNIFIED * max(difference(x, y) for x, y in pairs))
 
 
 def single(name: str, robot: Robot, quantity: BenchmarkedQuantity, states: States) -> CheckedContender:
