@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..graph import Graph
@@ -188,14 +189,15 @@ class LoopFunction:
     integers: int = 0
     body: Statements = field(default_factory=Statements)
 
-    def blocks(self) -> Iterator[Statements]:
-        """All blocks, outer ones first."""
-        yield from nested(self.body)
+    @cached_property
+    def blocks(self) -> list[Statements]:
+        """All blocks of a function that has been traced, outer ones first."""
+        return list(nested(self.body))
 
     def callees(self) -> Iterator[LoopFunction]:
         """The functions that this one calls, each once, those they call first."""
         seen: set[int] = set()
-        for block in self.blocks():
+        for block in self.blocks:
             for s in block.statements:
                 if isinstance(s, FunctionCall):
                     for f in (*s.function.callees(), s.function):
@@ -208,7 +210,7 @@ class LoopFunction:
         """Whether it, or what it calls, sets a flag."""
         return any(
             isinstance(s, Watch) or (isinstance(s, FunctionCall) and s.function.watches)
-            for block in self.blocks()
+            for block in self.blocks
             for s in block.statements
         )
 
@@ -223,6 +225,8 @@ def nested(block: Statements) -> Iterator[Statements]:
 
 def bodies(statement: Any) -> list[Statements]:
     """The blocks of a statement."""
+    if type(statement) in (Let, Put):  # most of them
+        return []
     if isinstance(statement, Cases):
         return list(statement.bodies.values())
     return [statement.body] if isinstance(statement, (Loop, Until, When)) else []
@@ -241,8 +245,8 @@ def operations(statement: Any) -> list[int]:
 
 def pruned(function: LoopFunction) -> LoopFunction:
     """Without what no statement uses."""
-    roots = [i for block in function.blocks() for s in block.statements for i in operations(s)]
+    roots = [i for block in function.blocks for s in block.statements for i in operations(s)]
     needed = set(function.graph.reachable(roots))
-    for block in function.blocks():
+    for block in function.blocks:
         block.statements = [s for s in block.statements if not isinstance(s, Let) or s.operation in needed]
     return function

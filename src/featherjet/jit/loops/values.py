@@ -218,10 +218,10 @@ class FunctionValues:
 def fused_products(function: LoopFunction) -> dict[int, int]:
     """Sums with a product that nothing else uses and that is computed in the same blocks: sum -> product."""
     ops = function.graph.ops
-    blocks = [{s.operation for s in block.statements if isinstance(s, Let)} for block in function.blocks()]
+    blocks = [{s.operation for s in block.statements if isinstance(s, Let)} for block in function.blocks]
     made = set().union(*blocks)
     uses = Counter(a for i in made for a in ops[i].args)
-    uses.update(a for block in function.blocks() for s in block.statements for a in operations(s))
+    uses.update(a for block in function.blocks for s in block.statements for a in operations(s))
     found: dict[int, int] = {}
     for i in made:
         for a in reversed(ops[i].args if ops[i].name in ("add", "sub") else ()):

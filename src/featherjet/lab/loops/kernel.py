@@ -63,7 +63,7 @@ class LoopedAlgorithm:
             return t.argument(name, contiguous(axes))
 
         settled = self.memory.end(t.graph, self._run(LoopCode(t, self.memory, arrays, found, make)))
-        lets = (s for block in t.finished().blocks() for s in block.statements if isinstance(s, Let))
+        lets = (s for block in t.finished().blocks for s in block.statements if isinstance(s, Let))
         if settled and any(self.memory.is_missed(s.operation) for s in lets):
             raise RuntimeError("a loop reads what nothing stores")
         return settled
