@@ -28,7 +28,7 @@ class Repeated:
         report = np.array(flags.ctypes.data, np.int64)
         self._addresses: Array = np.array([x.ctypes.data for x in (report, *operands)], np.uintp)
         pairs = list(zip(operands, cores, strict=True))
-        along = [x.strides[0] if x.ndim > core else 0 for x, core in pairs]
+        along = [0 if x.ndim == core else x.strides[0] if len(x) > 1 else x[0].nbytes for x, core in pairs]
         within = [step for x, core in pairs for step in x.strides[x.ndim - core :]]
         steps, dims = np.array([0, *along, *within], np.intp), np.zeros(len(operands) + 1, np.intp)
         dims[0] = count
