@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,18 @@ def test_problems_in_lanes_have_the_same_bits(
         assert run.fill(B) is Fill.SAMPLES
         for name, x in found[0].items():
             np.testing.assert_array_equal(found[1][name], x, err_msg=name)
+
+
+def test_one_problem_first_then_several() -> None:
+    """The first pass takes one of some problems, whose arrays NumPy may give any step from one problem to the next."""
+    d = random_quadratic(4, 2, 6, 3)
+    every = Riccati(6, 4, 2, 3)(d, None, np.full(3, 0.5))
+    want = {name: getattr(every, name).copy() for name in ("K", "k", "Vx")}
+    strided = np.lib.stride_tricks.as_strided
+    arrays = {name: x for name, x in vars(d).items() if x is not None and x.ndim > 1}
+    alone = replace(d, **{name: strided(x, (1, *x.shape[1:]), (8, *x.strides[1:])) for name, x in arrays.items()})
+    passes = Riccati(6, 4, 2, 3)
+    passes(alone, None, np.full(1, 0.5))
+    found = passes(d, None, np.full(3, 0.5))
+    for name, x in want.items():
+        np.testing.assert_array_equal(getattr(found, name), x)
